@@ -1,0 +1,94 @@
+"""Every error Foliot raises on purpose. One root, so that one table can map them to HTTP and exit codes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+
+class FoliotError(Exception):
+    """Something a user or operator can act on; its text is one line that says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input: where, what, and what would be right."""
+
+    pointer: str
+    """A JSON pointer into the input, such as `/trigger/expression`."""
+    code: str
+    detail: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        where = self.pointer.lstrip("/").replace("/", ".") or "input"
+        return f"{where}: {self.detail}" + (f" ({self.hint})" if self.hint else "")
+
+
+class InvalidError(FoliotError):
+    """The input can't be accepted; nothing was stored."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+    @classmethod
+    def at(cls, pointer: str, code: str, detail: str, hint: str = "") -> "InvalidError":
+        return cls([Problem(pointer, code, detail, hint)])
+
+
+class NotFoundError(FoliotError):
+    """What was named does not exist, or belongs to another host."""
+
+    def __init__(self, what: str, name: object) -> None:
+        super().__init__(f"there is no {what} {name}")
+        self.what = what
+        self.name = name
+
+
+class NameTakenError(FoliotError):
+    """Another schedule of the host already has the name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'a schedule named "{name}" exists already')
+        self.name = name
+
+
+class StaleVersionError(FoliotError):
+    """The caller's change was based on a version that is no longer the current one."""
+
+    def __init__(self, schedule_id: UUID, expected: int, actual: int) -> None:
+        super().__init__(f"schedule {schedule_id} is at version {actual}, the change was made for {expected}")
+        self.schedule_id = schedule_id
+        self.expected = expected
+        self.actual = actual
+
+
+class IllegalTransitionError(FoliotError):
+    """An execution can't go from its status to the one asked for."""
+
+    def __init__(self, execution_id: UUID, status: str, wanted: str) -> None:
+        super().__init__(f"execution {execution_id} is {status} and can't become {wanted}")
+        self.execution_id = execution_id
+        self.status = status
+        self.wanted = wanted
+
+
+class FencedError(FoliotError):
+    """A write under a lease was refused: the lease has passed to another epoch."""
+
+    def __init__(self, shard: int, epoch: int) -> None:
+        super().__init__(f"epoch {epoch} no longer leads shard {shard}")
+        self.shard = shard
+        self.epoch = epoch
+
+
+class SettingError(FoliotError):
+    """A setting is wrong; names it and says what would be right."""
+
+
+class DatabaseUnreachableError(FoliotError):
+    """The database can't be reached or does not answer."""
+
+
+class SchemaError(FoliotError):
+    """The database's schema does not fit this version of Foliot."""

@@ -1,0 +1,261 @@
+"""What happened, as typed values in the past tense, and who may watch.
+
+The core says each thing once, where it happens, to an Observer. Logs, metrics and traces are observers;
+the core itself logs nothing. Firing, claiming and settling go in batches, so their events carry batches.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from foliot.model.execution import SkipReason, Status
+from foliot.model.policy import Priority
+from foliot.model.schedule import ChangeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened."""
+
+
+class Observer(Protocol):
+    """Told of events as they happen. Must return quickly and never raise."""
+
+    def notify(self, event: Event) -> None: ...
+
+
+class Observers:
+    """Passes each event on to all of its observers."""
+
+    def __init__(self, observers: Sequence[Observer] = ()) -> None:
+        self._observers = list(observers)
+
+    def add(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
+    def notify(self, event: Event) -> None:
+        for observer in self._observers:
+            observer.notify(event)
+
+
+# --- instances and leading -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceStarted(Event):
+    instance_id: str
+    roles: tuple[str, ...]
+    version: str
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceStopped(Event):
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAttempted(Event):
+    """A follower asked for a lease: `acquired`, `held` by another, or `contended` (lost a race)."""
+
+    shard: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElected(Event):
+    shard: int
+    epoch: int
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost(Event):
+    """This instance stopped leading without meaning to."""
+
+    shard: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseReleased(Event):
+    """This instance stopped leading because it was asked to stop."""
+
+    shard: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFenced(Event):
+    """A write under a lost lease was refused by the database."""
+
+    shard: int
+    epoch: int
+
+
+# --- schedules -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleChanged(Event):
+    schedule_id: UUID
+    schedule_name: str
+    change: ChangeKind
+    aggregate_version: int
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleParked(Event):
+    """A schedule could not be planned and was put into state `error`."""
+
+    schedule_id: UUID
+    reason: str
+
+
+# --- firing ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FiredExecution:
+    execution_id: UUID
+    schedule_id: UUID
+    fire_ts: datetime
+    lateness_s: float
+    missed_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedExecution:
+    execution_id: UUID
+    schedule_id: UUID
+    fire_ts: datetime
+    reason: SkipReason
+    missed_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFired(Event):
+    """A firing transaction committed."""
+
+    shard: int
+    epoch: int
+    instance_id: str
+    fired: Sequence[FiredExecution]
+    skipped: Sequence[SkippedExecution]
+    refused: int
+    """Rows that had changed since they were planned; they are read again."""
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TickCompleted(Event):
+    """The leader looked at its wheel."""
+
+    shard: int
+    checked: int
+    wheel_size: int
+    lag_s: float
+    """How long the oldest undecided due time has been waiting."""
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesLoaded(Event):
+    shard: int
+    count: int
+    cause: str
+    """`horizon`, `poll`, `hint` or `refused`."""
+
+
+# --- executing -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedExecution:
+    execution_id: UUID
+    schedule_id: UUID
+    attempt: int
+    queue: str
+    priority: Priority
+    start_delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsClaimed(Event):
+    worker_id: str
+    claimed: Sequence[ClaimedExecution]
+
+
+@dataclass(frozen=True, slots=True)
+class SettledExecution:
+    execution_id: UUID
+    schedule_id: UUID
+    attempt: int
+    status: Status
+    duration_s: float
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsSettled(Event):
+    worker_id: str
+    settled: Sequence[SettledExecution]
+    refused: Sequence[UUID]
+    """Settles that came too late: the attempt was no longer this worker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoadChanged(Event):
+    worker_id: str
+    running: int
+    capacity: int
+
+
+# --- upkeep ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsRescued(Event):
+    """Executions whose worker vanished, and what became of each."""
+
+    shard: int
+    rescued: Mapping[UUID, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsReleased(Event):
+    """Held executions that may now run."""
+
+    shard: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPruned(Event):
+    shard: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFailed(Event):
+    """A step of a service raised; it is tried again after a pause."""
+
+    service: str
+    error: str
+    retry_in_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRecovered(Event):
+    service: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockObserved(Event):
+    """How far this machine's clock is from the database's."""
+
+    offset_s: float

@@ -1,0 +1,102 @@
+"""An execution: the recorded outcome of a fire time, and the one table of its legal transitions."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from foliot.model.policy import Priority
+
+
+class Status(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    RETRYING = "retrying"
+    SUCCESS = "success"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    SKIPPED = "skipped"
+    UNKNOWN = "unknown"
+
+
+OPEN = frozenset({Status.PENDING, Status.RUNNING, Status.RETRYING})
+"""Still to be worked on: what overlap counts."""
+
+FINAL = frozenset(Status) - OPEN
+
+CLAIMABLE = frozenset({Status.PENDING, Status.RETRYING})
+
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    Status.PENDING: frozenset({Status.RUNNING, Status.CANCELLED}),
+    Status.RUNNING: frozenset(
+        {
+            Status.SUCCESS,
+            Status.FAILED,
+            Status.TIMEOUT,
+            Status.CANCELLED,
+            Status.UNKNOWN,
+            Status.RETRYING,
+            Status.PENDING,  # handed back by a worker that stops
+        }
+    ),
+    Status.RETRYING: frozenset({Status.RUNNING, Status.CANCELLED, Status.FAILED}),
+    **{status: frozenset() for status in FINAL},
+}
+
+
+def can_become(status: Status, wanted: Status) -> bool:
+    return wanted in TRANSITIONS[status]
+
+
+class SkipReason(StrEnum):
+    """Why a due time did not fire."""
+
+    OVERLAP = "overlap"
+    MISFIRE = "misfire"
+    WINDOW = "window"
+    CALENDAR = "calendar"
+    PAUSED = "paused"
+    INACTIVE = "inactive"
+    DELETED = "deleted"
+
+
+class TriggeredBy(StrEnum):
+    SCHEDULER = "scheduler"
+    MANUAL = "manual"
+    API = "api"
+    BACKFILL = "backfill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One row of the ledger, as read back."""
+
+    execution_id: UUID
+    schedule_id: UUID
+    host_id: UUID
+    aggregate_version: int
+    fire_ts: datetime
+    missed_count: int
+    missed_from_ts: datetime | None
+    status: Status
+    reason: str | None
+    triggered_by: TriggeredBy
+    triggered_by_user: str | None
+    args: dict[str, Any] | None
+    queue: str
+    priority: Priority
+    ready_ts: datetime | None
+    due_by_ts: datetime | None
+    lease_until: datetime | None
+    worker_id: str | None
+    attempt: int
+    started_ts: datetime | None
+    ended_ts: datetime | None
+    duration_seconds: float | None
+    result: Any
+    error: str | None
+    traceback: str | None
+    scheduler_instance_id: str | None
+    created_ts: datetime

@@ -1,0 +1,146 @@
+"""A schedule: the definition a user writes, and the record the store keeps of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
+
+from foliot.model.errors import InvalidError, Problem
+from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, Retry, Window
+from foliot.model.target import Target
+from foliot.model.trigger import Document, Trigger
+
+QueueName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.:-]+$")]
+Label = Annotated[str, Field(max_length=200)]
+
+
+class ScheduleSpec(Document):
+    """The definition of a schedule. Only name, trigger and target are required."""
+
+    name: str = Field(min_length=1, max_length=126)
+    description: str = Field(default="", max_length=2000)
+    active: bool = True
+    priority: Priority = Priority.MEDIUM
+    queue: QueueName = "default"
+    trigger: Trigger
+    target: Target
+    start_ts: AwareDatetime | None = None
+    end_ts: AwareDatetime | None = None
+    max_runs: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    timeout_seconds: float = Field(default=300, gt=0, le=30 * 86400)
+    misfire: Misfire = Misfire()
+    overlap: Overlap = Overlap()
+    retry: Retry = Retry()
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    dst: Dst = Dst()
+    labels: dict[Annotated[str, Field(min_length=1, max_length=100)], Label] = Field(default_factory=dict)
+    window: Window | None = None
+    calendars: tuple[Annotated[str, Field(min_length=1, max_length=126)], ...] = ()
+    jitter_seconds: float = Field(default=0, ge=0, le=86400)
+
+    @field_validator("name", "description")
+    @classmethod
+    def _printable(cls, value: str) -> str:
+        if "\0" in value:
+            raise ValueError("must not contain NUL")
+        return value
+
+    @field_validator("name")
+    @classmethod
+    def _trimmed(cls, value: str) -> str:
+        if value != value.strip() or not value.isprintable():
+            raise ValueError("must be printable text without spaces around it")
+        return value
+
+    @model_validator(mode="after")
+    def _ends_after_start(self) -> Self:
+        if self.start_ts and self.end_ts and self.end_ts < self.start_ts:
+            raise ValueError("end_ts must not be before start_ts")
+        return self
+
+    @classmethod
+    def parse(cls, document: Any) -> "ScheduleSpec":
+        """Read what a user wrote; anything wrong is an InvalidError that names each field."""
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            raise InvalidError(problems_of(error)) from None
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Pydantic's findings in Foliot's words, one per field."""
+    found = []
+    for item in error.errors(include_url=False, include_context=True):
+        # A discriminated union puts the chosen kind into the path; users did not write it there.
+        path = list(item["loc"])
+        if len(path) > 1 and path[0] in ("trigger", "target"):
+            del path[1]
+        context = item.get("ctx", {})
+        message = item["msg"].removeprefix("Value error, ")
+        hint = f"one of: {context['expected']}" if "expected" in context else ""
+        if "expected_tags" in context:
+            message, hint = "is not a known kind", f"one of: {context['expected_tags']}"
+        found.append(Problem("/" + "/".join(str(part) for part in path), item["type"], message, hint))
+    return found
+
+
+class ScheduleState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    INACTIVE = "inactive"
+    COMPLETED = "completed"
+    ERROR = "error"
+
+
+class ManagedBy(StrEnum):
+    API = "api"
+    UI = "ui"
+    CODE = "code"
+    FILE = "file"
+
+
+class ChangeKind(StrEnum):
+    """Why a version of a schedule exists."""
+
+    CREATED = "created"
+    EDITED = "edited"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A schedule as stored: its definition, where it stands, and who made it so."""
+
+    schedule_id: UUID
+    host_id: UUID
+    spec: ScheduleSpec
+    slot: int
+    state: ScheduleState
+    state_reason: str | None = None
+    effective_ts: datetime
+    """The trigger yields only times after this: when it was created or last changed its timing."""
+    next_fire_ts: datetime | None = None
+    """The nominal time that is next to be decided: identity, and base of the one after it."""
+    next_run_ts: datetime | None = None
+    """When to act on it (with jitter). None: nothing will become due."""
+    run_count: int = 0
+    paused: bool = False
+    paused_until_ts: datetime | None = None
+    pause_reason: str | None = None
+    managed_by: ManagedBy = ManagedBy.API
+    aggregate_version: int = 1
+    created_by: str | None = None
+    created_ts: datetime
+    updated_by: str | None = None
+    updated_ts: datetime
+    deleted_ts: datetime | None = None
+
+    @property
+    def anchor_ts(self) -> datetime:
+        """What intervals and rules count from."""
+        return self.spec.start_ts or self.effective_ts
