@@ -1,10 +1,13 @@
 """Identities: time-ordered ids, and the fixed slot that places a schedule in a shard."""
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import uuid_utils
+from uuid_utils.compat import uuid7
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 SLOTS = 1024
 """Slots are fixed for ever; shards are `slot mod N`, so changing N rewrites no schedule."""
 
@@ -12,9 +15,18 @@ DEFAULT_HOST_ID = UUID("00000000-0000-7000-8000-000000000001")
 """The host that everything belongs to until an operator makes another."""
 
 
-def new_id() -> UUID:
-    """A UUIDv7: unique, and ordered by time so that indexes grow at their end."""
-    return UUID(int=uuid_utils.uuid7().int)
+def new_id(now: datetime | None = None) -> UUID:
+    """A UUIDv7: unique, and ordered by time so that indexes grow at their end.
+
+    With `now` its time is the cluster's, so that history can be pruned by a range of ids.
+    """
+    return uuid7(nanoseconds=None if now is None else (now - EPOCH) // _MICROSECOND * 1000)
+
+
+def first_id_at(instant: datetime) -> UUID:
+    """The smallest id that an execution made at this instant can have."""
+    milliseconds = (instant - EPOCH) // timedelta(milliseconds=1)
+    return UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x2 << 62))
 
 
 def slot_of(schedule_id: UUID) -> int:

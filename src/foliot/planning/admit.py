@@ -1,0 +1,100 @@
+"""Is a definition meaningful? Asked before anything is stored."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from foliot.model.errors import InvalidError, Problem
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
+from foliot.planning.definition import Cadence, compile_spec
+from foliot.planning.next import INSTANT, Next, next_after
+from foliot.timing.zone import check_zone
+
+MAX_DOCUMENT_BYTES = 256 * 1024
+
+CheckTarget = Callable[[ScheduleSpec], list[Problem]]
+
+
+def admit(
+    spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, check_target: CheckTarget | None = None
+) -> Cadence:
+    """Compile the definition, or raise an InvalidError that names every field that is wrong."""
+    problems = [*_check_zones(spec), *_check_calendars(spec), *(check_target(spec) if check_target else [])]
+    if len(spec.model_dump_json()) > MAX_DOCUMENT_BYTES:
+        problems.append(Problem("", "too_large", f"is larger than {MAX_DOCUMENT_BYTES} bytes"))
+    cadence: Cadence | None = None
+    if not problems:
+        try:
+            cadence = compile_spec(spec, schedule_id, now)
+        except InvalidError as error:
+            problems.extend(error.problems)
+    if problems or cadence is None:
+        raise InvalidError(problems)
+    return cadence
+
+
+def admit_new(
+    spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, check_target: CheckTarget | None = None
+) -> Cadence:
+    """The same, and it must ever fire from now on."""
+    cadence = admit(spec, schedule_id, now, check_target=check_target)
+    if spec.active and first_fire(cadence, spec, schedule_id, now) is None:
+        raise InvalidError.at(*_why_never(spec))
+    return cadence
+
+
+def first_fire(cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: datetime) -> Next | None:
+    """The first time that a definition which holds from now on fires at."""
+    if isinstance(spec.trigger, OnceTrigger):
+        # A single instant that has just passed is still meant; `misfire.grace_seconds` says for how long.
+        oldest = now - timedelta(seconds=spec.misfire.grace_seconds)
+        at = cadence.recurrence.after(oldest - INSTANT)
+        if at is None or (spec.end_ts is not None and at > spec.end_ts):
+            return None
+        return Next(at, at)
+    if cadence.delay_s is not None:
+        fire_ts = now + timedelta(seconds=cadence.delay_s)
+        if spec.start_ts is not None and spec.start_ts > now:
+            fire_ts = spec.start_ts
+        return None if spec.end_ts is not None and fire_ts > spec.end_ts else Next(fire_ts, fire_ts)
+    earliest = now if spec.start_ts is None else max(now, spec.start_ts - INSTANT)
+    return next_after(cadence, schedule_id, earliest)
+
+
+def _why_never(spec: ScheduleSpec) -> tuple[str, str, str, str]:
+    if isinstance(spec.trigger, OnceTrigger) and spec.end_ts is None:
+        return (
+            "/trigger/at",
+            "in_the_past",
+            "lies further in the past than misfire.grace_seconds",
+            "give a time to come, or a longer grace",
+        )
+    if spec.end_ts is not None:
+        return ("/end_ts", "never_fires", "no fire time lies before it", "a later end_ts, or none")
+    return ("/trigger", "never_fires", "never fires", "a trigger with at least one time to come")
+
+
+def _check_zones(spec: ScheduleSpec) -> list[Problem]:
+    found: list[Problem] = []
+    zones = []
+    match spec.trigger:
+        case IntervalTrigger(timezone=name) | CronTrigger(timezone=name) | RRuleTrigger(timezone=name):
+            zones.append((name, "/trigger/timezone"))
+        case OnceTrigger() | DelayTrigger():
+            pass
+    if spec.window is not None:
+        zones.append((spec.window.timezone, "/window/timezone"))
+    for name, pointer in zones:
+        try:
+            check_zone(name, pointer)
+        except InvalidError as error:
+            found.extend(error.problems)
+    return found
+
+
+def _check_calendars(spec: ScheduleSpec) -> list[Problem]:
+    return [
+        Problem(f"/calendars/{index}", "not_found", f'there is no calendar named "{name}"', "leave it out")
+        for index, name in enumerate(spec.calendars)
+    ]

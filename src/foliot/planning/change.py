@@ -1,0 +1,292 @@
+"""What creating, editing, pausing, resuming and deleting do to a schedule.
+
+Each returns the schedule as it will be, and the row that decides times which were already due and can't
+fire any more. The store writes both in one transaction, under the schedule's lock, so a leader that still
+has the old version in its wheel finds its guarded update refused.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from foliot.model.execution import SkipReason
+from foliot.model.ids import new_id, slot_of
+from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
+from foliot.planning.admit import CheckTarget, admit, admit_new, first_fire
+from foliot.planning.definition import Cadence, Definition, compile_spec, policies_of
+from foliot.planning.fire import Decision, Due, plan_skip
+from foliot.planning.next import INSTANT, Next, next_after, run_ts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who asked for a change, and why."""
+
+    name: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A schedule as it will be."""
+
+    kind: ChangeKind
+    schedule: Schedule
+    decision: Decision | None = None
+    """Decides what was already due and may not fire any more."""
+
+
+def create(
+    spec: ScheduleSpec,
+    *,
+    host_id: UUID,
+    now: datetime,
+    author: Author,
+    managed_by: ManagedBy = ManagedBy.API,
+    schedule_id: UUID | None = None,
+    check_target: CheckTarget | None = None,
+) -> Change:
+    schedule_id = schedule_id or new_id()
+    cadence = admit_new(spec, schedule_id, now, check_target=check_target)
+    upcoming = first_fire(cadence, spec, schedule_id, now) if spec.active else None
+    schedule = Schedule(
+        schedule_id=schedule_id,
+        host_id=host_id,
+        spec=spec,
+        slot=slot_of(schedule_id),
+        state=ScheduleState.ACTIVE if spec.active else ScheduleState.INACTIVE,
+        effective_ts=now,
+        next_fire_ts=upcoming and upcoming.fire_ts,
+        next_run_ts=upcoming and upcoming.run_ts,
+        managed_by=managed_by,
+        created_by=author.name,
+        created_ts=now,
+        updated_by=author.name,
+        updated_ts=now,
+    )
+    return Change(ChangeKind.CREATED, schedule)
+
+
+def edit(
+    schedule: Schedule,
+    spec: ScheduleSpec,
+    *,
+    now: datetime,
+    author: Author,
+    check_target: CheckTarget | None = None,
+) -> Change | None:
+    """Give the schedule another definition; None when it says nothing new.
+
+    A time already due fires once, with the new version. A changed trigger counts from after now. Other edits
+    do not move the cadence. A pause stays.
+    """
+    if spec == schedule.spec:
+        return None
+    schedule = _without_lapsed_pause(schedule, now)
+    is_retimed = _timing_of(spec) != _timing_of(schedule.spec)
+    effective_ts = now if is_retimed else schedule.effective_ts
+    check = admit_new if is_retimed else admit
+    cadence = check(spec, schedule.schedule_id, now, check_target=check_target)
+    cadence = replace(cadence, effective_ts=effective_ts)
+    if not is_retimed:
+        cadence = compile_spec(spec, schedule.schedule_id, effective_ts)
+    changed = replace(
+        _touched(schedule, now, author), spec=spec, effective_ts=effective_ts, state_reason=None
+    )
+    if not spec.active:
+        return Change(
+            ChangeKind.EDITED,
+            replace(changed, state=ScheduleState.INACTIVE, next_fire_ts=None, next_run_ts=None),
+            decide_due(schedule, now, SkipReason.INACTIVE),
+        )
+    if schedule.paused:
+        changed = replace(changed, state=ScheduleState.PAUSED)
+        upcoming = _while_paused(changed, cadence, schedule.paused_until_ts, now)
+        return Change(ChangeKind.EDITED, _with_next(changed, upcoming, ScheduleState.PAUSED))
+    if is_due(schedule, now):
+        return _edit_due(schedule, changed, now, is_retimed=is_retimed)
+    upcoming = _after_edit(schedule, changed, cadence, now, is_retimed=is_retimed)
+    return Change(ChangeKind.EDITED, _activated(changed, upcoming))
+
+
+def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> Change:
+    """Keep what is due. Of several times of a trigger that is no more, the latest stands and fires."""
+    changed = replace(changed, state=ScheduleState.ACTIVE)
+    if not is_retimed:
+        return Change(ChangeKind.EDITED, changed)
+    due = due_of(schedule)
+    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+    everything = plan_skip(due, cadence, now, SkipReason.MISFIRE)
+    if everything.missed_count == 0:
+        return Change(ChangeKind.EDITED, changed)
+    earlier = cadence.recurrence.before(everything.fire_ts)
+    last_given_up = due.fire_ts if everything.missed_count == 1 or earlier is None else earlier
+    decision = Decision(
+        last_given_up,
+        run_ts_of(cadence, schedule.schedule_id, last_given_up),
+        SkipReason.MISFIRE,
+        everything.missed_count - 1,
+        due.fire_ts if everything.missed_count > 1 else None,
+    )
+    changed = replace(changed, next_fire_ts=everything.fire_ts, next_run_ts=everything.run_ts)
+    return Change(ChangeKind.EDITED, changed, decision)
+
+
+def _after_edit(
+    schedule: Schedule, changed: Schedule, cadence: Cadence, now: datetime, *, is_retimed: bool
+) -> Next | None:
+    spec = changed.spec
+    if spec.max_runs is not None and changed.run_count >= spec.max_runs:
+        return None
+    if is_retimed:
+        return first_fire(cadence, spec, changed.schedule_id, now)
+    if schedule.next_fire_ts is not None:
+        fire_ts = schedule.next_fire_ts
+        if spec.end_ts is not None and fire_ts > spec.end_ts:
+            return None
+        return Next(fire_ts, run_ts_of(cadence, changed.schedule_id, fire_ts))
+    if cadence.delay_s is not None and schedule.state is ScheduleState.ACTIVE:
+        return None  # a run is under way; its end sets the next time
+    return _from_now_on(changed, cadence, now)
+
+
+def pause(
+    schedule: Schedule, *, now: datetime, author: Author, until_ts: datetime | None = None
+) -> Change | None:
+    """Hold the schedule back; a time already due becomes `skipped: paused`."""
+    if schedule.paused and (schedule.pause_reason, schedule.paused_until_ts) == (author.reason, until_ts):
+        return None
+    schedule = _without_lapsed_pause(schedule, now)
+    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+    changed = replace(
+        _touched(schedule, now, author), paused=True, paused_until_ts=until_ts, pause_reason=author.reason
+    )
+    upcoming = _while_paused(changed, cadence, until_ts, now)
+    state = schedule.state if _is_at_rest(schedule) else ScheduleState.PAUSED
+    return Change(
+        ChangeKind.PAUSED, _with_next(changed, upcoming, state), decide_due(schedule, now, SkipReason.PAUSED)
+    )
+
+
+def resume(schedule: Schedule, *, now: datetime, author: Author) -> Change | None:
+    """Go on with the first time after now, on the same grid."""
+    if not schedule.paused:
+        return None
+    changed = replace(_touched(schedule, now, author), paused=False, paused_until_ts=None, pause_reason=None)
+    if _is_at_rest(schedule):
+        return Change(ChangeKind.RESUMED, changed)
+    if is_due(schedule, now):  # the pause had an end, which has passed: what is due since then stands
+        return Change(ChangeKind.RESUMED, replace(changed, state=ScheduleState.ACTIVE))
+    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+    return Change(ChangeKind.RESUMED, _activated(changed, _from_now_on(changed, cadence, now)))
+
+
+def delete(schedule: Schedule, *, now: datetime, author: Author) -> Change:
+    changed = replace(
+        _touched(schedule, now, author),
+        deleted_ts=now,
+        next_fire_ts=None,
+        next_run_ts=None,
+    )
+    return Change(ChangeKind.DELETED, changed, decide_due(schedule, now, SkipReason.DELETED))
+
+
+def is_due(schedule: Schedule, now: datetime) -> bool:
+    """Whether a nominal time has come that is not decided yet."""
+    if schedule.next_fire_ts is None or schedule.next_run_ts is None or schedule.deleted_ts is not None:
+        return False
+    return schedule.next_fire_ts <= now
+
+
+def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> Decision | None:
+    """The row for what is already due on a schedule that may not fire any more."""
+    if not is_due(schedule, now):
+        return None
+    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+    return plan_skip(due_of(schedule), cadence, now, reason)
+
+
+def due_of(schedule: Schedule) -> Due:
+    assert schedule.next_fire_ts is not None
+    assert schedule.next_run_ts is not None
+    spec = schedule.spec
+    return Due(
+        schedule_id=schedule.schedule_id,
+        host_id=schedule.host_id,
+        aggregate_version=schedule.aggregate_version,
+        fire_ts=schedule.next_fire_ts,
+        run_ts=schedule.next_run_ts,
+        run_count=schedule.run_count,
+        definition=Definition(
+            trigger=spec.trigger.model_dump_json(),
+            policies=policies_of(spec).model_dump_json(),
+            anchor_ts=schedule.anchor_ts,
+            effective_ts=schedule.effective_ts,
+            end_ts=spec.end_ts,
+            max_runs=spec.max_runs,
+            queue=spec.queue,
+            priority=spec.priority,
+        ),
+    )
+
+
+def _timing_of(spec: ScheduleSpec) -> tuple[object, ...]:
+    return (spec.trigger, spec.start_ts, spec.dst)
+
+
+def _is_at_rest(schedule: Schedule) -> bool:
+    """Not going to fire, for a reason that a pause neither adds to nor lifts."""
+    return schedule.state in (ScheduleState.INACTIVE, ScheduleState.COMPLETED, ScheduleState.ERROR)
+
+
+def _without_lapsed_pause(schedule: Schedule, now: datetime) -> Schedule:
+    """A pause whose end has passed is over, though nobody has written that down yet."""
+    if not schedule.paused or schedule.paused_until_ts is None or schedule.paused_until_ts > now:
+        return schedule
+    state = ScheduleState.ACTIVE if schedule.state is ScheduleState.PAUSED else schedule.state
+    return replace(schedule, paused=False, paused_until_ts=None, pause_reason=None, state=state)
+
+
+def _touched(schedule: Schedule, now: datetime, author: Author) -> Schedule:
+    return replace(
+        schedule,
+        aggregate_version=schedule.aggregate_version + 1,
+        updated_by=author.name,
+        updated_ts=now,
+    )
+
+
+def _with_next(schedule: Schedule, upcoming: Next | None, state: ScheduleState) -> Schedule:
+    return replace(
+        schedule,
+        next_fire_ts=upcoming and upcoming.fire_ts,
+        next_run_ts=upcoming and upcoming.run_ts,
+        state=state,
+    )
+
+
+def _activated(schedule: Schedule, upcoming: Next | None) -> Schedule:
+    waits_for_end = upcoming is None and schedule.spec.trigger.kind == "delay"
+    is_over = upcoming is None and not waits_for_end
+    return _with_next(schedule, upcoming, ScheduleState.COMPLETED if is_over else ScheduleState.ACTIVE)
+
+
+def _while_paused(
+    schedule: Schedule, cadence: Cadence, until_ts: datetime | None, now: datetime
+) -> Next | None:
+    """What is next for a paused schedule: the first time at or after the end of the pause, if it has one."""
+    if until_ts is None or _is_at_rest(schedule):
+        return None
+    if cadence.delay_s is not None:
+        return Next(until_ts, until_ts)
+    return next_after(cadence, schedule.schedule_id, max(until_ts - INSTANT, now))
+
+
+def _from_now_on(schedule: Schedule, cadence: Cadence, now: datetime) -> Next | None:
+    spec = schedule.spec
+    if spec.max_runs is not None and schedule.run_count >= spec.max_runs:
+        return None
+    if cadence.delay_s is not None:
+        return first_fire(cadence, spec, schedule.schedule_id, now)
+    start = now if spec.start_ts is None else max(now, spec.start_ts - INSTANT)
+    return next_after(cadence, schedule.schedule_id, start)

@@ -1,0 +1,108 @@
+"""What firing needs of a schedule, slim enough to keep half a million of them in memory.
+
+A Definition holds the stored JSON texts and is compiled only when it is planned: texts are shared between
+equal schedules, and the compiled recurrences live in bounded caches.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+
+from pydantic import Field, TypeAdapter
+
+from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, Retry, Window
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.trigger import DelayTrigger, Document, Trigger
+from foliot.timing.compile import compile_trigger
+from foliot.timing.recurrence import Recurrence
+
+
+class Policies(Document):
+    """The policies of a schedule, as one document of the store."""
+
+    misfire: Misfire = Misfire()
+    overlap: Overlap = Overlap()
+    retry: Retry = Retry()
+    delivery: Delivery = Delivery.AT_LEAST_ONCE
+    dst: Dst = Dst()
+    window: Window | None = None
+    calendars: tuple[str, ...] = ()
+    jitter_seconds: float = Field(default=0, ge=0)
+
+
+POLICY_FIELDS = tuple(Policies.model_fields)
+
+
+def policies_of(spec: ScheduleSpec) -> Policies:
+    return Policies(**{name: getattr(spec, name) for name in POLICY_FIELDS})
+
+
+class Definition(NamedTuple):
+    """The part of a schedule's definition that firing reads. Equal definitions are one object."""
+
+    trigger: str
+    policies: str
+    anchor_ts: datetime
+    effective_ts: datetime
+    end_ts: datetime | None
+    max_runs: int | None
+    queue: str
+    priority: Priority
+
+
+@dataclass(frozen=True, slots=True)
+class Cadence:
+    """A Definition, compiled for one schedule."""
+
+    trigger: Trigger
+    recurrence: Recurrence
+    policies: Policies
+    effective_ts: datetime
+    end_ts: datetime | None
+    max_runs: int | None
+
+    @property
+    def delay_s(self) -> float | None:
+        """The delay of a `delay` trigger; None for all others."""
+        return self.trigger.seconds if isinstance(self.trigger, DelayTrigger) else None
+
+
+_TRIGGER: TypeAdapter[Trigger] = TypeAdapter(Trigger)
+
+
+@lru_cache(maxsize=16_384)
+def _trigger_of(text: str) -> Trigger:
+    return _TRIGGER.validate_json(text)
+
+
+@lru_cache(maxsize=4_096)
+def policies_from(text: str) -> Policies:
+    """Parse the stored document, once for all schedules that share it."""
+    return Policies.model_validate_json(text)
+
+
+def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
+    """Raises InvalidError or ValidationError when what is stored can't be understood any more."""
+    policies = policies_from(definition.policies)
+    trigger = _trigger_of(definition.trigger)
+    return Cadence(
+        trigger=trigger,
+        recurrence=compile_trigger(
+            trigger, dst=policies.dst, anchor=definition.anchor_ts, key=str(schedule_id)
+        ),
+        policies=policies,
+        effective_ts=definition.effective_ts,
+        end_ts=definition.end_ts,
+        max_runs=definition.max_runs,
+    )
+
+
+def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) -> Cadence:
+    """The same for a definition that a user has just written."""
+    policies = policies_of(spec)
+    recurrence = compile_trigger(
+        spec.trigger, dst=spec.dst, anchor=spec.start_ts or effective_ts, key=str(schedule_id)
+    )
+    return Cadence(spec.trigger, recurrence, policies, effective_ts, spec.end_ts, spec.max_runs)

@@ -1,0 +1,253 @@
+"""What becomes of a schedule that is due: the rows of the ledger, and what is next.
+
+Every due time ends in exactly one decision. A decision at `fire_ts` also decides the `missed_count` times
+right before it. Overlap is not decided here: it needs the count of open executions under a lock, so the
+store asks `planning.overlap` inside the firing transaction.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from foliot.model.execution import SkipReason
+from foliot.model.policy import MisfirePolicy
+from foliot.planning.definition import Cadence, Definition
+from foliot.planning.next import INSTANT, Next, next_after, nominal_after, run_ts_of
+from foliot.timing.window import is_inside
+
+SKIP_AFTER_S = 10.0
+"""How late a time may be under the misfire policy `skip` and still fire."""
+
+CATCHUP_PER_STEP = 10
+CATCHUP_PACE_S = 0.1
+"""`fire_all` catches up in steps of so many, so far apart, so that one schedule never holds up the rest."""
+
+WINDOW_WALK = 10_000
+"""How many missed times are looked at, backwards, for one that lies inside the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A schedule with a time to decide, as the leader remembers it."""
+
+    schedule_id: UUID
+    host_id: UUID
+    aggregate_version: int
+    fire_ts: datetime
+    run_ts: datetime
+    run_count: int
+    definition: Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One row of the ledger to be."""
+
+    fire_ts: datetime
+    run_ts: datetime
+    reason: SkipReason | None = None
+    """Why it is skipped; None: it fires."""
+    missed_count: int = 0
+    missed_from_ts: datetime | None = None
+    is_catchup: bool = False
+    """One of several missed times that `fire_all` makes good; overlap holds these, it never skips them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """All that one step decides for one schedule."""
+
+    due: Due
+    decisions: tuple[Decision, ...]
+    next: Next | None
+    """The time to decide after these. None: no more, or, for `delay`, not before the run has ended."""
+    is_completed: bool
+    is_delay: bool = False
+    after_overlap: Next | None = None
+    """What is next if overlap turns out to skip the run that would have been the last of `max_runs`."""
+
+    @property
+    def fires(self) -> int:
+        return sum(1 for decision in self.decisions if decision.reason is None)
+
+
+def plan_firing(due: Due, cadence: Cadence, now: datetime) -> Firing:
+    """Decide everything that is due at `now`."""
+    if cadence.delay_s is not None:
+        return _plan_delay(due, cadence, now)
+    following = next_after(cadence, due.schedule_id, due.fire_ts)
+    if following is None or following.run_ts > now:
+        decisions: tuple[Decision, ...] = (_decide(cadence, due.fire_ts, due.run_ts, now),)
+    else:
+        decisions = _plan_missed(due, cadence, now)
+    return _finish(due, cadence, decisions, following, now)
+
+
+def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> Decision:
+    """One row that decides everything due at `now`, because the schedule may not fire."""
+    last, count = _last_due(due, cadence, now)
+    return _row(due, cadence, last, count, reason)
+
+
+def _finish(
+    due: Due, cadence: Cadence, decisions: tuple[Decision, ...], following: Next | None, now: datetime
+) -> Firing:
+    if cadence.max_runs is not None:
+        decisions = _within_max_runs(decisions, cadence.max_runs - due.run_count)
+    last = decisions[-1].fire_ts
+    upcoming = following if last == due.fire_ts else next_after(cadence, due.schedule_id, last)
+    if upcoming is not None and upcoming.run_ts <= now:
+        upcoming = Next(upcoming.fire_ts, now + timedelta(seconds=CATCHUP_PACE_S))
+    fires = sum(1 for decision in decisions if decision.reason is None)
+    if cadence.max_runs is not None and due.run_count + fires >= cadence.max_runs:
+        return Firing(due, decisions, None, is_completed=True, after_overlap=upcoming)
+    return Firing(due, decisions, upcoming, is_completed=upcoming is None)
+
+
+def _within_max_runs(decisions: tuple[Decision, ...], left: int) -> tuple[Decision, ...]:
+    kept = []
+    for decision in decisions:
+        kept.append(decision)
+        left -= decision.reason is None
+        if left <= 0:
+            break
+    return tuple(kept)
+
+
+def _plan_delay(due: Due, cadence: Cadence, now: datetime) -> Firing:
+    decision = _decide(cadence, due.fire_ts, due.run_ts, now)
+    if decision.reason is None:
+        completes = cadence.max_runs is not None and due.run_count + 1 >= cadence.max_runs
+        return Firing(due, (decision,), None, is_completed=completes, is_delay=True)
+    upcoming = next_after_end(cadence, now)
+    return Firing(due, (decision,), upcoming, is_completed=upcoming is None, is_delay=True)
+
+
+def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
+    """The next time of a `delay` trigger whose last run ended then."""
+    assert cadence.delay_s is not None
+    fire_ts = ended_ts + timedelta(seconds=cadence.delay_s)
+    if cadence.end_ts is not None and fire_ts > cadence.end_ts:
+        return None
+    return Next(fire_ts, fire_ts)
+
+
+def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime) -> Decision:
+    """Decide one time by itself."""
+    misfire = cadence.policies.misfire
+    late_s = (now - run_ts).total_seconds()
+    window = cadence.policies.window
+    reason = None
+    if window is not None and not is_inside(window, fire_ts):
+        reason = SkipReason.WINDOW
+    elif late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S):
+        reason = SkipReason.MISFIRE
+    return Decision(fire_ts, run_ts, reason)
+
+
+def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
+    """Several times are due at once: the misfire policy says which of them fire."""
+    match cadence.policies.misfire.policy:
+        case MisfirePolicy.FIRE_ONCE:
+            return _fire_once(due, cadence, now)
+        case MisfirePolicy.FIRE_ALL:
+            return _fire_latest(due, cadence, now, cadence.policies.misfire.max_catchup)
+        case MisfirePolicy.SKIP:
+            # Times are at least a second apart, so no more than this can be under SKIP_AFTER_S late.
+            return _fire_latest(due, cadence, now, int(SKIP_AFTER_S) + 1)
+
+
+def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
+    last, count = _last_due(due, cadence, now)
+    chosen = _latest_inside_window(due, cadence, last)
+    if chosen is None or chosen == last:
+        decision = _decide(cadence, last, run_ts_of(cadence, due.schedule_id, last), now)
+        return (_row(due, cadence, last, count, decision.reason),)
+    # The latest time inside the window stands for those before it; those after it were outside.
+    outside_from = nominal_after(cadence, chosen)
+    assert outside_from is not None
+    outside = cadence.recurrence.count(outside_from, last)
+    decision = _decide(cadence, chosen, run_ts_of(cadence, due.schedule_id, chosen), now)
+    return (
+        _row(due, cadence, chosen, count - outside, decision.reason),
+        _row_from(due, cadence, outside_from, last, outside, SkipReason.WINDOW),
+    )
+
+
+def _latest_inside_window(due: Due, cadence: Cadence, last: datetime) -> datetime | None:
+    window = cadence.policies.window
+    if window is None:
+        return last
+    candidate = last
+    for _ in range(WINDOW_WALK):
+        if is_inside(window, candidate):
+            return candidate
+        if candidate <= due.fire_ts:
+            return None
+        candidate = _before(due, cadence, candidate)
+    return None
+
+
+def _fire_latest(due: Due, cadence: Cadence, now: datetime, most: int) -> tuple[Decision, ...]:
+    """Fire the latest `most` times that are not too late, oldest first; one row decides those before."""
+    last, count = _last_due(due, cadence, now)
+    latest = _latest_times(due, cadence, last, most)
+    decided = [
+        Decision(each.fire_ts, each.run_ts, each.reason, is_catchup=each.reason is None)
+        for each in (_decide(cadence, at, run_ts_of(cadence, due.schedule_id, at), now) for at in latest)
+    ]
+    first_kept = next(
+        (index for index, each in enumerate(decided) if each.reason is not SkipReason.MISFIRE), len(decided)
+    )
+    given_up = count - len(decided) + first_kept
+    rows: list[Decision] = []
+    if given_up:
+        last_given_up = decided[first_kept - 1].fire_ts if first_kept else _before(due, cadence, latest[0])
+        rows.append(_row(due, cadence, last_given_up, given_up, SkipReason.MISFIRE))
+    rows.extend(decided[first_kept : first_kept + CATCHUP_PER_STEP])
+    return tuple(rows)
+
+
+def _latest_times(due: Due, cadence: Cadence, last: datetime, most: int) -> list[datetime]:
+    times = [last]
+    while len(times) < most and times[-1] > due.fire_ts:
+        times.append(_before(due, cadence, times[-1]))
+    times.reverse()
+    return times
+
+
+def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
+    """The due time right before this one; the first is `due.fire_ts`, whatever the trigger is now."""
+    earlier = cadence.recurrence.before(instant)
+    if earlier is None or earlier < due.fire_ts or earlier <= cadence.effective_ts:
+        return due.fire_ts
+    return earlier
+
+
+def _last_due(due: Due, cadence: Cadence, now: datetime) -> tuple[datetime, int]:
+    """The latest due time, and how many are due with it."""
+    following = nominal_after(cadence, due.fire_ts)
+    until = now if cadence.end_ts is None else min(now, cadence.end_ts)
+    if following is None or following > until:
+        return due.fire_ts, 1
+    last = cadence.recurrence.before(until + INSTANT)
+    assert last is not None
+    # Jitter is shorter than the gap between times, so only the very last can still be waiting for its own.
+    if run_ts_of(cadence, due.schedule_id, last) > now:
+        last = _before(due, cadence, last)
+    if last <= due.fire_ts:
+        return due.fire_ts, 1
+    return last, 1 + cadence.recurrence.count(following, last)
+
+
+def _row(due: Due, cadence: Cadence, last: datetime, count: int, reason: SkipReason | None) -> Decision:
+    return _row_from(due, cadence, due.fire_ts, last, count, reason)
+
+
+def _row_from(
+    due: Due, cadence: Cadence, first: datetime, last: datetime, count: int, reason: SkipReason | None
+) -> Decision:
+    run_ts = due.run_ts if last == due.fire_ts else run_ts_of(cadence, due.schedule_id, last)
+    if count == 1:
+        return Decision(last, run_ts, reason)
+    return Decision(last, run_ts, reason, count - 1, first)

@@ -1,0 +1,45 @@
+"""Which nominal time is next, and when to act on it."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from foliot.planning.definition import Cadence
+from foliot.timing.jitter import jitter_s
+
+INSTANT = timedelta(microseconds=1)
+"""The smallest step of time that Foliot tells apart."""
+
+
+class Next(NamedTuple):
+    fire_ts: datetime
+    run_ts: datetime
+
+
+def next_after(cadence: Cadence, schedule_id: UUID, instant: datetime) -> Next | None:
+    """The first time after the instant that the schedule may fire at; None when there is no more."""
+    fire_ts = nominal_after(cadence, instant)
+    if fire_ts is None:
+        return None
+    return Next(fire_ts, run_ts_of(cadence, schedule_id, fire_ts))
+
+
+def nominal_after(cadence: Cadence, instant: datetime) -> datetime | None:
+    if instant < cadence.effective_ts:
+        instant = cadence.effective_ts
+    fire_ts = cadence.recurrence.after(instant)
+    if fire_ts is None or (cadence.end_ts is not None and fire_ts > cadence.end_ts):
+        return None
+    return fire_ts
+
+
+def run_ts_of(cadence: Cadence, schedule_id: UUID, fire_ts: datetime) -> datetime:
+    """The nominal time plus jitter: the same on every node, and always before the next nominal time."""
+    most_s = cadence.policies.jitter_seconds
+    if not most_s:
+        return fire_ts
+    following = cadence.recurrence.after(fire_ts)
+    if following is not None:
+        most_s = min(most_s, (following - fire_ts).total_seconds())
+    run_ts = fire_ts + timedelta(seconds=jitter_s(schedule_id, fire_ts, most_s))
+    return run_ts if following is None else min(run_ts, following - INSTANT)

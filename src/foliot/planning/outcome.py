@@ -1,0 +1,44 @@
+"""What becomes of an execution when an attempt has ended: final, or tried again later."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from foliot.model.execution import Status
+from foliot.model.policy import Delivery, Retry
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    status: Status
+    ready_ts: datetime | None = None
+    """When the next attempt may start; only with `retrying`."""
+
+
+def outcome_of(
+    ended: Status, *, retry: Retry, delivery: Delivery, failures: int, execution_id: UUID, now: datetime
+) -> Outcome:
+    """What follows an attempt that ended as `ended`, the `failures`-th of its execution that went wrong.
+
+    `unknown` as input means lost: the worker vanished and nobody can say what it did.
+    """
+    if ended in (Status.SUCCESS, Status.CANCELLED, Status.PENDING):
+        return Outcome(ended)
+    if delivery is Delivery.AT_MOST_ONCE:
+        return Outcome(ended)
+    if failures >= retry.max_attempts:
+        return Outcome(Status.FAILED if ended is Status.UNKNOWN else ended)
+    delay_s = backoff_s(retry, failures, execution_id)
+    return Outcome(Status.RETRYING, now + timedelta(seconds=delay_s))
+
+
+def backoff_s(retry: Retry, failures: int, execution_id: UUID) -> float:
+    """How long to wait after the `failures`-th failure: exponential, capped, spread by up to a half."""
+    exponent = min(failures - 1, 64)
+    delay_s = float(min(retry.initial_delay_seconds * retry.multiplier**exponent, retry.max_delay_seconds))
+    if not retry.jitter:
+        return delay_s
+    digest = hashlib.blake2b(execution_id.bytes + failures.to_bytes(4), digest_size=8).digest()
+    share = int.from_bytes(digest) / 2**64
+    return delay_s * (0.5 + share / 2)

@@ -1,0 +1,77 @@
+"""Connections and transactions, the same for both databases.
+
+A transaction that fails for a passing reason (deadlock, serialization failure, lock timeout, a busy SQLite
+file) was rolled back whole, so it is run again, a bounded number of times. One whose outcome is not known
+(the connection broke in COMMIT) is never run again here: whoever asked has to look what became of it.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from foliot.model.errors import DatabaseUnreachableError
+from foliot.store.dialect import Dialect, Pool
+
+T = TypeVar("T")
+
+TRANSIENT_TRIES = 6
+TRANSIENT_PAUSE_S = 0.02
+
+
+class Database:
+    def __init__(self, dialect: Dialect, engines: Mapping[Pool, AsyncEngine], url: str) -> None:
+        self.dialect = dialect
+        self.url = url
+        """Where it is, without the password."""
+        self._engines = engines
+
+    def engine(self, pool: Pool) -> AsyncEngine:
+        return self._engines[pool]
+
+    @asynccontextmanager
+    async def read(self, pool: Pool) -> AsyncIterator[AsyncConnection]:
+        """A connection for reading: each statement sees what is committed when it starts."""
+        try:
+            async with self._engines[pool].connect() as connection:
+                yield await connection.execution_options(isolation_level="AUTOCOMMIT")
+        except Exception as error:
+            self._explain(error)
+            raise
+
+    async def write(self, pool: Pool, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Run the work in a transaction, again if it fails for a passing reason."""
+        for attempt in range(1, TRANSIENT_TRIES + 1):
+            try:
+                async with self.dialect.begin(self._engines[pool]) as connection:
+                    return await work(connection)
+            except Exception as error:
+                if attempt == TRANSIENT_TRIES or not self.dialect.is_transient(error):
+                    self._explain(error)
+                    raise
+            pause_s = TRANSIENT_PAUSE_S * 2**attempt
+            await asyncio.sleep(pause_s * (0.5 + random.random()))  # noqa: S311 - spreads load, hides nothing
+        raise AssertionError("the last try returns or raises")
+
+    async def now(self, pool: Pool = Pool.LEASE) -> datetime:
+        """The store's clock."""
+        async with self.read(pool) as connection:
+            instant: datetime = (await connection.execute(select(self.dialect.now()))).scalar_one()
+            return instant
+
+    async def close(self) -> None:
+        for engine in self._engines.values():
+            await engine.dispose()
+
+    def _explain(self, error: BaseException) -> None:
+        if self.dialect.is_unreachable(error):
+            reason = str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__]
+            raise DatabaseUnreachableError(
+                f"the database at {self.url} can't be reached: {reason[0]}; "
+                "check that it runs and that FOLIOT_DATABASE_URL is right"
+            ) from error

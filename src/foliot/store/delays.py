@@ -1,0 +1,67 @@
+"""The next time of `delay` triggers: set by the end of a run, under the schedule's lock.
+
+A schedule that waits for an end is active and has no next time. Nothing else looks like that, so the janitor
+can find and restart one whose run ended without a settle (its worker vanished, it was cancelled or pruned).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Uuid, exists, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.schedule import ScheduleState
+from foliot.planning.definition import compile_spec
+from foliot.planning.fire import next_after_end
+from foliot.store.dialect import Dialect
+from foliot.store.schedule_rows import schedule_of
+from foliot.store.schema import IS_OPEN, execution_t, schedule_t
+
+
+def is_waiting_for_end() -> tuple[Any, ...]:
+    """Active, without a next time, and without an execution that could still end."""
+    return (
+        schedule_t.c.state == text("'active'"),
+        schedule_t.c.next_run_ts.is_(None),
+        schedule_t.c.deleted_ts.is_(None),
+        ~schedule_t.c.paused,
+        ~exists().where(
+            execution_t.c.schedule_id == schedule_t.c.schedule_id,
+            execution_t.c.triggered_by == "scheduler",
+            text(IS_OPEN),
+        ),
+    )
+
+
+async def set_next_after_end(
+    connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
+) -> list[UUID]:
+    """Count the delay from now for those of the schedules that wait for an end; returns which did."""
+    wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+    rows = (
+        await connection.execute(
+            select(schedule_t, dialect.now().label("store_now"))
+            .where(schedule_t.c.schedule_id.in_(select(wanted.c.schedule_id)), *is_waiting_for_end())
+            .order_by(schedule_t.c.schedule_id)
+            .with_for_update()
+        )
+    ).all()
+    restarted = []
+    for row in rows:
+        schedule = schedule_of(row)
+        cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+        if cadence.delay_s is None:
+            continue
+        upcoming = next_after_end(cadence, row.store_now)
+        await connection.execute(
+            update(schedule_t)
+            .where(schedule_t.c.schedule_id == schedule.schedule_id)
+            .values(
+                next_fire_ts=upcoming and upcoming.fire_ts,
+                next_run_ts=upcoming and upcoming.run_ts,
+                state=(ScheduleState.ACTIVE if upcoming else ScheduleState.COMPLETED).value,
+            )
+        )
+        restarted.append(schedule.schedule_id)
+    return restarted

@@ -1,0 +1,76 @@
+"""What differs between the databases, and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from sqlalchemy import ColumnElement, FromClause, Select, Table
+from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.types import TypeEngine
+
+Columns = Mapping[str, TypeEngine[Any]]
+Rows = Sequence[Sequence[Any]]
+
+
+class Pool(StrEnum):
+    """Who uses a connection. Each has a bounded pool of its own, so that none can starve another."""
+
+    LEASE = "lease"
+    FIRING = "firing"
+    WORK = "work"
+    API = "api"
+
+
+class Dialect(Protocol):
+    name: str
+
+    def now(self) -> ColumnElement[datetime]:
+        """The store's clock, read by the statement itself."""
+        ...
+
+    def plus(
+        self, instant: ColumnElement[Any], seconds: ColumnElement[Any] | float
+    ) -> ColumnElement[datetime]:
+        """An instant so many seconds later."""
+        ...
+
+    def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
+        """The given rows as a table, in a statement whose text does not depend on how many there are."""
+        ...
+
+    def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
+        """JSON text of `rows` as a value for a JSON column."""
+        ...
+
+    def insert(self, table: Table) -> PostgresInsert | SqliteInsert: ...
+
+    def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:
+        """The first `per_host` rows of `due` for every host and priority."""
+        ...
+
+    def claimable(self, queues: Sequence[tuple[Any, str]], limit: int) -> Select[Any]:
+        """Ids of what a worker may claim now from these (host_id, queue)s, most urgent first, locked.
+
+        Rows that another worker is claiming at this moment are passed over.
+        """
+        ...
+
+    def begin(self, engine: AsyncEngine) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A write transaction: committed when the block ends, rolled back when it raises."""
+        ...
+
+    async def limit(self, connection: AsyncConnection, seconds: float) -> None:
+        """Let the database end this transaction if it lasts longer: whoever stops in it must not block."""
+        ...
+
+    def is_transient(self, error: BaseException) -> bool:
+        """The transaction was rolled back, and the same again may succeed at once."""
+        ...
+
+    def is_unreachable(self, error: BaseException) -> bool:
+        """The database could not be reached, went away, or can't serve now."""
+        ...

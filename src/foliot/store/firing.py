@@ -1,0 +1,415 @@
+"""Due schedules in, decided rows out.
+
+`fire` is one transaction of a fixed number of statements, however many schedules it decides:
+
+    1. limits     the database ends the transaction should this process stop in the middle of it
+    2. fence      the shard's row, FOR KEY SHARE, with our epoch; or nothing is written
+    3. advance    one guarded UPDATE: only rows that are still as planned move on, and they are locked by it
+    4. count      open executions of those whose overlap policy asks (a statement of its own, so that it sees
+                  what committed while the UPDATE waited for a lock)
+    5. insert     the rows of the ledger, ON CONFLICT DO NOTHING
+
+A crash before COMMIT leaves nothing; after COMMIT, everything, and the rows have moved on, so nobody fires
+them again. A COMMIT whose reply is lost is one or the other: the caller reads the rows again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Float,
+    Integer,
+    Select,
+    String,
+    Text,
+    Uuid,
+    case,
+    cast,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.event import FiredExecution, SkippedExecution
+from foliot.model.execution import SkipReason, Status, TriggeredBy
+from foliot.model.ids import new_id
+from foliot.model.lease import Lease, Shard
+from foliot.model.policy import Overlap, OverlapPolicy, Priority
+from foliot.model.schedule import ScheduleState
+from foliot.planning.definition import Definition, policies_from
+from foliot.planning.fire import Decision, Due, Firing
+from foliot.planning.overlap import Admission, admit_execution
+from foliot.store.cancelling import request_cancel
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect, Pool
+from foliot.store.leases import require_lease
+from foliot.store.protocol import Fired, Position
+from foliot.store.schema import IS_OPEN, execution_t, host_t, schedule_t
+from foliot.store.shards import is_of
+from foliot.store.types import Instant
+
+_DUE_COLUMNS = (
+    schedule_t.c.schedule_id,
+    schedule_t.c.host_id,
+    schedule_t.c.aggregate_version,
+    schedule_t.c.next_fire_ts,
+    schedule_t.c.next_run_ts,
+    schedule_t.c.run_count,
+    # As text: equal definitions are recognised without being parsed.
+    cast(schedule_t.c.trigger, Text).label("trigger_text"),
+    cast(schedule_t.c.policies, Text).label("policies_text"),
+    schedule_t.c.start_ts,
+    schedule_t.c.effective_ts,
+    schedule_t.c.end_ts,
+    schedule_t.c.max_runs,
+    schedule_t.c.queue,
+    schedule_t.c.priority,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewExecution:
+    """A row about to be inserted."""
+
+    execution_id: UUID
+    due: Due
+    decision: Decision
+    admission: Admission
+
+    @property
+    def reason(self) -> SkipReason | None:
+        return SkipReason.OVERLAP if self.admission is Admission.SKIP else self.decision.reason
+
+
+class FiringStatements:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect: Dialect = database.dialect
+
+    # --- in ---------------------------------------------------------------------------------------
+
+    async def load(self, shard: Shard, *, until: datetime, after: Position | None, limit: int) -> list[Due]:
+        statement = select_due(shard, until).limit(limit)
+        if after is not None:
+            statement = statement.where(
+                schedule_t.c.next_run_ts >= after.run_ts,
+                or_(schedule_t.c.next_run_ts > after.run_ts, schedule_t.c.schedule_id > after.schedule_id),
+            )
+        return await self._due(statement)
+
+    async def load_backlog(self, shard: Shard, *, until: datetime, per_host: int) -> list[Due]:
+        return await self._due(self._dialect.backlog(select_due(shard, until), host_t, per_host))
+
+    async def load_some(self, shard: Shard, schedule_ids: Sequence[UUID]) -> list[Due]:
+        wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+        statement = (
+            select(*_DUE_COLUMNS)
+            .join(wanted, wanted.c.schedule_id == schedule_t.c.schedule_id)
+            .where(schedule_t.c.active, schedule_t.c.next_run_ts.is_not(None), *is_of(shard))
+        )
+        return await self._due(statement)
+
+    async def _due(self, statement: Select[Any]) -> list[Due]:
+        async with self._database.read(Pool.FIRING) as connection:
+            rows = (await connection.execute(statement)).all()
+        shared: dict[Any, Any] = {}
+        return [_due_of(row, shared) for row in rows]
+
+    # --- out --------------------------------------------------------------------------------------
+
+    async def fire(self, lease: Lease, firings: Sequence[Firing], *, limit_s: float, now: datetime) -> Fired:
+        async def work(connection: AsyncConnection) -> Fired:
+            await self._dialect.limit(connection, limit_s)
+            await require_lease(connection, lease)
+            advanced = await self._advance(connection, lease, firings)
+            moved = [firing for firing in firings if firing.due.schedule_id in advanced]
+            opened = await self._count_open(connection, moved)
+            rows = [row for firing in moved for row in _admit(firing, opened, now)]
+            await insert_executions(connection, self._dialect, rows, lease.instance_id)
+            await self._after_overlap(connection, moved, rows)
+            refused = [firing.due for firing in firings if firing.due.schedule_id not in advanced]
+            return _report(rows, refused, now)
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def _advance(
+        self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing]
+    ) -> frozenset[UUID]:
+        planned = self._dialect.rows(
+            "planned",
+            {
+                "schedule_id": Uuid(),
+                "fire_ts": Instant(),
+                "aggregate_version": BigInteger(),
+                "next_fire_ts": Instant(),
+                "next_run_ts": Instant(),
+                "fires": Integer(),
+                "state": String(),
+            },
+            [
+                (
+                    firing.due.schedule_id,
+                    firing.due.fire_ts,
+                    firing.due.aggregate_version,
+                    firing.next and firing.next.fire_ts,
+                    firing.next and firing.next.run_ts,
+                    firing.fires,
+                    "completed" if firing.is_completed else "active",
+                )
+                for firing in firings
+            ],
+        )
+        now = self._dialect.now()
+        result = await connection.execute(
+            update(schedule_t)
+            .where(
+                schedule_t.c.schedule_id == planned.c.schedule_id,
+                schedule_t.c.next_fire_ts == planned.c.fire_ts,
+                schedule_t.c.aggregate_version == planned.c.aggregate_version,
+                *is_of(lease.shard),
+                schedule_t.c.active,
+                or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
+                schedule_t.c.next_run_ts <= now,
+            )
+            .values(
+                next_fire_ts=planned.c.next_fire_ts,
+                next_run_ts=planned.c.next_run_ts,
+                run_count=schedule_t.c.run_count + planned.c.fires,
+                state=planned.c.state,
+                paused=False,
+                paused_until_ts=null(),
+                pause_reason=null(),
+            )
+            .returning(schedule_t.c.schedule_id)
+        )
+        return frozenset(result.scalars())
+
+    async def _count_open(self, connection: AsyncConnection, firings: Iterable[Firing]) -> dict[UUID, int]:
+        asking = [
+            firing.due.schedule_id
+            for firing in firings
+            if _overlap_of(firing.due).policy is not OverlapPolicy.ALLOW
+        ]
+        return await count_open(connection, self._dialect, asking)
+
+    async def _after_overlap(
+        self, connection: AsyncConnection, firings: Sequence[Firing], rows: Sequence[NewExecution]
+    ) -> None:
+        """The rare rest: runs that overlap skipped are not counted, runs that it replaces are cancelled."""
+        skipped = {row.due.schedule_id for row in rows if row.admission is Admission.SKIP}
+        uncounted = [
+            (firing.due.schedule_id, *_next_of(firing))
+            for firing in firings
+            if firing.due.schedule_id in skipped
+        ]
+        if uncounted:
+            await self._uncount(connection, uncounted)
+        replaced = [row.due.schedule_id for row in rows if row.admission is Admission.REPLACE]
+        if replaced:
+            keep = [row.execution_id for row in rows]
+            await request_cancel(connection, self._dialect, replaced, keep=keep, reason="replaced")
+
+    async def _uncount(self, connection: AsyncConnection, rows: Sequence[tuple[Any, ...]]) -> None:
+        skipped = self._dialect.rows(
+            "skipped",
+            {"schedule_id": Uuid(), "next_fire_ts": Instant(), "next_run_ts": Instant(), "state": String()},
+            rows,
+        )
+        await connection.execute(
+            update(schedule_t)
+            .where(schedule_t.c.schedule_id == skipped.c.schedule_id)
+            .values(
+                run_count=schedule_t.c.run_count - 1,
+                next_fire_ts=skipped.c.next_fire_ts,
+                next_run_ts=skipped.c.next_run_ts,
+                state=skipped.c.state,
+            )
+        )
+
+    async def park(self, lease: Lease, due: Due, reason: str) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            await require_lease(connection, lease)
+            await connection.execute(
+                update(schedule_t)
+                .where(
+                    schedule_t.c.schedule_id == due.schedule_id,
+                    schedule_t.c.next_fire_ts == due.fire_ts,
+                    schedule_t.c.aggregate_version == due.aggregate_version,
+                )
+                .values(
+                    state=ScheduleState.ERROR.value,
+                    state_reason=reason[:2000],
+                    next_fire_ts=null(),
+                    next_run_ts=null(),
+                )
+            )
+
+        await self._database.write(Pool.FIRING, work)
+
+
+def select_due(shard: Shard, until: datetime) -> Select[Any]:
+    """The due query: a range of `idx_schedule_active_next_run`."""
+    return (
+        select(*_DUE_COLUMNS)
+        .where(schedule_t.c.active, schedule_t.c.next_run_ts <= literal(until, Instant), *is_of(shard))
+        .order_by(schedule_t.c.next_run_ts, schedule_t.c.schedule_id)
+    )
+
+
+def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
+    definition = Definition(
+        trigger=shared.setdefault(row.trigger_text, row.trigger_text),
+        policies=shared.setdefault(row.policies_text, row.policies_text),
+        anchor_ts=row.start_ts or row.effective_ts,
+        effective_ts=row.effective_ts,
+        end_ts=row.end_ts,
+        max_runs=row.max_runs,
+        queue=shared.setdefault(row.queue, row.queue),
+        priority=Priority(row.priority),
+    )
+    return Due(
+        schedule_id=row.schedule_id,
+        host_id=shared.setdefault(row.host_id, row.host_id),
+        aggregate_version=row.aggregate_version,
+        fire_ts=row.next_fire_ts,
+        run_ts=row.next_run_ts,
+        run_count=row.run_count,
+        definition=definition,
+    )
+
+
+def _overlap_of(due: Due) -> Overlap:
+    return policies_from(due.definition.policies).overlap
+
+
+def _admit(firing: Firing, opened: dict[UUID, int], now: datetime) -> Iterable[NewExecution]:
+    due = firing.due
+    count = opened.get(due.schedule_id, 0)
+    for decision in firing.decisions:
+        admission = Admission.RUN
+        if decision.reason is None:
+            is_skippable = not (decision.is_catchup or firing.is_delay)
+            admission = admit_execution(_overlap_of(due), count, is_skippable=is_skippable)
+            count += admission is not Admission.SKIP
+        yield NewExecution(new_id(now), due, decision, admission)
+
+
+def _next_of(firing: Firing) -> tuple[datetime | None, datetime | None, str]:
+    upcoming = firing.next or firing.after_overlap
+    state = ScheduleState.ACTIVE if upcoming else ScheduleState.COMPLETED
+    return (upcoming and upcoming.fire_ts, upcoming and upcoming.run_ts, state.value)
+
+
+def _report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime) -> Fired:
+    fired, skipped = [], []
+    for row in rows:
+        decision = row.decision
+        if row.reason is None:
+            late_s = (now - decision.run_ts).total_seconds()
+            fired.append(
+                FiredExecution(
+                    row.execution_id, row.due.schedule_id, decision.fire_ts, late_s, decision.missed_count
+                )
+            )
+        else:
+            skipped.append(
+                SkippedExecution(
+                    row.execution_id, row.due.schedule_id, decision.fire_ts, row.reason, decision.missed_count
+                )
+            )
+    return Fired(fired, skipped, refused)
+
+
+async def count_open(
+    connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
+) -> dict[UUID, int]:
+    """Open executions per schedule, of those that have any. Exact while the schedules' rows are locked."""
+    if not schedule_ids:
+        return {}
+    wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+    result = await connection.execute(
+        select(execution_t.c.schedule_id, func.count().label("open_count"))
+        .join(wanted, wanted.c.schedule_id == execution_t.c.schedule_id)
+        .where(text(IS_OPEN))
+        .group_by(execution_t.c.schedule_id)
+    )
+    return {row.schedule_id: row.open_count for row in result}
+
+
+_NEW_COLUMNS = {
+    "execution_id": Uuid(),
+    "schedule_id": Uuid(),
+    "host_id": Uuid(),
+    "aggregate_version": BigInteger(),
+    "fire_ts": Instant(),
+    "missed_count": BigInteger(),
+    "missed_from_ts": Instant(),
+    "status": String(),
+    "reason": String(),
+    "queue": String(),
+    "priority": String(),
+    "is_ready": Boolean(),
+    "sla_s": Float(),
+}
+
+
+async def insert_executions(
+    connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
+) -> None:
+    """Write scheduled rows of the ledger; one that is there already stays as it is."""
+    if not rows:
+        return
+    new = dialect.rows("new", _NEW_COLUMNS, [_values_of(row) for row in rows])
+    now = dialect.now()
+    is_skipped = new.c.status == Status.SKIPPED.value
+    ready = case((new.c.is_ready, now))
+    source = select(
+        *[new.c[name] for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")],
+        ready,
+        case((new.c.is_ready, dialect.plus(now, new.c.sla_s))),
+        case((is_skipped, now)),
+        now,
+        literal(TriggeredBy.SCHEDULER.value),
+        literal(instance_id),
+    ).where(true())
+    names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
+    names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
+    await connection.execute(
+        dialect.insert(execution_t)
+        .from_select(names, source)
+        .on_conflict_do_nothing(
+            index_elements=[execution_t.c.schedule_id, execution_t.c.fire_ts],
+            index_where=text("triggered_by = 'scheduler'"),
+        )
+    )
+
+
+def _values_of(row: NewExecution) -> tuple[Any, ...]:
+    due, decision, reason = row.due, row.decision, row.reason
+    definition = due.definition
+    return (
+        row.execution_id,
+        due.schedule_id,
+        due.host_id,
+        due.aggregate_version,
+        decision.fire_ts,
+        decision.missed_count,
+        decision.missed_from_ts,
+        "pending" if reason is None else "skipped",
+        reason,
+        definition.queue,
+        definition.priority,
+        reason is None and row.admission is Admission.RUN,
+        definition.priority.sla_s,
+    )

@@ -1,0 +1,158 @@
+"""Statements on `scheduler_lock_t` and `cluster_t`: who leads, and the fence.
+
+Taking over locks the row FOR UPDATE; firing holds it FOR KEY SHARE until its COMMIT. So a takeover waits for
+a firing in flight, and a firing that comes later sees the new epoch. Heartbeats wait for neither: they change
+no key. (A takeover by plain UPDATE would not wait for a firing in flight.) Under SQLite every writer holds
+the only write lock, which comes to the same.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import FencedError
+from foliot.model.lease import Lease, Shard
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.protocol import Standing
+from foliot.store.schema import cluster_t, scheduler_lock_t
+from foliot.store.types import EPOCH
+
+LOCK_WAIT_S = 2.0
+SHARDS = "shards"
+
+
+class Leases:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def shard_count(self) -> int:
+        async with self._database.read(Pool.LEASE) as connection:
+            return await _shard_count(connection)
+
+    async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> Standing:
+        # A look without a lock first: followers ask every second, and a lock would make firing wait.
+        async with self._database.read(Pool.LEASE) as connection:
+            seen = (await connection.execute(self._select(shard))).one_or_none()
+        if seen is None:
+            raise FencedError(shard.number, 0)
+        if not _is_stale(seen, ttl_s):
+            return Standing(None, seen.store_now, seen.instance_id, seen.epoch)
+
+        async def take_over(connection: AsyncConnection) -> Standing:
+            await self._database.dialect.limit(connection, max(LOCK_WAIT_S, ttl_s))
+            row = (await connection.execute(self._select(shard).with_for_update())).one_or_none()
+            if row is None or not _is_stale(row, ttl_s):
+                holder = "" if row is None else row.instance_id
+                return Standing(None, seen.store_now, holder, seen.epoch, is_contended=True)
+            epoch = row.epoch + 1
+            await connection.execute(
+                update(scheduler_lock_t)
+                .where(scheduler_lock_t.c.lock_id == shard.lock_id)
+                .values(instance_id=instance_id, epoch=epoch, last_heartbeat=self._database.dialect.now())
+            )
+            return Standing(Lease(shard, epoch, instance_id), row.store_now, instance_id, epoch)
+
+        return await self._database.write(Pool.LEASE, take_over)
+
+    async def renew(self, lease: Lease) -> Standing:
+        async def beat(connection: AsyncConnection) -> Standing:
+            row = (
+                await connection.execute(
+                    update(scheduler_lock_t)
+                    .where(*_held_by(lease))
+                    .values(last_heartbeat=self._database.dialect.now())
+                    .returning(scheduler_lock_t.c.last_heartbeat)
+                )
+            ).one_or_none()
+            if row is not None:
+                return Standing(lease, row.last_heartbeat, lease.instance_id, lease.epoch)
+            other = (await connection.execute(self._select(lease.shard))).one_or_none()
+            if other is None:
+                raise FencedError(lease.shard.number, lease.epoch)
+            return Standing(None, other.store_now, other.instance_id, other.epoch)
+
+        return await self._database.write(Pool.LEASE, beat)
+
+    async def release(self, lease: Lease) -> None:
+        async def let_go(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(scheduler_lock_t).where(*_held_by(lease)).values(instance_id="", last_heartbeat=EPOCH)
+            )
+
+        await self._database.write(Pool.LEASE, let_go)
+
+    async def reshard(self, count: int) -> None:
+        async def rewrite(connection: AsyncConnection) -> None:
+            rows = (
+                await connection.execute(
+                    select(scheduler_lock_t.c.epoch).order_by(scheduler_lock_t.c.lock_id).with_for_update()
+                )
+            ).scalars()
+            # One epoch above all that were: no number is ever given twice, also to shards that come back.
+            epoch = max(rows, default=0) + 1
+            await connection.execute(delete(scheduler_lock_t))
+            await connection.execute(
+                insert(scheduler_lock_t),
+                [
+                    {"lock_id": lock_id, "instance_id": "", "last_heartbeat": EPOCH, "epoch": epoch}
+                    for lock_id in range(1, count + 1)
+                ],
+            )
+            await connection.execute(update(cluster_t).where(cluster_t.c.name == SHARDS).values(value=count))
+
+        await self._database.write(Pool.LEASE, rewrite)
+
+    def _select(self, shard: Shard) -> Any:
+        return select(
+            scheduler_lock_t.c.instance_id,
+            scheduler_lock_t.c.last_heartbeat,
+            scheduler_lock_t.c.epoch,
+            self._database.dialect.now().label("store_now"),
+        ).where(scheduler_lock_t.c.lock_id == shard.lock_id)
+
+
+async def require_lease(connection: AsyncConnection, lease: Lease) -> None:
+    """The fence: holds the shard's row until the transaction ends, or raises FencedError."""
+    epoch = (
+        await connection.execute(
+            select(scheduler_lock_t.c.epoch)
+            .where(*_held_by(lease))
+            .with_for_update(read=True, key_share=True)
+        )
+    ).scalar_one_or_none()
+    if epoch is None:
+        raise FencedError(lease.shard.number, lease.epoch)
+
+
+async def make_shards(connection: AsyncConnection, count: int) -> None:
+    """In a new database: this many shards, none of them led."""
+    if await _shard_count(connection, default=0):
+        return
+    await connection.execute(insert(cluster_t).values(name=SHARDS, value=count))
+    await connection.execute(
+        insert(scheduler_lock_t),
+        [
+            {"lock_id": lock_id, "instance_id": "", "last_heartbeat": EPOCH, "epoch": 0}
+            for lock_id in range(1, count + 1)
+        ],
+    )
+
+
+async def _shard_count(connection: AsyncConnection, default: int = 1) -> int:
+    statement = select(cluster_t.c.value).where(cluster_t.c.name == bindparam("name", SHARDS))
+    return (await connection.execute(statement)).scalar_one_or_none() or default
+
+
+def _held_by(lease: Lease) -> tuple[Any, ...]:
+    return (
+        scheduler_lock_t.c.lock_id == lease.shard.lock_id,
+        scheduler_lock_t.c.epoch == lease.epoch,
+        scheduler_lock_t.c.instance_id == lease.instance_id,
+    )
+
+
+def _is_stale(row: Any, ttl_s: float) -> bool:
+    return bool(row.store_now - row.last_heartbeat > timedelta(seconds=ttl_s))

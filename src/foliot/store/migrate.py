@@ -1,0 +1,104 @@
+"""Bringing a database's schema up to date, and telling whether it is.
+
+Any number of processes may start at once: upgrades take turns by a lock in the database, and the second finds
+nothing to do.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import SchemaError
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.leases import make_shards
+from foliot.store.schema import host_t
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_UPGRADE_LOCK = 0x666F6C696F74
+"""Key of the advisory lock under which PostgreSQL is upgraded: "foliot" in ASCII."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    current: str | None
+    """The revision the database is at; None: it is empty."""
+    wanted: str
+    """The revision this version of Foliot was written for."""
+    pending: tuple[str, ...]
+    """What an upgrade would run, oldest first."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Up to date, or newer: migrations only add, so older code runs on a newer schema."""
+        return self.current is not None and not self.pending
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    if connection is not None:
+        config.attributes["connection"] = connection
+    return config
+
+
+def _status(connection: Connection) -> SchemaStatus:
+    script = ScriptDirectory.from_config(_config())
+    wanted = script.get_current_head()
+    assert wanted is not None
+    context = MigrationContext.configure(connection, opts={"version_table": "schema_version_t"})
+    current = context.get_current_revision()
+    known = [each.revision for each in script.walk_revisions()]
+    if current is not None and current not in known:
+        return SchemaStatus(current, wanted, ())
+    pending = known if current is None else known[: known.index(current)]
+    return SchemaStatus(current, wanted, tuple(reversed(pending)))
+
+
+async def schema_status(database: Database) -> SchemaStatus:
+    async with database.read(Pool.API) as connection:
+        return await connection.run_sync(_status)
+
+
+async def require_schema(database: Database) -> None:
+    """Raise a SchemaError that says what to do, unless this version can work on the database."""
+    status = await schema_status(database)
+    if not status.is_usable:
+        state = "has no schema yet" if status.current is None else f"is at schema {status.current}"
+        raise SchemaError(
+            f"the database at {database.url} {state}, this version needs {status.wanted}: "
+            "run `foliot db upgrade`"
+        )
+
+
+async def upgrade(database: Database, *, shards: int = 1) -> SchemaStatus:
+    """Bring the schema up to date; returns how it stood before."""
+
+    async def work(connection: AsyncConnection) -> SchemaStatus:
+        if database.dialect.name == "postgresql":
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
+        before = await connection.run_sync(_status)
+        if before.pending:
+            await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
+        await _make_first_rows(connection, database, shards)
+        return before
+
+    return await database.write(Pool.API, work)
+
+
+async def _make_first_rows(connection: AsyncConnection, database: Database, shards: int) -> None:
+    await make_shards(connection, shards)
+    host = select(host_t.c.host_id).where(host_t.c.host_id == DEFAULT_HOST_ID)
+    if (await connection.execute(host)).first() is None:
+        await connection.execute(
+            insert(host_t).values(
+                host_id=DEFAULT_HOST_ID, host_name="default", created_ts=database.dialect.now()
+            )
+        )

@@ -1,0 +1,177 @@
+"""PostgreSQL: what only it does, and how to connect to it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    DateTime,
+    FromClause,
+    Select,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    cast,
+    column,
+    func,
+    literal,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, InterfaceError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.types import TypeEngine
+
+from foliot.model.policy import Priority
+from foliot.store.database import Database
+from foliot.store.dialect import Columns, Pool, Rows
+from foliot.store.schema import IS_CLAIMABLE, execution_t
+from foliot.store.types import Instant
+
+_TRANSIENT = {"40001", "40P01", "55P03"}
+"""serialization_failure, deadlock_detected, lock_not_available: rolled back, worth another try."""
+
+_UNREACHABLE = ("08", "57P", "53300", "25006", "28", "3D000", "25P03", "57014")
+"""Connection trouble, shutdown, too many connections, read-only, wrong credentials, no such database, and
+our own limits on a transaction that took too long."""
+
+
+class PostgresDialect:
+    name = "postgresql"
+
+    def now(self) -> ColumnElement[datetime]:
+        return func.clock_timestamp(type_=Instant)
+
+    def plus(
+        self, instant: ColumnElement[Any], seconds: ColumnElement[Any] | float
+    ) -> ColumnElement[datetime]:
+        # make_interval(secs) is its seventh argument, and SQLAlchemy has no named notation for functions.
+        zero = literal(0)
+        interval = func.make_interval(zero, zero, zero, zero, zero, zero, seconds)
+        return instant + interval
+
+    def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
+        values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+        arrays = [
+            bindparam(None, list(value), type_=ARRAY(_array_item(kind)), unique=True)
+            for kind, value in zip(columns.values(), values, strict=True)
+        ]
+        names = [column(label, kind) for label, kind in columns.items()]
+        return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
+
+    def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
+        return cast(document, JSONB)
+
+    def insert(self, table: Table) -> Insert:
+        return insert(table)
+
+    def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:
+        priorities = self.rows("wanted", {"priority": String()}, [(str(each),) for each in Priority])
+        table = due.get_final_froms()[0]
+        first = (
+            due.where(table.c.host_id == hosts.c.host_id, table.c.priority == priorities.c.priority)
+            .correlate(hosts, priorities)
+            .limit(per_host)
+            .lateral("first")
+        )
+        return select(*first.c).select_from(hosts.join(priorities, true()).join(first, true()))
+
+    def claimable(self, queues: Sequence[tuple[Any, str]], limit: int) -> Select[Any]:
+        wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
+        first = (
+            select(execution_t.c.execution_id, execution_t.c.due_by_ts)
+            .where(
+                execution_t.c.host_id == wanted.c.host_id,
+                execution_t.c.queue == wanted.c.queue,
+                text(IS_CLAIMABLE),
+                execution_t.c.ready_ts <= self.now(),
+            )
+            .order_by(execution_t.c.due_by_ts)
+            .limit(limit)
+            .correlate(wanted)
+            .with_for_update(skip_locked=True)
+            .lateral("first")
+        )
+        return (
+            select(first.c.execution_id)
+            .select_from(wanted.join(first, true()))
+            .order_by(first.c.due_by_ts)
+            .limit(limit)
+        )
+
+    @asynccontextmanager
+    async def begin(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+        async with engine.begin() as connection:
+            yield connection
+
+    async def limit(self, connection: AsyncConnection, seconds: float) -> None:
+        milliseconds = str(max(1, int(seconds * 1000)))
+        names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+        # SET LOCAL takes no parameters and is three round trips; this is one, and as local.
+        await connection.execute(select(*[func.set_config(name, milliseconds, True) for name in names]))
+
+    def is_transient(self, error: BaseException) -> bool:
+        return _sqlstate(error) in _TRANSIENT
+
+    def is_unreachable(self, error: BaseException) -> bool:
+        if isinstance(error, OSError | TimeoutError | PoolTimeoutError | InterfaceError):
+            return True
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            return True
+        return _sqlstate(error).startswith(_UNREACHABLE)
+
+
+def _array_item(kind: TypeEngine[Any]) -> TypeEngine[Any]:
+    # A TypeDecorator inside an ARRAY is called once per element; asyncpg takes aware datetimes as they are.
+    return DateTime(timezone=True) if isinstance(kind, Instant) else kind
+
+
+def _sqlstate(error: BaseException) -> str:
+    origin = getattr(error, "orig", None) or error
+    return str(getattr(origin, "sqlstate", None) or "")
+
+
+def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints: bool) -> Database:
+    """Connect lazily: nothing is opened before the first statement."""
+    engines = {}
+    for pool, size in sizes.items():
+        is_leading = pool in (Pool.LEASE, Pool.FIRING)
+        arguments: dict[str, Any] = {
+            "timeout": 10 if not is_leading else max(1.0, ttl_s),
+            "command_timeout": ttl_s if is_leading else 60,
+        }
+        options: dict[str, Any] = {}
+        if not uses_hints:
+            # Behind a transaction-pooling proxy no statement may be expected to still be there next time.
+            arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
+            arguments["prepared_statement_name_func"] = lambda: ""
+        engines[pool] = create_async_engine(
+            url.set(drivername="postgresql+asyncpg"),
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=30,
+            pool_pre_ping=not is_leading,
+            pool_recycle=1800,
+            connect_args=arguments,
+            **options,
+        )
+    return Database(PostgresDialect(), engines, url.render_as_string(hide_password=True))
+
+
+def connect_arguments(url: URL) -> dict[str, Any]:
+    """For a plain asyncpg connection to the same database."""
+    return {
+        "host": url.host,
+        "port": url.port,
+        "user": url.username,
+        "password": url.password,
+        "database": url.database,
+    }

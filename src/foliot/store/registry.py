@@ -1,0 +1,90 @@
+"""Statements on `instance_t` and `task_function_t`: who runs, and what they can run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import delete, func, null, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.protocol import InstanceRecord, TaskRecord
+from foliot.store.schema import instance_t, task_function_t
+
+
+class Registry:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def heartbeat(self, record: InstanceRecord) -> None:
+        now = self._dialect.now()
+        changing: dict[str, Any] = {
+            "last_heartbeat": now,
+            "capacity": record.capacity,
+            "load": record.load,
+            "queues": None if record.queues is None else list(record.queues),
+            "known_tasks": None if record.known_tasks is None else list(record.known_tasks),
+            "clock_offset_seconds": record.clock_offset_s,
+        }
+        statement = self._dialect.insert(instance_t).values(
+            instance_id=record.instance_id,
+            hostname=record.hostname,
+            pid=record.pid,
+            roles=list(record.roles),
+            version=record.version,
+            started_ts=now,
+            leader_since=now if record.is_leader else None,
+            **changing,
+        )
+        leader_since = func.coalesce(instance_t.c.leader_since, now)
+        statement = statement.on_conflict_do_update(
+            index_elements=[instance_t.c.instance_id],
+            set_={**changing, "leader_since": leader_since if record.is_leader else null()},
+        )
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(statement)
+
+        await self._database.write(Pool.LEASE, work)
+
+    async def leave(self, instance_id: str) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(delete(instance_t).where(instance_t.c.instance_id == instance_id))
+
+        await self._database.write(Pool.LEASE, work)
+
+    async def forget_stale(self, older_than_s: float) -> int:
+        async def work(connection: AsyncConnection) -> int:
+            oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
+            stale = select(instance_t.c.instance_id).where(instance_t.c.last_heartbeat < oldest)
+            result = await connection.execute(delete(instance_t).where(instance_t.c.instance_id.in_(stale)))
+            return result.rowcount
+
+        return await self._database.write(Pool.LEASE, work)
+
+    async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None:
+        """Write what this process can run; what is there is brought up to date, its `is_active` stays."""
+
+        async def work(connection: AsyncConnection) -> None:
+            # In order of name: several workers start at once and must not wait for each other in a circle.
+            for task in sorted(tasks, key=lambda each: each.name):
+                values: dict[str, Any] = {
+                    "display_name": task.display_name,
+                    "description": task.description,
+                    "handler_path": task.handler_path,
+                    "handler_type": task.handler_type,
+                    "queue": task.queue,
+                    "default_timeout_seconds": task.default_timeout_seconds,
+                    "args_schema": dict(task.args_schema),
+                    "is_system": task.is_system,
+                    "updated_ts": self._dialect.now(),
+                }
+                statement = self._dialect.insert(task_function_t).values(
+                    name=task.name, created_ts=self._dialect.now(), **values
+                )
+                await connection.execute(
+                    statement.on_conflict_do_update(index_elements=[task_function_t.c.name], set_=values)
+                )
+
+        await self._database.write(Pool.WORK, work)

@@ -1,0 +1,86 @@
+"""A schedule as a row of `schedule_t`, and back."""
+
+from typing import Any
+
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
+from foliot.planning.definition import POLICY_FIELDS, policies_of
+
+
+def row_of(schedule: Schedule) -> dict[str, Any]:
+    spec = schedule.spec
+    return {
+        "schedule_id": schedule.schedule_id,
+        "host_id": schedule.host_id,
+        "schedule_name": spec.name,
+        "description": spec.description,
+        "labels": dict(spec.labels),
+        "trigger": spec.trigger.model_dump(mode="json"),
+        "target": spec.target.model_dump(mode="json"),
+        "policies": policies_of(spec).model_dump(mode="json"),
+        "start_ts": spec.start_ts,
+        "end_ts": spec.end_ts,
+        "max_runs": spec.max_runs,
+        "run_count": schedule.run_count,
+        "effective_ts": schedule.effective_ts,
+        "next_fire_ts": schedule.next_fire_ts,
+        "next_run_ts": schedule.next_run_ts,
+        "priority": spec.priority.value,
+        "queue": spec.queue,
+        "timeout_seconds": spec.timeout_seconds,
+        "active": spec.active,
+        "paused": schedule.paused,
+        "paused_until_ts": schedule.paused_until_ts,
+        "pause_reason": schedule.pause_reason,
+        "state": schedule.state.value,
+        "state_reason": schedule.state_reason,
+        "slot": schedule.slot,
+        "managed_by": schedule.managed_by.value,
+        "aggregate_version": schedule.aggregate_version,
+        "created_by": schedule.created_by,
+        "created_ts": schedule.created_ts,
+        "updated_by": schedule.updated_by,
+        "updated_ts": schedule.updated_ts,
+        "deleted_ts": schedule.deleted_ts,
+    }
+
+
+def schedule_of(row: Any) -> Schedule:
+    spec = ScheduleSpec.model_validate(
+        {
+            "name": row.schedule_name,
+            "description": row.description,
+            "active": row.active,
+            "priority": row.priority,
+            "queue": row.queue,
+            "trigger": row.trigger,
+            "target": row.target,
+            "start_ts": row.start_ts,
+            "end_ts": row.end_ts,
+            "max_runs": row.max_runs,
+            "timeout_seconds": row.timeout_seconds,
+            "labels": row.labels,
+            **{name: row.policies[name] for name in POLICY_FIELDS if name in row.policies},
+        }
+    )
+    return Schedule(
+        schedule_id=row.schedule_id,
+        host_id=row.host_id,
+        spec=spec,
+        slot=row.slot,
+        state=ScheduleState(row.state),
+        state_reason=row.state_reason,
+        effective_ts=row.effective_ts,
+        next_fire_ts=row.next_fire_ts,
+        next_run_ts=row.next_run_ts,
+        run_count=row.run_count,
+        paused=row.paused,
+        paused_until_ts=row.paused_until_ts,
+        pause_reason=row.pause_reason,
+        managed_by=ManagedBy(row.managed_by),
+        aggregate_version=row.aggregate_version,
+        created_by=row.created_by,
+        created_ts=row.created_ts,
+        updated_by=row.updated_by,
+        updated_ts=row.updated_ts,
+        deleted_ts=row.deleted_ts,
+    )

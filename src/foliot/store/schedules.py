@@ -1,0 +1,245 @@
+"""Statements on `schedule_t` and `schedule_version_t`: definitions and every change of them.
+
+A change is planned by a pure function under the schedule's lock and written whole: the row, the version that
+records it, the row of the ledger that decides what was due and can't fire any more. A leader that still
+remembers the old version finds its guarded update refused by `aggregate_version`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
+from foliot.model.execution import Execution, Status, TriggeredBy
+from foliot.model.ids import new_id
+from foliot.model.schedule import ChangeKind, Schedule
+from foliot.planning.change import Author, Change, due_of
+from foliot.planning.overlap import Admission, admit_execution
+from foliot.store.cancelling import request_cancel
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.execution_rows import execution_of
+from foliot.store.firing import NewExecution, count_open, insert_executions
+from foliot.store.schedule_rows import row_of, schedule_of
+from foliot.store.schema import execution_t, queue_t, schedule_t, schedule_version_t
+
+
+class Schedules:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    async def create(self, plan: Callable[[datetime], Change], author: Author) -> Schedule:
+        async def work(connection: AsyncConnection) -> Schedule:
+            change = plan(await self._now(connection))
+            with _named(change.schedule):
+                await connection.execute(insert(schedule_t).values(row_of(change.schedule)))
+            await self._record(connection, change, author)
+            return change.schedule
+
+        return await self._database.write(Pool.API, work)
+
+    async def change(
+        self,
+        schedule_id: UUID,
+        plan: Callable[[Schedule, datetime], Change | None],
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+    ) -> Schedule:
+        async def work(connection: AsyncConnection) -> Schedule:
+            schedule = await self._locked(connection, schedule_id)
+            if host_id is not None and schedule.host_id != host_id:
+                raise NotFoundError("schedule", schedule_id)
+            if expected_version is not None and schedule.aggregate_version != expected_version:
+                raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
+            change = plan(schedule, await self._now(connection))
+            if change is None:
+                return schedule
+            with _named(change.schedule):
+                await self._replace(connection, change)
+            await self._decide(connection, schedule, change)
+            await self._record(connection, change, author)
+            return change.schedule
+
+        return await self._database.write(Pool.API, work)
+
+    async def _replace(self, connection: AsyncConnection, change: Change) -> None:
+        schedule = change.schedule
+        values = row_of(schedule)
+        for fixed in ("schedule_id", "host_id", "slot", "created_by", "created_ts", "run_count"):
+            del values[fixed]
+        result = await connection.execute(
+            update(schedule_t)
+            .where(
+                schedule_t.c.schedule_id == schedule.schedule_id,
+                schedule_t.c.aggregate_version == schedule.aggregate_version - 1,
+            )
+            .values(values)
+        )
+        assert result.rowcount == 1, "the row is locked, so its version can't have moved"
+
+    async def _decide(self, connection: AsyncConnection, before: Schedule, change: Change) -> None:
+        if change.decision is not None:
+            row = NewExecution(
+                new_id(change.schedule.updated_ts), due_of(before), change.decision, Admission.RUN
+            )
+            await insert_executions(connection, self._dialect, [row], None)
+        if change.kind is ChangeKind.DELETED:
+            await request_cancel(
+                connection, self._dialect, [before.schedule_id], reason="deleted", with_running=False
+            )
+
+    async def _record(self, connection: AsyncConnection, change: Change, author: Author) -> None:
+        schedule = change.schedule
+        await connection.execute(
+            insert(schedule_version_t).values(
+                schedule_id=schedule.schedule_id,
+                aggregate_version=schedule.aggregate_version,
+                host_id=schedule.host_id,
+                change=change.kind.value,
+                document=schedule.spec.model_dump(mode="json"),
+                paused=schedule.paused,
+                paused_until_ts=schedule.paused_until_ts,
+                effective_ts=schedule.effective_ts,
+                author=author.name,
+                reason=author.reason,
+                created_ts=schedule.updated_ts,
+            )
+        )
+        await connection.execute(
+            self._dialect.insert(queue_t)
+            .values(host_id=schedule.host_id, queue=schedule.spec.queue)
+            .on_conflict_do_nothing()
+        )
+
+    # --- running now ------------------------------------------------------------------------------
+
+    async def trigger(
+        self,
+        schedule_id: UUID,
+        *,
+        by: TriggeredBy,
+        user: str | None,
+        args: Mapping[str, Any] | None = None,
+        execution_id: UUID | None = None,
+    ) -> UUID:
+        async def work(connection: AsyncConnection) -> UUID:
+            schedule = await self._locked(connection, schedule_id)
+            opened = await count_open(connection, self._dialect, [schedule_id])
+            overlap = schedule.spec.overlap
+            admission = admit_execution(overlap, opened.get(schedule_id, 0), is_skippable=False)
+            now = await self._now(connection)
+            ready = now if admission is Admission.RUN else None
+            identity = execution_id or new_id(now)
+            if admission is Admission.REPLACE:
+                await request_cancel(connection, self._dialect, [schedule_id], reason="replaced")
+            await connection.execute(
+                insert(execution_t).values(
+                    execution_id=identity,
+                    schedule_id=schedule_id,
+                    host_id=schedule.host_id,
+                    aggregate_version=schedule.aggregate_version,
+                    fire_ts=now,
+                    status=Status.PENDING.value,
+                    triggered_by=by.value,
+                    triggered_by_user=user,
+                    args=None if args is None else dict(args),
+                    queue=schedule.spec.queue,
+                    priority=schedule.spec.priority.value,
+                    ready_ts=ready,
+                    due_by_ts=ready and self._dialect.plus(self._dialect.now(), schedule.spec.priority.sla_s),
+                    created_ts=now,
+                )
+            )
+            return identity
+
+        return await self._database.write(Pool.API, work)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def get(self, schedule_id: UUID) -> Schedule:
+        async with self._database.read(Pool.API) as connection:
+            statement = select(schedule_t).where(schedule_t.c.schedule_id == schedule_id)
+            row = (await connection.execute(statement)).one_or_none()
+        if row is None:
+            raise NotFoundError("schedule", schedule_id)
+        return schedule_of(row)
+
+    async def find(self, host_id: UUID, name: str) -> Schedule | None:
+        async with self._database.read(Pool.API) as connection:
+            statement = select(schedule_t).where(
+                schedule_t.c.host_id == host_id,
+                schedule_t.c.schedule_name == name,
+                schedule_t.c.deleted_ts.is_(None),
+            )
+            row = (await connection.execute(statement)).one_or_none()
+        return None if row is None else schedule_of(row)
+
+    async def list_all(self, host_id: UUID, *, limit: int = 500, after_name: str = "") -> list[Schedule]:
+        async with self._database.read(Pool.API) as connection:
+            statement = (
+                select(schedule_t)
+                .where(
+                    schedule_t.c.host_id == host_id,
+                    schedule_t.c.deleted_ts.is_(None),
+                    schedule_t.c.schedule_name > after_name,
+                )
+                .order_by(schedule_t.c.schedule_name)
+                .limit(limit)
+            )
+            return [schedule_of(row) for row in await connection.execute(statement)]
+
+    async def executions(self, schedule_id: UUID, *, limit: int = 500) -> list[Execution]:
+        async with self._database.read(Pool.API) as connection:
+            statement = (
+                select(execution_t)
+                .where(execution_t.c.schedule_id == schedule_id)
+                .order_by(execution_t.c.fire_ts.desc(), execution_t.c.execution_id.desc())
+                .limit(limit)
+            )
+            return [execution_of(row) for row in await connection.execute(statement)]
+
+    async def execution(self, execution_id: UUID) -> Execution:
+        async with self._database.read(Pool.API) as connection:
+            statement = select(execution_t).where(execution_t.c.execution_id == execution_id)
+            row = (await connection.execute(statement)).one_or_none()
+        if row is None:
+            raise NotFoundError("execution", execution_id)
+        return execution_of(row)
+
+    async def _locked(self, connection: AsyncConnection, schedule_id: UUID) -> Schedule:
+        statement = (
+            select(schedule_t)
+            .where(schedule_t.c.schedule_id == schedule_id, schedule_t.c.deleted_ts.is_(None))
+            .with_for_update()
+        )
+        row = (await connection.execute(statement)).one_or_none()
+        if row is None:
+            raise NotFoundError("schedule", schedule_id)
+        return schedule_of(row)
+
+    async def _now(self, connection: AsyncConnection) -> datetime:
+        now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+        return now
+
+
+@contextmanager
+def _named(schedule: Schedule) -> Iterator[None]:
+    """Tell a taken name from other trouble."""
+    try:
+        yield
+    except IntegrityError as error:
+        # PostgreSQL names the index, SQLite its columns.
+        if "schedule_name" in str(error.orig):
+            raise NameTakenError(schedule.spec.name) from error
+        raise

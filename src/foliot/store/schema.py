@@ -1,0 +1,285 @@
+"""The tables. Migrations in `migrations/` bring a database here; a test compares the two."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    Uuid,
+    false,
+    text,
+    true,
+)
+
+from foliot.model.execution import CLAIMABLE, OPEN, Status
+from foliot.store.types import Instant, Json
+
+metadata = MetaData()
+
+
+def _in(column: str, values: frozenset[Status]) -> str:
+    return f"{column} IN ({', '.join(repr(str(value)) for value in sorted(values))})"
+
+
+IS_OPEN = _in("status", OPEN)
+IS_CLAIMABLE = f"{_in('status', CLAIMABLE)} AND due_by_ts IS NOT NULL"
+"""A held execution has no `due_by_ts`, so the index of what is claimable never meets it."""
+
+host_t = Table(
+    "host_t",
+    metadata,
+    Column("host_id", Uuid, primary_key=True),
+    Column("host_name", String(126), nullable=False, unique=True),
+    Column("created_ts", Instant, nullable=False),
+)
+
+cluster_t = Table(
+    "cluster_t",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+)
+
+scheduler_lock_t = Table(
+    "scheduler_lock_t",
+    metadata,
+    Column("lock_id", Integer, primary_key=True, autoincrement=False),
+    Column("instance_id", String(255), nullable=False),
+    Column("last_heartbeat", Instant, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+)
+
+instance_t = Table(
+    "instance_t",
+    metadata,
+    Column("instance_id", String(255), primary_key=True),
+    Column("hostname", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("roles", Json, nullable=False),
+    Column("version", String(64), nullable=False),
+    Column("started_ts", Instant, nullable=False),
+    Column("last_heartbeat", Instant, nullable=False),
+    Column("leader_since", Instant),
+    Column("capacity", Integer, nullable=False, server_default=text("0")),
+    Column("load", Integer, nullable=False, server_default=text("0")),
+    Column("queues", Json),
+    Column("known_tasks", Json),
+    Column("clock_offset_seconds", Float),
+)
+
+queue_t = Table(
+    "queue_t",
+    metadata,
+    Column("host_id", Uuid, primary_key=True),
+    Column("queue", String(64), primary_key=True),
+    Column("paused", Boolean, nullable=False, server_default=false()),
+)
+
+schedule_t = Table(
+    "schedule_t",
+    metadata,
+    Column("schedule_id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("schedule_name", String(126), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("trigger", Json, nullable=False),
+    Column("target", Json, nullable=False),
+    Column("policies", Json, nullable=False),
+    Column("start_ts", Instant),
+    Column("end_ts", Instant),
+    Column("max_runs", BigInteger),
+    Column("run_count", BigInteger, nullable=False, server_default=text("0")),
+    Column("effective_ts", Instant, nullable=False),
+    Column("next_fire_ts", Instant),
+    Column("next_run_ts", Instant),
+    Column("priority", String(16), nullable=False),
+    Column("queue", String(64), nullable=False),
+    Column("timeout_seconds", Float, nullable=False),
+    Column("active", Boolean, nullable=False, server_default=true()),
+    Column("paused", Boolean, nullable=False, server_default=false()),
+    Column("paused_until_ts", Instant),
+    Column("pause_reason", Text),
+    Column("state", String(16), nullable=False),
+    Column("state_reason", Text),
+    Column("slot", Integer, nullable=False),
+    Column("managed_by", String(16), nullable=False),
+    Column("aggregate_version", BigInteger, nullable=False),
+    Column("event_seq", BigInteger, nullable=False, server_default=text("0")),
+    Column("created_by", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    Column("updated_by", String(255)),
+    Column("updated_ts", Instant, nullable=False),
+    Column("deleted_ts", Instant),
+    # What is not going to become due has no next_run_ts, so the due query is a plain range of this index.
+    # The id at its end lets a load page through any number of schedules that share one instant.
+    Index("idx_schedule_active_next_run", "active", "next_run_ts", "schedule_id"),
+    # For a backlog larger than a page: the most urgent of every host, without reading the whole of it.
+    Index(
+        "idx_schedule_host_next_run",
+        "host_id",
+        "priority",
+        "next_run_ts",
+        postgresql_where=text("next_run_ts IS NOT NULL"),
+        sqlite_where=text("next_run_ts IS NOT NULL"),
+    ),
+    Index(
+        "uq_schedule_name",
+        "host_id",
+        "schedule_name",
+        unique=True,
+        postgresql_where=text("deleted_ts IS NULL"),
+        sqlite_where=text("deleted_ts IS NULL"),
+    ),
+    # Schedules of `delay` triggers that wait for the end of a run: few, and looked for by the janitor.
+    Index(
+        "idx_schedule_waiting",
+        "schedule_id",
+        postgresql_where=text("state = 'active' AND next_run_ts IS NULL AND deleted_ts IS NULL"),
+        sqlite_where=text("state = 'active' AND next_run_ts IS NULL AND deleted_ts IS NULL"),
+    ),
+)
+
+schedule_version_t = Table(
+    "schedule_version_t",
+    metadata,
+    Column("schedule_id", Uuid, primary_key=True),
+    Column("aggregate_version", BigInteger, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("change", String(16), nullable=False),
+    Column("document", Json, nullable=False),
+    Column("paused", Boolean, nullable=False),
+    Column("paused_until_ts", Instant),
+    Column("effective_ts", Instant, nullable=False),
+    Column("author", String(255)),
+    Column("reason", Text),
+    Column("created_ts", Instant, nullable=False),
+)
+
+schedule_status_t = Table(
+    "schedule_status_t",
+    metadata,
+    Column("schedule_id", Uuid, primary_key=True),
+    Column("last_run_ts", Instant, nullable=False),
+    Column("last_status", String(16), nullable=False),
+    Column("last_execution_id", Uuid, nullable=False),
+)
+
+execution_t = Table(
+    "execution_t",
+    metadata,
+    Column("execution_id", Uuid, primary_key=True),
+    Column("schedule_id", Uuid, nullable=False),
+    Column("host_id", Uuid, nullable=False),
+    Column("aggregate_version", BigInteger, nullable=False),
+    Column("fire_ts", Instant, nullable=False),
+    Column("missed_count", BigInteger, nullable=False, server_default=text("0")),
+    Column("missed_from_ts", Instant),
+    Column("status", String(16), nullable=False),
+    Column("reason", String(64)),
+    Column("triggered_by", String(16), nullable=False),
+    Column("triggered_by_user", String(255)),
+    Column("args", Json),
+    Column("queue", String(64), nullable=False),
+    Column("priority", String(16), nullable=False),
+    Column("ready_ts", Instant),
+    Column("due_by_ts", Instant),
+    Column("lease_until", Instant),
+    Column("worker_id", String(255)),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),
+    Column("failed_attempts", Integer, nullable=False, server_default=text("0")),
+    Column("cancel_requested", Boolean, nullable=False, server_default=false()),
+    Column("started_ts", Instant),
+    Column("ended_ts", Instant),
+    Column("duration_seconds", Float),
+    Column("progress", Json),
+    Column("result", Json),
+    Column("error", Text),
+    Column("traceback", Text),
+    Column("external_id", String(255)),
+    Column("trace_context", String(255)),
+    Column("scheduler_instance_id", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    CheckConstraint("missed_count >= 0", name="ck_execution_missed_count"),
+    Index(
+        "uq_execution_scheduled",
+        "schedule_id",
+        "fire_ts",
+        unique=True,
+        postgresql_where=text("triggered_by = 'scheduler'"),
+        sqlite_where=text("triggered_by = 'scheduler'"),
+    ),
+    Index(
+        "uq_execution_backfill",
+        "schedule_id",
+        "fire_ts",
+        unique=True,
+        postgresql_where=text("triggered_by = 'backfill'"),
+        sqlite_where=text("triggered_by = 'backfill'"),
+    ),
+    Index(
+        "idx_execution_claimable",
+        "host_id",
+        "queue",
+        "due_by_ts",
+        postgresql_where=text(IS_CLAIMABLE),
+        sqlite_where=text(IS_CLAIMABLE),
+    ),
+    Index(
+        "idx_execution_open",
+        "schedule_id",
+        postgresql_where=text(IS_OPEN),
+        sqlite_where=text(IS_OPEN),
+    ),
+    Index(
+        "idx_execution_lease",
+        "lease_until",
+        postgresql_where=text("status = 'running'"),
+        sqlite_where=text("status = 'running'"),
+    ),
+    Index(
+        "idx_execution_held",
+        "schedule_id",
+        "execution_id",
+        postgresql_where=text("status = 'pending' AND due_by_ts IS NULL"),
+        sqlite_where=text("status = 'pending' AND due_by_ts IS NULL"),
+    ),
+)
+
+attempt_t = Table(
+    "attempt_t",
+    metadata,
+    Column("execution_id", Uuid, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("status", String(16), nullable=False),
+    Column("worker_id", String(255)),
+    Column("started_ts", Instant),
+    Column("ended_ts", Instant, nullable=False),
+    Column("duration_seconds", Float),
+    Column("error", Text),
+    Column("traceback", Text),
+)
+
+task_function_t = Table(
+    "task_function_t",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("display_name", String(200), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("handler_path", String(500), nullable=False),
+    Column("handler_type", String(32), nullable=False),
+    Column("queue", String(64)),
+    Column("default_timeout_seconds", Float, nullable=False),
+    Column("args_schema", Json, nullable=False),
+    Column("is_active", Boolean, nullable=False, server_default=true()),
+    Column("is_system", Boolean, nullable=False, server_default=false()),
+    Column("created_ts", Instant, nullable=False),
+    Column("updated_ts", Instant, nullable=False),
+)

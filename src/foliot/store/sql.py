@@ -1,0 +1,91 @@
+"""The store over a database, and how to open one by its URL."""
+
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from foliot.model.errors import SettingError
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.firing import FiringStatements
+from foliot.store.leases import Leases
+from foliot.store.postgres import open_postgres
+from foliot.store.registry import Registry
+from foliot.store.schedules import Schedules
+from foliot.store.sqlite import open_sqlite
+from foliot.store.upkeep import Upkeep
+from foliot.store.work import Work
+from foliot.timing.clock import Clock
+
+DEFAULT_POOLS = {Pool.LEASE: 2, Pool.FIRING: 3, Pool.WORK: 5, Pool.API: 10}
+MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlStore:
+    """All parts of the store, over one database."""
+
+    database: Database
+    leases: Leases
+    firing: FiringStatements
+    schedules: Schedules
+    work: Work
+    upkeep: Upkeep
+    registry: Registry
+
+    @classmethod
+    def over(cls, database: Database) -> "SqlStore":
+        return cls(
+            database=database,
+            leases=Leases(database),
+            firing=FiringStatements(database),
+            schedules=Schedules(database),
+            work=Work(database),
+            upkeep=Upkeep(database),
+            registry=Registry(database),
+        )
+
+    async def now(self) -> datetime:
+        return await self.database.now()
+
+    async def close(self) -> None:
+        await self.database.close()
+
+
+def open_store(
+    url: str,
+    *,
+    clock: Clock,
+    pools: dict[Pool, int] | None = None,
+    ttl_s: float = 3.0,
+    uses_hints: bool = True,
+) -> SqlStore:
+    """A store by its URL; `memory` is a SQLite file of its own that is gone when the machine forgets it."""
+    sizes = DEFAULT_POOLS | (pools or {})
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        return SqlStore.over(open_sqlite(parsed, clock=clock, sizes=sizes))
+    return SqlStore.over(open_postgres(parsed, sizes=sizes, ttl_s=ttl_s, uses_hints=uses_hints))
+
+
+def parse_url(url: str) -> URL:
+    """Read FOLIOT_DATABASE_URL; a SettingError says what would be right."""
+    right = "sqlite:///foliot.db or postgresql://user:password@host:5432/database"
+    if url == MEMORY:
+        return URL.create("sqlite", database=str(Path(tempfile.mkdtemp(prefix="foliot-")) / "memory.db"))
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise SettingError(f"FOLIOT_DATABASE_URL is not a database URL; right would be {right}") from None
+    backend = parsed.get_backend_name()
+    if backend == "postgres":
+        parsed = parsed.set(drivername="postgresql")
+    elif backend not in ("sqlite", "postgresql"):
+        raise SettingError(f"FOLIOT_DATABASE_URL names {backend}, which is not supported; use {right}")
+    if not parsed.database or parsed.database == ":memory:":
+        raise SettingError(f"FOLIOT_DATABASE_URL names no database; right would be {right}")
+    return parsed

@@ -1,0 +1,164 @@
+"""SQLite: what only it does, and how to open it.
+
+One file, one machine, any number of processes. Writers take turns: inside a process by a lock, so that they
+wait in order; between processes by SQLite's own, with a busy timeout and, beyond it, another try. Time is the
+clock that the store was given, so a virtual one works.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    bindparam,
+    cast,
+    event,
+    func,
+    literal,
+    select,
+    text,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from foliot.store.database import Database
+from foliot.store.dialect import Columns, Pool, Rows
+from foliot.store.schema import IS_CLAIMABLE, execution_t
+from foliot.store.types import Instant, Json, micros_of
+from foliot.timing.clock import Clock
+
+BUSY_TIMEOUT_S = 5
+
+
+class SqliteDialect:
+    name = "sqlite"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._turn = asyncio.Lock()
+
+    def now(self) -> ColumnElement[datetime]:
+        return literal(self._clock.now(), Instant)
+
+    def plus(
+        self, instant: ColumnElement[Any], seconds: ColumnElement[Any] | float
+    ) -> ColumnElement[datetime]:
+        if isinstance(seconds, int | float):
+            micros: ColumnElement[Any] = literal(int(seconds * 1_000_000), BigInteger)
+        else:
+            micros = cast(seconds * 1_000_000, BigInteger)
+        return instant.op("+", return_type=Instant())(micros)
+
+    def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
+        document = orjson.dumps([[_plain(value) for value in row] for row in rows]).decode()
+        argument = bindparam(None, document, unique=True)
+        each = func.json_each(argument).table_valued("value", name=f"{name}_json")
+        fields = [
+            type_coerce(func.json_extract(each.c.value, f"$[{index}]"), kind).label(label)
+            for index, (label, kind) in enumerate(columns.items())
+        ]
+        return select(*fields).select_from(each).subquery(name)
+
+    def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
+        return type_coerce(document, Json)
+
+    def insert(self, table: Table) -> Insert:
+        return insert(table)
+
+    def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:  # noqa: ARG002
+        table = due.get_final_froms()[0]
+        rank = func.row_number().over(
+            partition_by=(table.c.host_id, table.c.priority), order_by=table.c.next_run_ts
+        )
+        ranked = due.order_by(None).add_columns(rank.label("rank")).subquery("ranked")
+        return select(*[each for each in ranked.c if each.name != "rank"]).where(ranked.c.rank <= per_host)
+
+    def claimable(self, queues: Sequence[tuple[Any, str]], limit: int) -> Select[Any]:
+        parts = []
+        for host_id, queue in queues:
+            first = (
+                select(execution_t.c.execution_id, execution_t.c.due_by_ts)
+                .where(
+                    execution_t.c.host_id == host_id,
+                    execution_t.c.queue == queue,
+                    text(IS_CLAIMABLE),
+                    execution_t.c.ready_ts <= self.now(),
+                )
+                .order_by(execution_t.c.due_by_ts)
+                .limit(limit)
+            )
+            parts.append(select(first.subquery()))
+        every = union_all(*parts).subquery("every")
+        return select(every.c.execution_id).order_by(every.c.due_by_ts).limit(limit)
+
+    @asynccontextmanager
+    async def begin(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+        async with self._turn, engine.connect() as connection:
+            await connection.execution_options(foliot_begin="BEGIN IMMEDIATE")
+            async with connection.begin():
+                yield connection
+
+    async def limit(self, connection: AsyncConnection, seconds: float) -> None:
+        """Nothing to do: a process that stops in mid-transaction is on this machine, for all to see."""
+
+    def is_transient(self, error: BaseException) -> bool:
+        return isinstance(error, DBAPIError) and "database is locked" in str(error.orig)
+
+    def is_unreachable(self, error: BaseException) -> bool:
+        if not isinstance(error, DBAPIError):
+            return isinstance(error, OSError)
+        told = str(error.orig)
+        return any(
+            part in told for part in ("unable to open", "disk I/O", "is locked", "disk is full", "readonly")
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return micros_of(value)
+    if isinstance(value, UUID):
+        return value.hex
+    return value
+
+
+def _prepare(connection: Any, _record: Any) -> None:
+    # The driver's own transaction handling starts transactions too late and as readers; ours is in _begin.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    statement = connection.get_execution_options().get("foliot_begin")
+    if statement:
+        connection.exec_driver_sql(statement)
+
+
+def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int]) -> Database:
+    """Opened lazily: the file is made with the first statement."""
+    engines = {}
+    for pool, size in sizes.items():
+        engine = create_async_engine(
+            url.set(drivername="sqlite+aiosqlite"), pool_size=size, max_overflow=0, pool_timeout=30
+        )
+        event.listen(engine.sync_engine, "connect", _prepare)
+        event.listen(engine.sync_engine, "begin", _begin)
+        engines[pool] = engine
+    return Database(SqliteDialect(clock), engines, str(url.database))

@@ -1,0 +1,266 @@
+"""What the leader's janitor does. All of it under the fence, all of it in bounded batches."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Float, Integer, String, Uuid, case, delete, literal, null, select, text, true, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.execution import FINAL, Status
+from foliot.model.ids import first_id_at
+from foliot.model.lease import Lease
+from foliot.model.policy import OverlapPolicy, Priority
+from foliot.planning.definition import Policies
+from foliot.planning.outcome import Outcome, outcome_of
+from foliot.store.database import Database
+from foliot.store.delays import is_waiting_for_end, set_next_after_end
+from foliot.store.dialect import Pool
+from foliot.store.leases import require_lease
+from foliot.store.schema import IS_OPEN, attempt_t, execution_t, schedule_t
+from foliot.store.shards import is_of
+from foliot.store.types import Instant
+from foliot.store.work import read_specs
+
+LOST = "its worker vanished: the lease ran out"
+
+
+class Upkeep:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- rescue -----------------------------------------------------------------------------------
+
+    async def rescue(self, lease: Lease, *, limit: int) -> dict[UUID, Status]:
+        async def work(connection: AsyncConnection) -> dict[UUID, Status]:
+            await require_lease(connection, lease)
+            statement = (
+                select(execution_t, self._dialect.now().label("store_now"))
+                .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
+                .where(
+                    execution_t.c.status == text("'running'"),
+                    execution_t.c.lease_until < self._dialect.now(),
+                    *is_of(lease.shard),
+                )
+                .order_by(execution_t.c.lease_until)
+                .limit(limit)
+                .with_for_update(of=execution_t, skip_locked=True)
+            )
+            rows = (await connection.execute(statement)).all()
+            if not rows:
+                return {}
+            versions = sorted({(row.schedule_id, row.aggregate_version) for row in rows})
+            specs = await read_specs(connection, self._dialect, versions)
+            outcomes = {
+                row.execution_id: _outcome_of_lost(row, specs.get((row.schedule_id, row.aggregate_version)))
+                for row in rows
+            }
+            await self._write_rescued(connection, rows, outcomes)
+            return {execution_id: outcome.status for execution_id, outcome in outcomes.items()}
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def _write_rescued(
+        self, connection: AsyncConnection, rows: Sequence[Any], outcomes: dict[UUID, Outcome]
+    ) -> None:
+        lost = self._dialect.rows(
+            "lost",
+            {
+                "execution_id": Uuid(),
+                "attempt": Integer(),
+                "status": String(),
+                "ready_ts": Instant(),
+                "sla_s": Float(),
+                "started_ts": Instant(),
+                "worker_id": String(),
+            },
+            [
+                (
+                    row.execution_id,
+                    row.attempt,
+                    outcomes[row.execution_id].status.value,
+                    outcomes[row.execution_id].ready_ts,
+                    Priority(row.priority).sla_s,
+                    row.started_ts,
+                    row.worker_id,
+                )
+                for row in rows
+            ],
+        )
+        is_again = lost.c.status == Status.RETRYING.value
+        now = self._dialect.now()
+        await connection.execute(
+            update(execution_t)
+            .where(
+                execution_t.c.execution_id == lost.c.execution_id,
+                execution_t.c.attempt == lost.c.attempt,
+                execution_t.c.status == Status.RUNNING.value,
+            )
+            .values(
+                status=lost.c.status,
+                failed_attempts=execution_t.c.failed_attempts + 1,
+                lease_until=null(),
+                error=LOST,
+                ended_ts=case((~is_again, now)),
+                ready_ts=case((is_again, lost.c.ready_ts), else_=execution_t.c.ready_ts),
+                due_by_ts=case(
+                    (is_again, self._dialect.plus(lost.c.ready_ts, lost.c.sla_s)),
+                    else_=execution_t.c.due_by_ts,
+                ),
+            )
+        )
+        source = select(
+            lost.c.execution_id,
+            lost.c.attempt,
+            lost.c.started_ts,
+            lost.c.worker_id,
+            now,
+            literal(Status.UNKNOWN.value),
+            literal(LOST),
+        ).where(true())
+        names = ["execution_id", "attempt", "started_ts", "worker_id", "ended_ts", "status", "error"]
+        await connection.execute(
+            self._dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing()
+        )
+
+    # --- held executions --------------------------------------------------------------------------
+
+    async def release_held(self, lease: Lease, *, limit: int) -> int:
+        async def work(connection: AsyncConnection) -> int:
+            await require_lease(connection, lease)
+            held = (
+                select(execution_t.c.schedule_id)
+                .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
+                .where(text("status = 'pending' AND due_by_ts IS NULL"), *is_of(lease.shard))
+                .distinct()
+                .limit(limit)
+            )
+            schedule_ids = (await connection.execute(held)).scalars().all()
+            if not schedule_ids:
+                return 0
+            wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+            locked = await connection.execute(
+                select(schedule_t.c.schedule_id, schedule_t.c.policies)
+                .where(schedule_t.c.schedule_id.in_(select(wanted.c.schedule_id)))
+                .order_by(schedule_t.c.schedule_id)
+                .with_for_update()
+            )
+            allowed = {row.schedule_id: _allowed(Policies.model_validate(row.policies)) for row in locked}
+            waiting = await self._open_of(connection, list(allowed))
+            released = [
+                each for key, most in allowed.items() for each in _releasable(waiting.get(key, []), most)
+            ]
+            await self._release(connection, released)
+            return len(released)
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def _open_of(
+        self, connection: AsyncConnection, schedule_ids: Sequence[UUID]
+    ) -> dict[UUID, list[Any]]:
+        wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+        result = await connection.execute(
+            select(
+                execution_t.c.schedule_id,
+                execution_t.c.execution_id,
+                execution_t.c.due_by_ts,
+                execution_t.c.priority,
+            )
+            .where(execution_t.c.schedule_id.in_(select(wanted.c.schedule_id)), text(IS_OPEN))
+            .order_by(execution_t.c.fire_ts, execution_t.c.execution_id)
+        )
+        found: dict[UUID, list[Any]] = {}
+        for row in result:
+            found.setdefault(row.schedule_id, []).append(row)
+        return found
+
+    async def _release(self, connection: AsyncConnection, rows: Sequence[Any]) -> None:
+        if not rows:
+            return
+        free = self._dialect.rows(
+            "free",
+            {"execution_id": Uuid(), "sla_s": Float()},
+            [(row.execution_id, Priority(row.priority).sla_s) for row in rows],
+        )
+        now = self._dialect.now()
+        await connection.execute(
+            update(execution_t)
+            .where(
+                execution_t.c.execution_id == free.c.execution_id,
+                execution_t.c.status == Status.PENDING.value,
+                execution_t.c.due_by_ts.is_(None),
+            )
+            .values(ready_ts=now, due_by_ts=self._dialect.plus(now, free.c.sla_s))
+        )
+
+    # --- delays and history -----------------------------------------------------------------------
+
+    async def restart_delays(self, lease: Lease, *, limit: int) -> int:
+        async def work(connection: AsyncConnection) -> int:
+            await require_lease(connection, lease)
+            waiting = (
+                select(schedule_t.c.schedule_id)
+                .where(*is_waiting_for_end(), *is_of(lease.shard))
+                .order_by(schedule_t.c.schedule_id)
+                .limit(limit)
+            )
+            schedule_ids = (await connection.execute(waiting)).scalars().all()
+            if not schedule_ids:
+                return 0
+            return len(await set_next_after_end(connection, self._dialect, schedule_ids))
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:
+        # Ids grow with time, so old history is a range of the primary key; no index on a date is kept.
+        async def work(connection: AsyncConnection) -> int:
+            await require_lease(connection, lease)
+            old = (
+                select(execution_t.c.execution_id)
+                .where(
+                    execution_t.c.execution_id < first_id_at(before),
+                    execution_t.c.status.in_([each.value for each in FINAL]),
+                )
+                .order_by(execution_t.c.execution_id)
+                .limit(limit)
+            )
+            ids = (await connection.execute(old)).scalars().all()
+            if not ids:
+                return 0
+            gone = self._dialect.rows("gone", {"execution_id": Uuid()}, [(each,) for each in ids])
+            for table in (attempt_t, execution_t):
+                await connection.execute(
+                    delete(table).where(table.c.execution_id.in_(select(gone.c.execution_id)))
+                )
+            return len(ids)
+
+        return await self._database.write(Pool.FIRING, work)
+
+
+def _outcome_of_lost(row: Any, spec: Any) -> Outcome:
+    if row.cancel_requested:
+        return Outcome(Status.CANCELLED)
+    if spec is None:
+        return Outcome(Status.UNKNOWN)
+    return outcome_of(
+        Status.UNKNOWN,
+        retry=spec.retry,
+        delivery=spec.delivery,
+        failures=row.failed_attempts + 1,
+        execution_id=row.execution_id,
+        now=row.store_now,
+    )
+
+
+def _allowed(policies: Policies) -> int | None:
+    overlap = policies.overlap
+    return None if overlap.policy is OverlapPolicy.ALLOW else overlap.max_instances
+
+
+def _releasable(rows: Sequence[Any], most: int | None) -> Sequence[Any]:
+    held = [row for row in rows if row.due_by_ts is None]
+    if most is None:
+        return held
+    return held[: max(0, most - (len(rows) - len(held)))]

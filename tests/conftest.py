@@ -1,0 +1,82 @@
+"""What all tests share: private servers, and a database of its own for each test."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from foliot.store.migrate import upgrade
+from foliot.store.sql import SqlStore, open_store
+from foliot.timing.clock import Clock, SystemClock
+from tests.servers import PostgresServer
+
+OpenStore = Callable[..., Awaitable[SqlStore]]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    try:
+        asyncio.run(_make_template(server))
+        yield server
+    finally:
+        server.remove()
+
+
+async def _make_template(server: PostgresServer) -> None:
+    await _statement(server, 'CREATE DATABASE "template_foliot"')
+    store = open_store(server.url("template_foliot"), clock=SystemClock())
+    await upgrade(store.database)
+    await store.close()
+
+
+async def _statement(server: PostgresServer, statement: str) -> None:
+    connection = await asyncpg.connect(server.url("postgres"))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of this test's own, cloned from one with the schema."""
+    name = f"test_{uuid.uuid4().hex}"
+    asyncio.run(_statement(postgres_server, f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
+    yield postgres_server.url(name)
+    asyncio.run(_statement(postgres_server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'foliot.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Each test that takes this runs on both databases."""
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
+@pytest.fixture
+async def open_test_store() -> AsyncIterator[OpenStore]:
+    """Opens stores with the schema in place, and closes them after the test."""
+    opened: list[SqlStore] = []
+
+    async def open_one(url: str, *, clock: Clock | None = None, shards: int = 1) -> SqlStore:
+        store = open_store(url, clock=clock or SystemClock())
+        opened.append(store)
+        await upgrade(store.database, shards=shards)
+        return store
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+@pytest.fixture
+async def store(database_url: str, open_test_store: OpenStore) -> SqlStore:
+    return await open_test_store(database_url)

@@ -1,0 +1,106 @@
+"""Private servers for the tests: on free loopback ports, started on first use, stopped at the end."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _postgres_bin() -> Path:
+    found = shutil.which("postgres")
+    candidates = [Path(found).resolve().parent] if found else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in candidates:
+        if (folder / "postgres").exists() and (folder / "initdb").exists():
+            return folder
+    raise RuntimeError("PostgreSQL's server is not installed: `make test` installs it, or says how")
+
+
+class PostgresServer:
+    """A PostgreSQL of our own. It refuses to run as root, so root starts it as another user."""
+
+    def __init__(self) -> None:
+        self._bin = _postgres_bin()
+        self._folder = Path(tempfile.mkdtemp(prefix="foliot-postgres-"))
+        self._data = self._folder / "data"
+        self._as_user: list[str] = []
+        if os.geteuid() == 0:
+            user = _unprivileged_user()
+            self._as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+            os.chown(self._folder, user.pw_uid, user.pw_gid)
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run("initdb", "-D", str(self._data), "-U", "foliot", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.start()
+
+    def url(self, database: str) -> str:
+        return f"postgresql://foliot@127.0.0.1:{self.port}/{database}"
+
+    def _run(self, tool: str, *arguments: str) -> None:
+        subprocess.run(
+            [*self._as_user, str(self._bin / tool), *arguments],
+            check=True,
+            capture_output=True,
+            cwd=self._folder,
+        )
+
+    def start(self) -> None:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": str(self._folder),
+            "max_connections": "300",
+            "shared_buffers": "128MB",
+            # The machine is not going to lose power in a test, and crashes of the server survive without.
+            "fsync": "off",
+            "full_page_writes": "off",
+        }
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        log = (self._folder / "log").open("ab")
+        self._process = subprocess.Popen(
+            [*self._as_user, str(self._bin / "postgres"), "-D", str(self._data), *options],
+            stdout=log,
+            stderr=log,
+            cwd=self._folder,
+            start_new_session=True,
+        )
+        log.close()
+        deadline = time.monotonic() + 60
+        while subprocess.run(
+            [str(self._bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False
+        ).returncode:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((self._folder / "log").read_text()[-2000:])
+            time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one (a crash)."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(timeout=60)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _unprivileged_user() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise RuntimeError("there is no user to run PostgreSQL as: it refuses to run as root")
