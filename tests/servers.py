@@ -21,6 +21,9 @@ def free_port() -> int:
 def _postgres_bin() -> Path:
     found = shutil.which("postgres")
     candidates = [Path(found).resolve().parent] if found else []
+    if shutil.which("pg_config"):
+        told = subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=False)
+        candidates.append(Path(told.stdout.strip()))
     candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for folder in candidates:
         if (folder / "postgres").exists() and (folder / "initdb").exists():

@@ -30,6 +30,10 @@ class Database:
         self.url = url
         """Where it is, without the password."""
         self._engines = engines
+        self._closers: list[Callable[[], None]] = []
+
+    def on_close(self, closer: Callable[[], None]) -> None:
+        self._closers.append(closer)
 
     def engine(self, pool: Pool) -> AsyncEngine:
         return self._engines[pool]
@@ -67,6 +71,8 @@ class Database:
     async def close(self) -> None:
         for engine in self._engines.values():
             await engine.dispose()
+        for closer in self._closers:
+            closer()
 
     def _explain(self, error: BaseException) -> None:
         if self.dialect.is_unreachable(error):

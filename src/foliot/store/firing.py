@@ -52,7 +52,7 @@ from foliot.planning.fire import Decision, Due, Firing
 from foliot.planning.overlap import Admission, admit_execution
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
-from foliot.store.dialect import Dialect, Pool
+from foliot.store.dialect import Columns, Dialect, Pool
 from foliot.store.leases import require_lease
 from foliot.store.protocol import Fired, Position
 from foliot.store.schema import IS_OPEN, execution_t, host_t, schedule_t
@@ -347,7 +347,7 @@ async def count_open(
     return {row.schedule_id: row.open_count for row in result}
 
 
-_NEW_COLUMNS = {
+_NEW_COLUMNS: Columns = {
     "execution_id": Uuid(),
     "schedule_id": Uuid(),
     "host_id": Uuid(),

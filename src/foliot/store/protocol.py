@@ -204,6 +204,10 @@ class WorkStore(Protocol):
         """Record how attempts ended; the ids of those that were no longer this worker's come back."""
         ...
 
+    async def progress(self, worker_id: str, claim: Claim, fraction: float, text: str) -> None:
+        """Note how far running work has come; ignored when it is no longer this worker's."""
+        ...
+
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
         """The definitions these executions were fired with."""
         ...
@@ -221,7 +225,7 @@ class UpkeepStore(Protocol):
         """Let held executions run as far as overlap now allows, oldest first."""
         ...
 
-    async def restart_delays(self, lease: Lease, *, limit: int) -> int:
+    async def restart_delays(self, lease: Lease, *, limit: int) -> list[UUID]:
         """Give `delay` schedules without a run under way their next time, should a settle have missed it."""
         ...
 

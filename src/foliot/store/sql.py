@@ -1,5 +1,6 @@
 """The store over a database, and how to open one by its URL."""
 
+import shutil
 import tempfile
 from dataclasses import dataclass
 from datetime import datetime
@@ -64,19 +65,31 @@ def open_store(
     ttl_s: float = 3.0,
     uses_hints: bool = True,
 ) -> SqlStore:
-    """A store by its URL; `memory` is a SQLite file of its own that is gone when the machine forgets it."""
+    """A store by its URL; `memory` is a SQLite file of its own that is gone when the store is closed."""
     sizes = DEFAULT_POOLS | (pools or {})
+    if url == MEMORY:
+        return _open_in_memory(clock, sizes)
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return SqlStore.over(open_sqlite(parsed, clock=clock, sizes=sizes))
     return SqlStore.over(open_postgres(parsed, sizes=sizes, ttl_s=ttl_s, uses_hints=uses_hints))
 
 
+def _open_in_memory(clock: Clock, sizes: dict[Pool, int]) -> SqlStore:
+    # A file, since SQLite's own in-memory databases can't be shared by connections without losing its
+    # busy handling; never flushed, so as quick as memory.
+    folder = Path(tempfile.mkdtemp(prefix="foliot-"))
+    url = URL.create("sqlite", database=str(folder / "memory.db"))
+    database = open_sqlite(url, clock=clock, sizes=sizes, is_durable=False)
+    database.on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return SqlStore.over(database)
+
+
 def parse_url(url: str) -> URL:
     """Read FOLIOT_DATABASE_URL; a SettingError says what would be right."""
     right = "sqlite:///foliot.db or postgresql://user:password@host:5432/database"
     if url == MEMORY:
-        return URL.create("sqlite", database=str(Path(tempfile.mkdtemp(prefix="foliot-")) / "memory.db"))
+        return URL.create("sqlite", database=MEMORY)
     try:
         parsed = make_url(url)
     except ArgumentError:

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     ColumnElement,
     Connection,
     FromClause,
@@ -65,7 +66,7 @@ class SqliteDialect:
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
         document = orjson.dumps([[_plain(value) for value in row] for row in rows]).decode()
-        argument = bindparam(None, document, unique=True)
+        argument: BindParameter[str] = bindparam(None, document, unique=True)
         each = func.json_each(argument).table_valued("value", name=f"{name}_json")
         fields = [
             type_coerce(func.json_extract(each.c.value, f"$[{index}]"), kind).label(label)
@@ -135,13 +136,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _prepare(connection: Any, _record: Any) -> None:
+def _prepare(connection: Any, synchronous: str) -> None:
     # The driver's own transaction handling starts transactions too late and as readers; ours is in _begin.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
     cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute(f"PRAGMA synchronous = {synchronous}")
     cursor.close()
 
 
@@ -151,14 +152,15 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
-def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int]) -> Database:
+def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int], is_durable: bool = True) -> Database:
     """Opened lazily: the file is made with the first statement."""
+    synchronous = "FULL" if is_durable else "OFF"
     engines = {}
     for pool, size in sizes.items():
         engine = create_async_engine(
             url.set(drivername="sqlite+aiosqlite"), pool_size=size, max_overflow=0, pool_timeout=30
         )
-        event.listen(engine.sync_engine, "connect", _prepare)
+        event.listen(engine.sync_engine, "connect", lambda raw, _record: _prepare(raw, synchronous))
         event.listen(engine.sync_engine, "begin", _begin)
         engines[pool] = engine
     return Database(SqliteDialect(clock), engines, str(url.database))

@@ -197,8 +197,8 @@ class Upkeep:
 
     # --- delays and history -----------------------------------------------------------------------
 
-    async def restart_delays(self, lease: Lease, *, limit: int) -> int:
-        async def work(connection: AsyncConnection) -> int:
+    async def restart_delays(self, lease: Lease, *, limit: int) -> list[UUID]:
+        async def work(connection: AsyncConnection) -> list[UUID]:
             await require_lease(connection, lease)
             waiting = (
                 select(schedule_t.c.schedule_id)
@@ -208,8 +208,8 @@ class Upkeep:
             )
             schedule_ids = (await connection.execute(waiting)).scalars().all()
             if not schedule_ids:
-                return 0
-            return len(await set_next_after_end(connection, self._dialect, schedule_ids))
+                return []
+            return await set_next_after_end(connection, self._dialect, schedule_ids)
 
         return await self._database.write(Pool.FIRING, work)
 

@@ -240,6 +240,16 @@ class Work:
             )
         )
 
+    async def progress(self, worker_id: str, claim: Claim, fraction: float, text: str) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(execution_t)
+                .where(*_is_mine(_attempts(self._dialect, [claim]), worker_id))
+                .values(progress={"fraction": fraction, "text": text})
+            )
+
+        await self._database.write(Pool.WORK, work)
+
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
         async with self._database.read(Pool.WORK) as connection:
             return await read_specs(connection, self._dialect, versions)

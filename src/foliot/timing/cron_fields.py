@@ -28,6 +28,7 @@ ALIASES = {
 }
 
 H_TERM = re.compile(r"H(?:\((\d{1,2})-(\d{1,2})\))?(?:/(\d{1,3}))?")
+_STEPPED_RANGE = re.compile(r"([^-/]+-[^-/]+)/(\d{1,3})")
 _W_TERM = re.compile(r"(\d{1,2})W")
 _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _NAMED_LAST = re.compile(f"({'|'.join(_WEEKDAYS)})L")
@@ -106,18 +107,18 @@ def parse(expression: str, key: str) -> CronFields:
     parts = _parts(expression)
     read = [_Terms.read(field, part, key) for field, part in zip(FIELDS, parts, strict=True)]
     seconds, minutes, hours, days, months, weekdays = read
-    numbers = frozenset(item for item in days.values if isinstance(item, int))
+    numbers = _numbers(days.values)
     on_weekdays = [item for item in weekdays.values if isinstance(item, tuple)]
     return CronFields(
-        seconds=_sorted(seconds.values),
-        minutes=_sorted(minutes.values),
-        hours=_sorted(hours.values),
-        months=frozenset(_sorted(months.values)),
+        seconds=tuple(sorted(_numbers(seconds.values))),
+        minutes=tuple(sorted(_numbers(minutes.values))),
+        hours=tuple(sorted(_numbers(hours.values))),
+        months=_numbers(months.values),
         days=frozenset(number for number in numbers if number > 0),
         is_last_day=CronSim.LAST in numbers,
         is_last_weekday=CronSim.LAST_WEEKDAY in numbers,
         nearest_weekdays=frozenset(days.nearest),
-        weekdays=frozenset(item % 7 for item in weekdays.values if isinstance(item, int)),
+        weekdays=frozenset(number % 7 for number in _numbers(weekdays.values)),
         nth_weekdays=frozenset((day % 7, nth) for day, nth in on_weekdays if nth != CronSim.LAST),
         last_weekdays=frozenset(day % 7 for day, nth in on_weekdays if nth == CronSim.LAST),
         days_must_agree=days.is_open or weekdays.is_open,
@@ -178,6 +179,13 @@ class _Terms:
         elif hashed := H_TERM.fullmatch(term):
             self.values.update(_hashed(field, part, hashed, key))
             return
+        elif stepped := _STEPPED_RANGE.fullmatch(term):
+            # cronsim takes a range of one, such as 5-5/2, for 5/2: from 5 to the end.
+            if int(stepped[2]) == 0:
+                raise field.problem(part, "has a step of 0")
+            numbers = sorted(_numbers(_plain(field, part, stepped[1])))
+            self.values.update(numbers[:: int(stepped[2])])
+            return
         elif field.attribute == "days" and (nearest := _W_TERM.fullmatch(term)):
             if not 1 <= int(nearest[1]) <= 31:
                 raise field.problem(part)
@@ -217,5 +225,5 @@ def _hashed(field: Field, part: str, term: re.Match[str], key: str) -> Iterable[
     return range(low + number % min(step, size), high + 1, step)
 
 
-def _sorted(values: set[Item]) -> tuple[int, ...]:
-    return tuple(sorted(value for value in values if isinstance(value, int)))
+def _numbers(values: set[Item]) -> frozenset[int]:
+    return frozenset(value for value in values if isinstance(value, int))

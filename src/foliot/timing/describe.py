@@ -1,6 +1,6 @@
 """A trigger in words, for people who do not read cron."""
 
-from cron_descriptor import ExpressionDescriptor, Options
+from cron_descriptor import ExpressionDescriptor, Options  # type: ignore[import-untyped]
 
 from foliot.model.trigger import (
     CronTrigger,
@@ -57,23 +57,36 @@ def _every(amount: int, unit: str) -> str:
 
 
 def _cron(expression: str) -> str:
-    text = normalise(expression)
-    if is_hashed(text):
-        return _hashed(text)
+    parts = normalise(expression).split()
+    days = _days(parts)
+    if is_hashed(" ".join(parts[:-3])):
+        # The library does not know H: a value that each schedule has of its own.
+        times = ", ".join(
+            _field(part, unit) for part, unit in zip(parts[:-3], _UNITS[-len(parts) :], strict=False)
+        )
+        return f"At {times}{days}" if times.startswith("a") else times[:1].upper() + times[1:] + days
+    return _library([*parts[:-3], "*", "*", "*"]).removeprefix(", ") + days
+
+
+def _days(parts: list[str]) -> str:
+    """The day and month fields, led by a comma, or nothing if all are open."""
+    day, month, weekday = parts[-3:]
+    is_listed_special = any("," in part and any(sign in part for sign in "LW#") for part in (day, weekday))
+    if is_listed_special or is_hashed(" ".join(parts[-3:])):
+        phrases = [_field(part, unit) for part, unit in zip(parts[-3:], _UNITS[-3:], strict=True)]
+        return "".join(f", {phrase}" for phrase in phrases if phrase)
+    words = _library(["0", "0", day, month, weekday]).removeprefix("At 00:00")
+    if day.startswith("*") or weekday.startswith("*"):
+        # The library takes every pair of day fields for alternatives.
+        words = words.replace(", or ", ", and only ")
+    return words
+
+
+def _library(parts: list[str]) -> str:
     try:
-        return ExpressionDescriptor(text, _OPTIONS).get_full_description()
-    except Exception:  # the library's reading of rare forms is not ours; the expression itself says enough
-        return f"Cron {text}"
-
-
-def _hashed(text: str) -> str:
-    """Field by field, since the library does not know H: a value that each schedule has of its own."""
-    parts = text.split()
-    units = _UNITS[-len(parts) :]
-    phrases = [_field(part, unit) for part, unit in zip(parts, units, strict=True)]
-    # The coarse fields come last in words, and open ones above the finest go without saying.
-    words = ", ".join(phrase for phrase in phrases if phrase)
-    return words[:1].upper() + words[1:]
+        return str(ExpressionDescriptor(" ".join(parts), _OPTIONS).get_full_description())
+    except Exception:  # its reading of rare forms is not ours, and the expression itself still says enough
+        return f", cron {' '.join(parts)}"
 
 
 def _field(part: str, unit: str) -> str:
@@ -91,7 +104,7 @@ def _term(term: str, unit: str) -> str:
     within = f" from {read[1]} to {read[2]}" if read[1] is not None else ""
     if read[3] is not None:
         return f"every {read[3]} {unit}s{within} with an offset of its own"
-    return f"a {unit} of its own{within}" if unit != "hour" else f"an hour of its own{within}"
+    return f"{'an' if unit == 'hour' else 'a'} {unit} of its own{within}"
 
 
 def _rule(rule: Rule) -> str:

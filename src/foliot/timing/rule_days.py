@@ -153,7 +153,7 @@ def _allowed_days(rule: Rule, start: date, year: int) -> tuple[int, ...]:
                 byday = ((start.weekday(), 0),)
             case _:
                 bymonthday = tuple(range(1, 32))
-    # Filters mean the same to every frequency, but for a numbered BYDAY, which MONTHLY counts within the month,
+    # Filters mean the same to every frequency, but for a numbered BYDAY: MONTHLY counts it within the month,
     # as does YEARLY with BYMONTH. So YEARLY does for all, and is quickest: one step a year.
     if rule.freq is Frequency.MONTHLY:
         bymonth = bymonth or tuple(range(1, 13))

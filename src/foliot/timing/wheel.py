@@ -1,8 +1,8 @@
 """The hierarchical timing wheel: hundreds of thousands of due times in memory, a handful touched per tick.
 
 Five levels of slots, a slot as wide as one turn of the level below it: 100 × 10 ms, 60 × 1 s, 60 × 1 min,
-24 × 1 h, 30 × 1 d. An entry lies in the finest level that reaches its due time; when time enters the slot
-of a coarser level, its entries move to finer ones. What the day level does not reach waits in an overflow
+24 × 1 h, 30 × 1 d. An entry lies in the finest level that reaches its due time; when time enters a slot of
+a coarser level, its entries move to finer ones. What the day level does not reach waits in an overflow
 that is looked through once per turn of the day level.
 
 The finest level holds the present second, and what was overdue already when it was inserted. Every other
@@ -19,73 +19,58 @@ MEASURED
 
 from array import array
 from collections.abc import Hashable, Iterator
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 Item = TypeVar("Item")
 
-_TICK_US = 10_000
-_TICKS = 100
 _SECOND_US = 1_000_000
-_FINEST = (1 << _TICKS) - 1
+_DAY_US = 86_400 * _SECOND_US
+_NEVER_US = 1 << 80
 
 
 class _Level(NamedTuple):
-    """A level above the finest: the place of its first slot among all slots, how many they are, how wide."""
+    """Where the slots of a level start among all slots, how many they are, how wide."""
 
     base: int
     size: int
     width_us: int
 
 
-_LEVELS = (
+_FINEST = _Level(0, 100, 10_000)
+_COARSER = (
     _Level(100, 60, _SECOND_US),
     _Level(160, 60, 60 * _SECOND_US),
     _Level(220, 24, 3600 * _SECOND_US),
-    _Level(244, 30, 86400 * _SECOND_US),
+    _Level(244, 30, _DAY_US),
 )
+_FINEST_SLOTS = (1 << _FINEST.size) - 1
 _OVERFLOW = 274
-_TURN_US = 30 * 86400 * _SECOND_US
-_NEVER_US = 1 << 80
+_TURN_US = 30 * _DAY_US
 
 
 class TimingWheel(Generic[Item]):
     """Items by due time; insert, cancel and giving out are O(1) per entry, however many there are."""
 
-    # Entries are numbers into columns, not objects: half the memory, and nothing for the garbage
-    # collector to walk, which had cost as much as the rest of an insert.
-    __slots__ = (
-        "_bound_us",
-        "_due_us",
-        "_free",
-        "_items",
-        "_keys",
-        "_now_us",
-        "_numbers",
-        "_occupied",
-        "_place",
-        "_position",
-        "_reach_us",
-        "_slots",
-    )
-
     def __init__(self, now_us: int) -> None:
-        self._reach_us = (0, 0, 0, 0, 0)
+        self._second_end_us = now_us
         self._set_time(now_us)
         self.clear()
 
     def clear(self) -> None:
         """Forget all entries; time stays."""
+        # An entry is a number, and a row in these columns. Objects would take half as much memory again,
+        # and the garbage collector's walks over them cost as much as the rest of an insert.
         self._numbers: dict[Hashable, int] = {}
-        self._due_us = array("q")
         self._keys: list[Hashable] = []
-        self._items: list[Item | None] = []
+        self._items: list[Item] = []
+        self._due_us = array("q")
         self._place = array("h")
         self._position = array("i")
         self._free: list[int] = []
         self._slots: list[list[int]] = [[] for _ in range(_OVERFLOW + 1)]
         # Bit n tells that slot n has entries.
         self._occupied = 0
-        # Until then nothing is due and no entry changes its level; None when it has to be looked up.
+        # Until then nothing comes due and no entry changes its level; None when it must be looked up.
         self._bound_us: int | None = _NEVER_US
 
     def insert(self, key: Hashable, due_us: int, item: Item) -> None:
@@ -93,78 +78,51 @@ class TimingWheel(Generic[Item]):
         if not self._free:
             self._grow()
         number = self._free[-1]
+        self._due_us[number] = due_us
         held = self._numbers.setdefault(key, number)
         if held == number:
             self._free.pop()
         else:
-            self._remove(held)
             number = held
-        self._due_us[number] = due_us
+            self._take_out(number)
+            self._due_us[number] = due_us
         self._keys[number] = key
         self._items[number] = item
-        self._put(number, due_us)
-
-    def _grow(self) -> None:
-        size = len(self._keys)
-        more = max(size // 8, 64)
-        self._due_us.frombytes(bytes(8 * more))
-        self._place.frombytes(bytes(2 * more))
-        self._position.frombytes(bytes(4 * more))
-        self._keys += [None] * more
-        self._items += [None] * more
-        self._free.extend(range(size + more - 1, size - 1, -1))
+        self._put_in(number, due_us)
 
     def cancel(self, key: Hashable) -> Item | None:
-        """Take an item out before its time."""
-        number = self._numbers.pop(key, None)
+        """Take an item out before its time; None when there is none."""
+        number = self._numbers.get(key)
         if number is None:
             return None
-        self._remove(number)
-        item = self._items[number]
-        self._items[number] = self._keys[number] = None
-        self._free.append(number)
-        return item
+        self._take_out(number)
+        return self._release(number)
 
     def get(self, key: Hashable) -> Item | None:
         number = self._numbers.get(key)
         return None if number is None else self._items[number]
 
     def advance(self, now_us: int) -> list[Item]:
-        """Take out all that is due at or before now, in order of due time; nothing before its microsecond.
+        """Take out all that is due at or before now, in order of due time; nothing a microsecond early.
 
         Costs what comes out or changes its level, not the time that passed: a month of standstill is
         one step.
         """
-        bound_us = self._bound_us
-        if bound_us is None:
-            bound_us = self._find_bound()
+        bound_us = self._find_bound() if self._bound_us is None else self._bound_us
         if now_us < bound_us:
             if now_us > self._now_us:
                 self._set_time(now_us)
             return []
-        due: list[int] = []
-        if now_us > self._now_us:
-            self._turn(now_us, due)
-        self._pick(now_us, due)
+        due = self._turn(now_us) if now_us > self._now_us else []
+        due += self._pick(now_us)
         self._bound_us = None
         due.sort(key=self._due_us.__getitem__)
-        return self._drop(due)
-
-    def _drop(self, due):
-        numbers, keys, items = self._numbers, self._keys, self._items
-        dropped = []
-        for number in due:
-            del numbers[keys[number]]
-            dropped.append(items[number])
-            keys[number] = items[number] = None
-        due.reverse()
-        self._free += due
-        return dropped
+        return [self._release(number) for number in due]
 
     def next_due_us(self) -> int | None:
         """When to advance next: exact within the present second, else a moment not after the next due time.
 
-        None when there are no entries. Looking it up anew reads one slot of the finest level at most.
+        None when there are no entries. Looking it up reads one slot of the finest level at most.
         """
         if not self._numbers:
             return None
@@ -177,45 +135,57 @@ class TimingWheel(Generic[Item]):
         return key in self._numbers
 
     def __iter__(self) -> Iterator[Item]:
-        for number in self._numbers.values():
-            yield self._items[number]
+        return map(self._items.__getitem__, self._numbers.values())
 
     def _set_time(self, now_us: int) -> None:
         self._now_us = now_us
-        end = self._reach_us[0]
-        if end - 1000000 <= now_us < end:
-            return
-        self._reach_us = (
-            (now_us // _SECOND_US + 1) * _SECOND_US,
-            *[((now_us // width_us) + size) * width_us for _, size, width_us in _LEVELS],
-        )
+        if now_us >= self._second_end_us:
+            self._second_end_us = (now_us // _SECOND_US + 1) * _SECOND_US
+            reaches_us = [(now_us // level.width_us + level.size) * level.width_us for level in _COARSER]
+            self._reaches = (
+                (self._second_end_us, *_FINEST),
+                *((reach_us, *level) for reach_us, level in zip(reaches_us, _COARSER, strict=True)),
+            )
 
-    def _put(self, number: int, due_us: int) -> None:
-        """Lay the entry into the finest level that reaches it."""
-        present, seconds, minutes, hours, days = self._reach_us
-        if due_us < present:
-            place = max(due_us, self._now_us) // _TICK_US % _TICKS
-        elif due_us < seconds:
-            place = 100 + due_us // 1000000 % 60
-        elif due_us < minutes:
-            place = 160 + due_us // 60000000 % 60
-        elif due_us < hours:
-            place = 220 + due_us // 3600000000 % 24
-        elif due_us < days:
-            place = 244 + due_us // 86400000000 % 30
+    def _grow(self) -> None:
+        size = len(self._keys)
+        more = max(size // 8, 64)
+        nothing = [None] * more
+        self._keys += nothing
+        self._items += cast("list[Item]", nothing)
+        for column in (self._due_us, self._place, self._position):
+            column.frombytes(bytes(more * column.itemsize))
+        self._free += range(size + more - 1, size - 1, -1)
+
+    def _release(self, number: int) -> Item:
+        """Give back the item and the number of an entry that lies in no slot any more."""
+        item = self._items[number]
+        del self._numbers[self._keys[number]]
+        self._items[number] = cast("Item", None)
+        self._keys[number] = None
+        self._free.append(number)
+        return item
+
+    def _put_in(self, number: int, due_us: int) -> None:
+        """Lay an entry into the finest level that reaches its due time."""
+        for reach_us, base, size, width_us in self._reaches:
+            if due_us < reach_us:
+                place = base + max(due_us, self._now_us) // width_us % size
+                break
         else:
             place = _OVERFLOW
         slot = self._slots[place]
         if not slot:
             self._occupied |= 1 << place
             self._bound_us = None
-        elif place < 100 and self._bound_us is not None and due_us < self._bound_us:
+        elif self._bound_us is not None and due_us < self._bound_us:
             self._bound_us = due_us
         self._place[number] = place
         self._position[number] = len(slot)
         slot.append(number)
 
-    def _remove(self, number: int) -> None:
+    def _take_out(self, number: int) -> None:
+        """Take an entry out of its slot; the last of the slot moves to its position."""
         place = self._place[number]
         slot = self._slots[place]
         last = slot.pop()
@@ -228,68 +198,66 @@ class TimingWheel(Generic[Item]):
         if not slot or self._due_us[number] == self._bound_us:
             self._bound_us = None
 
-    def _turn(self, now_us: int, due: list[int]) -> None:
-        """Let time go on to a later moment: empty the slots it passed or entered, but the present one."""
-        entered = self._entered(now_us)
+    def _turn(self, now_us: int) -> list[int]:
+        """Move on to a later time: what is due in the slots passed or entered, all but the present tick's.
+
+        What is not due yet goes to finer levels.
+        """
+        entered = self._occupied & self._passed(now_us)
+        self._occupied ^= entered
         self._set_time(now_us)
-        slots = self._slots
-        # All are detached before any entry is put back: it may belong into a slot that was just passed.
-        passed = []
+        # Slots are emptied before any entry is put back: it may belong into one that was just passed.
+        numbers: list[int] = []
         while entered:
             place = _lowest_bit(entered)
             entered ^= 1 << place
-            passed += slots[place]
-            slots[place] = []
-        self._bound_us = None
-        due_us_of = self._due_us
-        for number in passed:
-            due_us = due_us_of[number]
+            numbers += self._slots[place]
+            self._slots[place] = []
+        due = []
+        for number in numbers:
+            due_us = self._due_us[number]
             if due_us <= now_us:
                 due.append(number)
             else:
-                self._put(number, due_us)
+                self._put_in(number, due_us)
+        return due
 
-    def _entered(self, now_us: int) -> int:
-        """The occupied slots that time passes or enters on its way to a later moment, marked as empty."""
-        if now_us < self._reach_us[0]:
-            mask = (1 << now_us // _TICK_US % _TICKS) - 1
-        else:
-            mask = _FINEST
-            for base, size, width_us in _LEVELS:
-                present = self._now_us // width_us
-                steps = min(now_us // width_us - present, size)
-                bits = ((1 << steps) - 1) << (present + 1) % size
-                mask |= (bits | bits >> size) % (1 << size) << base
-            if now_us // _TURN_US != self._now_us // _TURN_US:
-                mask |= 1 << _OVERFLOW
-        entered = self._occupied & mask
-        self._occupied ^= entered
-        return entered
+    def _passed(self, now_us: int) -> int:
+        """The slots, as bits, that end at or before a later time, or start at or before it above the finest."""
+        if now_us < self._second_end_us:
+            return (1 << now_us // _FINEST.width_us % _FINEST.size) - 1
+        passed = _FINEST_SLOTS
+        for base, size, width_us in _COARSER:
+            present = self._now_us // width_us
+            steps = min(now_us // width_us - present, size)
+            bits = ((1 << steps) - 1) << (present + 1) % size
+            passed |= ((bits | bits >> size) & (1 << size) - 1) << base
+        if now_us // _TURN_US > self._now_us // _TURN_US:
+            passed |= 1 << _OVERFLOW
+        return passed
 
-    def _pick(self, now_us: int, due: list[int]) -> None:
-        """Take what is due out of the present slot of the finest level."""
-        place = self._now_us // _TICK_US % _TICKS
-        slot = self._slots[place]
-        due_us = self._due_us
-        ripe = [number for number in slot if due_us[number] <= now_us]
-        for number in ripe:
-            self._remove(number)
-        due += ripe
+    def _pick(self, now_us: int) -> list[int]:
+        """Take what is due out of the present tick's slot."""
+        slot = self._slots[self._now_us // _FINEST.width_us % _FINEST.size]
+        due = [number for number in slot if self._due_us[number] <= now_us]
+        for number in due:
+            self._take_out(number)
+        return due
 
     def _find_bound(self) -> int:
-        occupied, now_us = self._occupied, self._now_us
+        occupied = self._occupied
         bound_us = _NEVER_US
-        if occupied & _FINEST:
+        if occupied & _FINEST_SLOTS:
             bound_us = min(map(self._due_us.__getitem__, self._slots[_lowest_bit(occupied)]))
         else:
-            for base, size, width_us in _LEVELS:
+            for base, size, width_us in _COARSER:
                 bits = occupied >> base & (1 << size) - 1
                 if bits:
-                    present = now_us // width_us
+                    present = self._now_us // width_us
                     ahead = bits >> present % size | bits << size - present % size
                     bound_us = min(bound_us, (present + _lowest_bit(ahead)) * width_us)
             if occupied >> _OVERFLOW:
-                bound_us = min(bound_us, (now_us // _TURN_US + 1) * _TURN_US)
+                bound_us = min(bound_us, (self._now_us // _TURN_US + 1) * _TURN_US)
         self._bound_us = bound_us
         return bound_us
 

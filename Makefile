@@ -1,0 +1,56 @@
+# Every target can be called at any time: it does what is missing, and nothing when nothing is.
+# ARGS are passed on: make test ARGS="-k wheel". PYTHON chooses the interpreter that .venv is made with.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PINS := pyproject.toml constraints.txt
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test check bench constraints clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+run: $(VENV)/.run ## Start everything on SQLite, with a few live demo schedules
+	@scripts/build-web $(VENV)/.web
+	@exec $(BIN)/foliot up --demo $(ARGS)
+
+test: $(VENV)/.develop ## Run all tests, or those that ARGS select
+	@scripts/test-servers
+	@$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.develop ## Check format, lint, types and import rules
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/.develop ## Run the benchmarks
+	@scripts/test-servers
+	@$(BIN)/python -m bench $(ARGS)
+
+constraints: ## Resolve all dependencies anew and rewrite constraints.txt
+	@scripts/constraints
+
+clean: ## Remove what the other targets made; databases stay
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis web/node_modules web/dist
+	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A link to an interpreter that is gone counts as missing, so an upgrade of the system's Python heals itself.
+$(BIN)/python:
+	@scripts/make-venv $(VENV)
+
+$(VENV)/.run: $(PINS) | $(BIN)/python
+	@echo "Installing Foliot into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -c constraints.txt -e .
+	@touch $@
+
+# Holds all that .run needs as well, so `make run` after `make test` installs nothing.
+$(VENV)/.develop: $(PINS) | $(BIN)/python
+	@echo "Installing Foliot and its tools for tests and checks into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -c constraints.txt -e . --group test --group check
+	@touch $(VENV)/.run $@

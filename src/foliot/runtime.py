@@ -1,0 +1,279 @@
+"""The only place that joins the parts: settings in, a running instance out."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from foliot.declare import Declarer
+from foliot.lease.database import DatabaseLeases
+from foliot.model.errors import Problem
+from foliot.model.event import InstanceStarted, InstanceStopped, Observer, Observers
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.lease import Shard
+from foliot.model.schedule import ManagedBy, ScheduleSpec
+from foliot.planning.change import Author
+from foliot.scheduler.scheduler import Scheduler
+from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
+from foliot.service import Loop, Service, Wake
+from foliot.settings import Settings
+from foliot.store.hints import Hints, LocalHints, PostgresHints
+from foliot.store.migrate import require_schema, upgrade
+from foliot.store.protocol import InstanceRecord, TaskRecord
+from foliot.store.sql import SqlStore, open_store, parse_url
+from foliot.target.function import FunctionRunner, Task, TaskRegistry
+from foliot.target.protocol import Target
+from foliot.timing.clock import Clock, ClusterClock, SystemClock
+from foliot.version import __version__
+from foliot.worker.worker import Renewer, Worker
+
+REGISTRY_EVERY_S = 5.0
+
+
+class Role(StrEnum):
+    SCHEDULER = "scheduler"
+    WORKER = "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an instance is to be."""
+
+    settings: Settings
+    roles: frozenset[Role] = frozenset(Role)
+    tasks: TaskRegistry = field(default_factory=TaskRegistry)
+    schedules: Sequence[ScheduleSpec] = ()
+    """Declared by code: created or brought up to date when the instance starts."""
+    queues: Sequence[str] | None = None
+    """What a worker serves; None: every queue."""
+    upgrades_schema: bool = False
+    observers: Sequence[Observer] = ()
+    clock: Clock = field(default_factory=SystemClock)
+
+
+class Instance:
+    """A running Foliot process, or the part of one that an application embeds."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.instance_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        settings = plan.settings
+        self.observer = Observers(plan.observers)
+        self.clock = ClusterClock(plan.clock)
+        self.url = parse_url(settings.database_url)
+        self.store: SqlStore = open_store(
+            settings.database_url,
+            clock=plan.clock,
+            pools=settings.pools,
+            ttl_s=settings.lease_ttl_seconds,
+            uses_hints=settings.uses_hints,
+        )
+        self.hints: Hints = LocalHints()
+        self._notify: PostgresHints | None = None
+        if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
+            self.hints = self._notify = PostgresHints(self.url)
+        self.targets: dict[str, Target] = {"function": FunctionRunner(plan.tasks)}
+        self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
+        self.worker = self._make_worker() if Role.WORKER in plan.roles else None
+        self._renewer = self._make_renewer()
+        self._presence = Presence(self, max(REGISTRY_EVERY_S, settings.heartbeat_seconds))
+        self.declarer = Declarer(self.store.schedules, self.hints, self.observer, self.check_target)
+        self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
+
+    # --- life -------------------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Check the database, read its clock, declare what code declares. Raises rather than half-start."""
+        database = self.store.database
+        sent_at = self.clock.monotonic()
+        self.clock.observe(await self.store.now(), sent_at)
+        if self.plan.upgrades_schema:
+            await upgrade(database, shards=self.plan.settings.shards)
+        await require_schema(database)
+        if self.plan.tasks:
+            await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
+        for spec in self.plan.schedules:
+            await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
+        self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        """Everything that wants to be stepped."""
+        found: list[Service] = []
+        if self._notify is not None:
+            found.append(self._notify)
+        if self.scheduler is not None:
+            found += [self.scheduler, *self.scheduler.services]
+        if self.worker is not None and self._renewer is not None:
+            found += [self.worker, self._renewer]
+        return (*found, self._presence)
+
+    async def start(self) -> None:
+        try:
+            await self.prepare()
+        except BaseException:
+            await self.store.close()
+            raise
+        if self.scheduler is not None:
+            self.scheduler.on_changed = self._exchange
+        self._exchange((), self.services)
+
+    async def stop(self) -> None:
+        """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
+        for loop, _task in self._loops.values():
+            if loop.service is not self._renewer and loop.service is not self._notify:
+                loop.stop()
+        if self.scheduler is not None:
+            # Firing first, so that nothing is in flight when the lease is given up.
+            await self._finished([s for s in self.scheduler.services if s in self._loops])
+            with contextlib.suppress(Exception):
+                await self.scheduler.release()
+        if self.worker is not None:
+            with contextlib.suppress(Exception):
+                await self.worker.drain(self.plan.settings.stop_grace_seconds)
+        if self._notify is not None:
+            with contextlib.suppress(Exception):
+                await self._notify.step()
+        for loop, _task in self._loops.values():
+            loop.stop()
+        await self._finished(list(self._loops))
+        with contextlib.suppress(Exception):
+            await self.store.registry.leave(self.instance_id)
+        await self.close()
+        self.observer.notify(InstanceStopped(self.instance_id))
+
+    async def close(self) -> None:
+        if self._notify is not None:
+            await self._notify.close()
+        await self.store.close()
+
+    async def run(self) -> None:
+        """Start, and stop cleanly on SIGTERM or SIGINT."""
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopping.set)
+        try:
+            await self.start()
+            await stopping.wait()
+            await self.stop()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+
+    def _exchange(self, old: Iterable[Service], new: Iterable[Service]) -> None:
+        for service in old:
+            if service in self._loops:
+                self._loops.pop(service)[0].stop()
+        for service in new:
+            loop = Loop(service, self.observer)
+            self._loops[service] = (loop, asyncio.create_task(loop.run(), name=service.name))
+
+    async def _finished(self, services: Sequence[Service]) -> None:
+        tasks = [self._loops[service][1] for service in services]
+        if tasks:
+            _done, late = await asyncio.wait(tasks, timeout=self.plan.settings.lease_ttl_seconds + 1)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- parts ------------------------------------------------------------------------------------
+
+    def _roles(self) -> tuple[str, ...]:
+        return tuple(sorted(self.plan.roles))
+
+    def _make_scheduler(self) -> Scheduler:
+        settings = self.plan.settings
+        provider = DatabaseLeases(self.store.leases, self.instance_id, settings.lease_ttl_seconds)
+        options = SchedulerOptions(
+            ttl_s=settings.lease_ttl_seconds,
+            heartbeat_s=settings.heartbeat_seconds,
+            horizon_s=settings.horizon_seconds,
+            poll_s=settings.poll_seconds,
+            retention_days=settings.retention_days,
+        )
+
+        def make(shard: Shard) -> ShardScheduler:
+            return ShardScheduler(shard, provider, self.store, self.clock, self.hints, self.observer, options)
+
+        return Scheduler(self.store.leases, self.hints, make, every_s=settings.poll_seconds)
+
+    def _make_worker(self) -> Worker:
+        settings = self.plan.settings
+        return Worker(
+            self.instance_id,
+            self.store.work,
+            self.targets,
+            self.clock,
+            self.hints,
+            self.observer,
+            queues=self.plan.queues,
+            concurrency=settings.worker_concurrency,
+            lease_s=settings.worker_lease_seconds,
+            poll_s=settings.poll_seconds,
+        )
+
+    def _make_renewer(self) -> Renewer | None:
+        if self.worker is None:
+            return None
+        lease_s = self.plan.settings.worker_lease_seconds
+        return Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s)
+
+    def check_target(self, spec: ScheduleSpec) -> list[Problem]:
+        """What is wrong with a definition's target, as far as this instance can tell."""
+        target = self.targets.get(spec.target.kind)
+        if target is None:
+            kinds = ", ".join(sorted(self.targets))
+            detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
+            return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
+        return target.check(spec)
+
+    def record(self) -> InstanceRecord:
+        """What others may know of this instance."""
+        return InstanceRecord(
+            instance_id=self.instance_id,
+            hostname=socket.gethostname(),
+            pid=os.getpid(),
+            roles=self._roles(),
+            version=__version__,
+            capacity=self.worker.concurrency if self.worker else 0,
+            load=len(self.worker.running) if self.worker else 0,
+            queues=None if self.plan.queues is None else tuple(self.plan.queues),
+            known_tasks=tuple(task.name for task in self.plan.tasks) if self.worker else None,
+            is_leader=self.scheduler is not None and bool(self.scheduler.leases),
+            clock_offset_s=self.clock.offset_s,
+        )
+
+
+class Presence:
+    """A service that keeps this instance's row in the registry fresh."""
+
+    name = "presence"
+
+    def __init__(self, instance: Instance, every_s: float) -> None:
+        self.wake = Wake()
+        self._instance = instance
+        self._every_s = every_s
+
+    async def step(self) -> float | None:
+        await self._instance.store.registry.heartbeat(self._instance.record())
+        return self._every_s
+
+
+def _record_of(task: Task) -> TaskRecord:
+    return TaskRecord(
+        name=task.name,
+        display_name=task.display_name,
+        description=task.description,
+        handler_path=task.handler_path,
+        handler_type=task.handler_type,
+        queue=task.queue,
+        default_timeout_seconds=task.timeout_s,
+        args_schema=task.args_schema,
+        is_system=task.is_system,
+    )

@@ -1,0 +1,194 @@
+"""Takes what is due, plans it, commits it in batches.
+
+Planning a batch overlaps with committing the one before. What is in flight is marked, so nothing is planned
+twice by one leader; what the guarded update refuses is read again. A transaction whose outcome is not known
+is treated the same way: its rows say what became of it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from foliot.lease.leadership import Leadership
+from foliot.model.errors import FencedError, InvalidError
+from foliot.model.event import BatchFired, Observer, ScheduleParked, TickCompleted, WriteFenced
+from foliot.model.execution import SkipReason
+from foliot.planning.definition import compile_definition
+from foliot.planning.fire import Due, Firing, plan_firing
+from foliot.scheduler.term import Term
+from foliot.service import Wake
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Fired, FiringStore
+from foliot.timing.clock import ClusterClock
+
+BATCH = 1000
+PLANS_PER_TURN = 100
+"""Plans made before the event loop gets a turn, so that heartbeats and commits go on meanwhile."""
+COMMITS_AT_ONCE = 2
+
+
+class FiringService:
+    name = "firing"
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        store: FiringStore,
+        clock: ClusterClock,
+        hints: Hints,
+        observer: Observer,
+        *,
+        limit_s: float,
+        idle_s: float,
+    ) -> None:
+        self.wake = Wake()
+        self.reload_wake: Wake | None = None
+        self.term: Term | None = None
+        self._leadership = leadership
+        self._store = store
+        self._clock = clock
+        self._hints = hints
+        self._observer = observer
+        self._limit_s = limit_s
+        self._idle_s = idle_s
+
+    def begin(self, term: Term) -> None:
+        self.term = term
+        self.wake.set()
+
+    async def step(self) -> float | None:
+        term = self.term
+        if term is None or self._leadership.lease != term.lease:
+            self.term = None
+            return None
+        started = self._clock.monotonic()
+        checked = term.advance(self._clock.now())
+        await self._fire_all(term)
+        now = self._clock.now()
+        self._observer.notify(
+            TickCompleted(
+                term.lease.shard.number,
+                checked,
+                len(term.wheel),
+                term.lag(now).total_seconds(),
+                self._clock.monotonic() - started,
+            )
+        )
+        pause_s = term.seconds_until_due(now)
+        return self._idle_s if pause_s is None else min(pause_s, self._idle_s)
+
+    async def _fire_all(self, term: Term) -> None:
+        """Decide everything in the queue, a batch at a time, while we lead."""
+        commits: set[asyncio.Task[None]] = set()
+        try:
+            while len(term.queue) and self._leadership.lease == term.lease:
+                batch = term.queue.take(BATCH)
+                term.in_flight.update(due.schedule_id for due in batch)
+                firings = await self._plan(term, batch)
+                while len(commits) >= COMMITS_AT_ONCE:
+                    commits = await self._first_of(commits)
+                commits.add(asyncio.create_task(self._commit(term, firings)))
+                term.advance(self._clock.now())
+        finally:
+            # Also when one failed: the others go on to their end, and then the first failure is told.
+            results = await asyncio.gather(*commits, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _first_of(self, commits: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+        done, rest = await asyncio.wait(commits, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+        return rest
+
+    async def _plan(self, term: Term, batch: Sequence[Due]) -> list[Firing]:
+        firings = []
+        for start in range(0, len(batch), PLANS_PER_TURN):
+            now = self._clock.now()
+            for due in batch[start : start + PLANS_PER_TURN]:
+                try:
+                    cadence = compile_definition(due.definition, due.schedule_id)
+                    firings.append(plan_firing(due, cadence, now))
+                except (InvalidError, ValidationError, ValueError, OverflowError) as error:
+                    await self._park(term, due, error)
+            await asyncio.sleep(0)
+        return firings
+
+    async def _park(self, term: Term, due: Due, error: Exception) -> None:
+        """A schedule that can't be planned must not hold up the others."""
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        try:
+            await self._store.park(term.lease, due, reason)
+        finally:
+            term.in_flight.discard(due.schedule_id)
+        self._observer.notify(ScheduleParked(due.schedule_id, reason))
+
+    async def _commit(self, term: Term, firings: Sequence[Firing]) -> None:
+        if not firings:
+            return
+        started = self._clock.monotonic()
+        now = self._clock.now()
+        try:
+            fired = await self._store.fire(term.lease, firings, limit_s=self._limit_s, now=now)
+        except FencedError:
+            self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
+            if self._leadership.lease == term.lease:
+                self._leadership.lose("a write was fenced")
+            return
+        except BaseException:
+            # Committed or not: nobody knows. The rows do.
+            self._land(term, firings)
+            self._read_again(term, [firing.due for firing in firings])
+            raise
+        self._land(term, firings)
+        self._remember(term, firings, fired)
+        if fired.fired:
+            self._hints.send(Hint.READY)
+        self._observer.notify(
+            BatchFired(
+                term.lease.shard.number,
+                term.lease.epoch,
+                term.lease.instance_id,
+                fired.fired,
+                fired.skipped,
+                len(fired.refused),
+                self._clock.monotonic() - started,
+            )
+        )
+
+    def _land(self, term: Term, firings: Sequence[Firing]) -> None:
+        term.in_flight.difference_update(firing.due.schedule_id for firing in firings)
+
+    def _remember(self, term: Term, firings: Sequence[Firing], fired: Fired) -> None:
+        """Put the schedules back with their next times; read those again that are other than planned."""
+        refused = {due.schedule_id for due in fired.refused}
+        recounted = {each.schedule_id for each in fired.skipped if each.reason is SkipReason.OVERLAP}
+        again = []
+        for firing in firings:
+            due = firing.due
+            is_recounted = due.schedule_id in recounted and due.definition.max_runs is not None
+            if due.schedule_id in refused or is_recounted:
+                again.append(due)
+            elif firing.next is not None and self._is_known(term, firing.next.run_ts):
+                moved = replace(
+                    due,
+                    fire_ts=firing.next.fire_ts,
+                    run_ts=firing.next.run_ts,
+                    run_count=due.run_count + firing.fires,
+                )
+                term.put((moved,))
+        if again:
+            self._read_again(term, again)
+
+    def _is_known(self, term: Term, run_ts: datetime) -> bool:
+        # While the first load is still under way it will come by; putting it in twice does no harm.
+        return term.position is None or term.knows(run_ts)
+
+    def _read_again(self, term: Term, dues: Sequence[Due]) -> None:
+        term.to_reload.update(due.schedule_id for due in dues)
+        if self.reload_wake is not None:
+            self.reload_wake.set()

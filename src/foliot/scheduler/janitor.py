@@ -1,0 +1,113 @@
+"""Upkeep: what nobody else will do if a worker vanishes, a hint is lost, or history grows.
+
+Rescues executions whose lease ran out, releases held ones, restarts `delay` schedules, prunes. Every step is
+bounded; what is left over is done in the next.
+"""
+
+from datetime import timedelta
+from uuid import UUID
+
+from foliot.lease.leadership import Leadership
+from foliot.model.errors import FencedError
+from foliot.model.event import (
+    ExecutionsReleased,
+    ExecutionsRescued,
+    HistoryPruned,
+    Observer,
+    WriteFenced,
+)
+from foliot.model.lease import Lease
+from foliot.service import Wake
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import RegistryStore, UpkeepStore
+from foliot.timing.clock import ClusterClock
+
+BATCH = 500
+PRUNE_EVERY_S = 60.0
+PRUNE_BATCH = 5000
+FORGET_AFTER_S = 120.0
+LEAST_PAUSE_S = 0.05
+"""However often executions end, held ones are looked for no more often than this."""
+
+
+class Janitor:
+    name = "janitor"
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        upkeep: UpkeepStore,
+        registry: RegistryStore,
+        clock: ClusterClock,
+        hints: Hints,
+        observer: Observer,
+        *,
+        every_s: float,
+        retention_days: float,
+    ) -> None:
+        self.wake = Wake()
+        self._leadership = leadership
+        self._upkeep = upkeep
+        self._registry = registry
+        self._clock = clock
+        self._hints = hints
+        self._observer = observer
+        self._every_s = every_s
+        self._retention = timedelta(days=retention_days)
+        self._swept_at = float("-inf")
+        self._pruned_at = float("-inf")
+
+    def ended(self, _schedule_ids: tuple[UUID, ...]) -> None:
+        """Executions have ended: held ones may go on."""
+        self.wake.set()
+
+    async def step(self) -> float | None:
+        lease = self._leadership.lease
+        if lease is None:
+            return self._every_s
+        try:
+            return await self._keep_up(lease)
+        except FencedError:
+            self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
+            self._leadership.lose("a write was fenced")
+            return self._every_s
+
+    async def _keep_up(self, lease: Lease) -> float:
+        has_more = await self._release(lease)
+        now = self._clock.monotonic()
+        if now - self._swept_at >= self._every_s:
+            has_more = await self._sweep(lease) or has_more
+            self._swept_at = now
+        if now - self._pruned_at >= PRUNE_EVERY_S:
+            has_pruned_all = await self._prune(lease)
+            if has_pruned_all:
+                self._pruned_at = now
+            has_more = has_more or not has_pruned_all
+        if has_more:
+            return LEAST_PAUSE_S
+        return max(LEAST_PAUSE_S, self._swept_at + self._every_s - self._clock.monotonic())
+
+    async def _release(self, lease: Lease) -> bool:
+        count = await self._upkeep.release_held(lease, limit=BATCH)
+        if count:
+            self._observer.notify(ExecutionsReleased(lease.shard.number, count))
+            self._hints.send(Hint.READY)
+        return count >= BATCH
+
+    async def _sweep(self, lease: Lease) -> bool:
+        rescued = await self._upkeep.rescue(lease, limit=BATCH)
+        if rescued:
+            self._observer.notify(ExecutionsRescued(lease.shard.number, rescued))
+            self._hints.send(Hint.READY)
+        restarted = await self._upkeep.restart_delays(lease, limit=BATCH)
+        if restarted:
+            self._hints.send(Hint.SCHEDULES, tuple(restarted))
+        return max(len(rescued), len(restarted)) >= BATCH
+
+    async def _prune(self, lease: Lease) -> bool:
+        before = self._clock.now() - self._retention
+        count = await self._upkeep.prune(lease, before=before, limit=PRUNE_BATCH)
+        if count:
+            self._observer.notify(HistoryPruned(lease.shard.number, count))
+        await self._registry.forget_stale(FORGET_AFTER_S)
+        return count < PRUNE_BATCH

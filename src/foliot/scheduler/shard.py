@@ -1,0 +1,95 @@
+"""All services of one shard, joined."""
+
+from dataclasses import dataclass
+
+from foliot.lease.leadership import Leadership
+from foliot.lease.protocol import LeaseProvider
+from foliot.model.event import Observer
+from foliot.model.lease import Lease, Shard
+from foliot.scheduler.firing import FiringService
+from foliot.scheduler.janitor import Janitor
+from foliot.scheduler.loader import Loader
+from foliot.scheduler.term import Term
+from foliot.service import Service
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Store
+from foliot.timing.clock import ClusterClock
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOptions:
+    ttl_s: float = 3.0
+    heartbeat_s: float = 1.0
+    horizon_s: float = 3600.0
+    poll_s: float = 1.0
+    retention_days: float = 90.0
+
+
+class ShardScheduler:
+    """Campaigns for a shard, and while it leads turns its due times into executions."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        provider: LeaseProvider,
+        store: Store,
+        clock: ClusterClock,
+        hints: Hints,
+        observer: Observer,
+        options: SchedulerOptions,
+    ) -> None:
+        self.shard = shard
+        self._clock = clock
+        self._hints = hints
+        self.leadership = Leadership(
+            shard, provider, clock, observer, ttl_s=options.ttl_s, heartbeat_s=options.heartbeat_s
+        )
+        # The database ends a firing transaction before others may take the lease.
+        limit_s = options.ttl_s * 0.8
+        self.firing = FiringService(
+            self.leadership,
+            store.firing,
+            clock,
+            hints,
+            observer,
+            limit_s=limit_s,
+            idle_s=options.poll_s,
+        )
+        self.loader = Loader(
+            self.leadership,
+            store.firing,
+            clock,
+            observer,
+            self.firing.wake,
+            horizon_s=options.horizon_s,
+            poll_s=options.poll_s,
+        )
+        self.firing.reload_wake = self.loader.wake
+        self.janitor = Janitor(
+            self.leadership,
+            store.upkeep,
+            store.registry,
+            clock,
+            hints,
+            observer,
+            every_s=options.poll_s,
+            retention_days=options.retention_days,
+        )
+        self.leadership.on_elected(self._begin)
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        return (self.leadership, self.loader, self.firing, self.janitor)
+
+    def _begin(self, lease: Lease) -> None:
+        term = Term(lease, self._clock.now())
+        self.loader.begin(term)
+        self.firing.begin(term)
+        self.janitor.wake.set()
+
+    async def release(self) -> None:
+        """Stop leading on purpose; followers are told to take over at once."""
+        had_lease = self.leadership.lease is not None
+        await self.leadership.release()
+        if had_lease:
+            self._hints.send(Hint.LEASE)

@@ -1,0 +1,87 @@
+"""What a leader knows while it leads. A new lease is a new term: nothing is carried over."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from foliot.model.lease import Lease
+from foliot.planning.fire import Due
+from foliot.scheduler.due_queue import DueQueue
+from foliot.store.protocol import Position
+from foliot.timing.wheel import TimingWheel
+
+_EPOCH_ORDINAL = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 - an ordinal has no zone
+
+
+def micros_of(instant: datetime) -> int:
+    """Microseconds since 1970 of an instant in UTC."""
+    days = instant.toordinal() - _EPOCH_ORDINAL
+    seconds = days * 86400 + instant.hour * 3600 + instant.minute * 60 + instant.second
+    return seconds * 1_000_000 + instant.microsecond
+
+
+class Term:
+    def __init__(self, lease: Lease, now: datetime) -> None:
+        self.lease = lease
+        self.wheel: TimingWheel[Due] = TimingWheel(micros_of(now))
+        self.queue = DueQueue()
+        self.in_flight: set[UUID] = set()
+        """Being decided by a transaction that has not returned yet."""
+        self.position: Position | None = None
+        """How far the load has come; what is due later is not known here."""
+        self.to_reload: set[UUID] = set()
+        """Rows that turned out to be other than remembered."""
+
+    def knows(self, instant: datetime) -> bool:
+        """Whether everything due by then is in memory, as far as the load has come."""
+        return self.position is not None and instant <= self.position.run_ts
+
+    def put(self, dues: Iterable[Due]) -> int:
+        """Remember schedules, unless what is known of them is as new; returns how many were news."""
+        news = 0
+        for due in dues:
+            key = due.schedule_id
+            if key in self.in_flight or key in self.queue:
+                continue
+            known = self.wheel.get(key)
+            if known is not None and _age(known) >= _age(due):
+                continue
+            self.wheel.insert(key, micros_of(due.run_ts), due)
+            news += 1
+        return news
+
+    def replace(self, asked: Iterable[UUID], found: Iterable[Due]) -> None:
+        """Take over what the store says of these schedules; those it does not speak of are not due."""
+        found_ids = set()
+        for due in found:
+            key = due.schedule_id
+            found_ids.add(key)
+            if key not in self.in_flight:
+                self.queue.discard(key)
+                self.wheel.insert(key, micros_of(due.run_ts), due)
+        for key in asked:
+            if key not in found_ids:
+                self.wheel.cancel(key)
+                self.queue.discard(key)
+
+    def advance(self, now: datetime) -> int:
+        """Move what is due from the wheel to the queue; returns how many."""
+        dues = self.wheel.advance(micros_of(now))
+        for due in dues:
+            self.queue.put(due)
+        return len(dues)
+
+    def seconds_until_due(self, now: datetime) -> float | None:
+        if len(self.queue):
+            return 0.0
+        due_us = self.wheel.next_due_us()
+        return None if due_us is None else max(0.0, (due_us - micros_of(now)) / 1_000_000)
+
+    def lag(self, now: datetime) -> timedelta:
+        """How long the oldest undecided time known here has been waiting."""
+        oldest = self.queue.oldest()
+        return timedelta(0) if oldest is None else max(timedelta(0), now - oldest.run_ts)
+
+
+def _age(due: Due) -> tuple[int, datetime]:
+    return (due.aggregate_version, due.fire_ts)

@@ -1,0 +1,255 @@
+"""The Python SDK: register task functions, declare schedules, run.
+
+app = Foliot()
+
+@app.task(retries=3, timeout="10m")
+async def send_report(region: str, fire: Fire) -> str: ...
+
+app.schedule("report-eu", send_report, args={"region": "eu"}, when=cron("0 7 * * mon-fri"))
+app.run()
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, overload
+
+from foliot.model.errors import InvalidError
+from foliot.model.event import Observer
+from foliot.model.ids import new_id
+from foliot.model.policy import Retry
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.trigger import (
+    CronTrigger,
+    DelayTrigger,
+    IntervalTrigger,
+    OnceTrigger,
+    RRuleTrigger,
+    Trigger,
+)
+from foliot.planning.admit import admit
+from foliot.runtime import Instance, Plan, Role
+from foliot.settings import Settings, load_settings
+from foliot.target.function import Task, TaskRegistry, describe_task
+from foliot.timing.clock import SystemClock
+
+F = TypeVar("F", bound=Callable[..., Any])
+Duration = str | float | timedelta
+
+
+def cron(expression: str, tz: str = "UTC") -> CronTrigger:
+    """At the times of a cron expression: 5 fields, 6 with seconds first, or `@daily` and its kin."""
+    return CronTrigger(expression=expression, timezone=tz)
+
+
+def every(
+    *,
+    seconds: int = 0,
+    minutes: int = 0,
+    hours: int = 0,
+    days: int = 0,
+    weeks: int = 0,
+    months: int = 0,
+    tz: str = "UTC",
+) -> IntervalTrigger:
+    """Every so often, counted from the schedule's start."""
+    parts = {
+        "seconds": seconds,
+        "minutes": minutes,
+        "hours": hours,
+        "days": days,
+        "weeks": weeks,
+        "months": months,
+    }
+    given = {name: amount for name, amount in parts.items() if amount}
+    trigger = ScheduleSpec.parse(
+        {
+            "name": "every",
+            "trigger": {"kind": "interval", "timezone": tz, **(given or {"seconds": 0})},
+            "target": {"kind": "function", "name": "every"},
+        }
+    ).trigger
+    assert isinstance(trigger, IntervalTrigger)
+    return trigger
+
+
+def once(at: datetime) -> OnceTrigger:
+    """At a single instant."""
+    if at.tzinfo is None:
+        raise InvalidError.at("/at", "timezone", "must have a time zone", "datetime(…, tzinfo=UTC)")
+    return OnceTrigger(at=at)
+
+
+def rrule(rule: str, tz: str = "UTC") -> RRuleTrigger:
+    """At the times of an RFC 5545 recurrence rule."""
+    return RRuleTrigger(rule=rule, timezone=tz)
+
+
+def delay(duration: Duration) -> DelayTrigger:
+    """So long after the end of the last run."""
+    return DelayTrigger(seconds=seconds_of(duration, "/delay"))
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+
+
+def seconds_of(duration: Duration, pointer: str) -> float:
+    """A duration in seconds: a number, a timedelta, or text such as `10m` or `1h30m`."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if isinstance(duration, int | float):
+        return float(duration)
+    text = duration.strip()
+    parts = list(_PART.finditer(text))
+    if not parts or "".join(part.group(0) for part in parts).replace(" ", "") != text.replace(" ", ""):
+        raise InvalidError.at(pointer, "duration", f"{duration!r} is not a duration", '"30s", "10m", "1h30m"')
+    return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
+
+
+class Foliot:
+    """An application's task functions and schedules.
+
+    `url` is the database: `postgresql://…`, `sqlite:///…`, or `memory` in tests; left out, it is
+    FOLIOT_DATABASE_URL.
+    """
+
+    def __init__(self, url: str | None = None) -> None:
+        self.url = url
+        self.tasks = TaskRegistry()
+        self.schedules: dict[str, ScheduleSpec] = {}
+
+    # --- declaring --------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: F, /) -> F: ...
+
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        retries: int | None = None,
+        timeout: Duration | None = None,
+        queue: str | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        system: bool = False,
+    ) -> Callable[[F], F]: ...
+
+    def task(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+        """Register a function under its name; its signature becomes the schema of its arguments."""
+        if function is not None:
+            self.tasks.add(describe_task(function))
+            return function
+
+        def register(target: F) -> F:
+            self.tasks.add(describe_task(target, **_task_options(options)))
+            return target
+
+        return register
+
+    def schedule(
+        self,
+        name: str,
+        task: Callable[..., Any] | str,
+        *,
+        when: Trigger | Mapping[str, Any],
+        args: Mapping[str, Any] | None = None,
+        retries: int | None = None,
+        timeout: Duration | None = None,
+        **fields: Any,
+    ) -> ScheduleSpec:
+        """Declare a schedule: an upsert by name when the application starts.
+
+        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap`, `misfire`
+        and `window` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
+        """
+        known = self._task_of(task)
+        document: dict[str, Any] = {"name": name, "trigger": when, **fields}
+        document["target"] = {"kind": "function", "name": known.name, "args": dict(args or {})}
+        for policy in ("overlap", "misfire"):
+            if isinstance(document.get(policy), str):
+                document[policy] = {"policy": document[policy]}
+        document.setdefault("queue", known.queue or "default")
+        limit_s = known.timeout_s if timeout is None else seconds_of(timeout, "/timeout")
+        document.setdefault("timeout_seconds", limit_s)
+        if retries is not None:
+            document.setdefault("retry", {"max_attempts": retries + 1})
+        elif known.retry is not None:
+            document.setdefault("retry", known.retry)
+        spec = ScheduleSpec.parse(document)
+        problems = known.check(dict(args or {}), "/args")
+        if problems:
+            raise InvalidError(problems)
+        admit(spec, new_id(), SystemClock().now())
+        self.schedules[name] = spec
+        return spec
+
+    def _task_of(self, task: Callable[..., Any] | str) -> Task:
+        if isinstance(task, str):
+            return self.tasks.get(task)
+        for known in self.tasks:
+            if known.function is task:
+                found: Task = known
+                return found
+        name = getattr(task, "__name__", repr(task))
+        raise InvalidError.at(
+            "/task", "unknown_task", f"{name} is not a task function", "put @app.task on it"
+        )
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def instance(
+        self,
+        settings: Settings | None = None,
+        *,
+        roles: frozenset[Role] = frozenset(Role),
+        observers: Sequence[Observer] = (),
+    ) -> Instance:
+        """An instance with this application's tasks and schedules, not started yet."""
+        return Instance(
+            Plan(
+                settings=settings or load_settings(database_url=self.url),
+                roles=roles,
+                tasks=self.tasks,
+                schedules=tuple(self.schedules.values()),
+                upgrades_schema=True,
+                observers=observers,
+            )
+        )
+
+    def run(self) -> None:
+        """Run everything in this process until it is told to stop: the same as `foliot up`."""
+        from foliot.cli.up import run_app  # the CLI stands above the SDK; only this door leads back
+
+        run_app(self)
+
+    def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+        """For FastAPI: `FastAPI(lifespan=app.lifespan())`. Any number of server processes may do this."""
+
+        @asynccontextmanager
+        async def running(_application: Any) -> AsyncIterator[None]:
+            instance = self.instance()
+            await instance.start()
+            try:
+                yield
+            finally:
+                await asyncio.shield(instance.stop())
+
+        return running
+
+
+def _task_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in options.items() if value is not None}
+    known: dict[str, Any] = {
+        name: given[name] for name in ("name", "queue", "display_name", "description") if name in given
+    }
+    if "timeout" in given:
+        known["timeout_s"] = seconds_of(given["timeout"], "/timeout")
+    if "retries" in given:
+        known["retry"] = Retry(max_attempts=given["retries"] + 1)
+    known["is_system"] = bool(given.get("system", False))
+    return known

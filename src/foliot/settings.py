@@ -1,0 +1,144 @@
+"""Settings: environment variables `FOLIOT_*`, or `foliot.toml`; checked once at start, wrong ones named."""
+
+import difflib
+import os
+import sys
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from foliot.model.errors import SettingError
+from foliot.store.dialect import Pool
+from foliot.store.sql import DEFAULT_POOLS, parse_url
+
+PREFIX = "FOLIOT_"
+_OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
+_OF_PARTS_TO_COME = {
+    "FOLIOT_ADMIN_KEY",
+    "FOLIOT_DATABASE_READ_URL",
+    "FOLIOT_ETCD_URL",
+    "FOLIOT_HTTP_ALLOW",
+    "FOLIOT_JWT_AUDIENCE",
+    "FOLIOT_JWT_ISSUER",
+    "FOLIOT_JWT_JWKS_URL",
+    "FOLIOT_JWT_SECRET",
+    "FOLIOT_OTLP_ENDPOINT",
+    "FOLIOT_PUBLIC_URL",
+    "FOLIOT_RATE_LIMIT",
+    "FOLIOT_RATE_LIMIT_ANONYMOUS",
+    "FOLIOT_REDIS_URL",
+    "FOLIOT_SECRET_KEY",
+    "FOLIOT_SECRETS_DIR",
+}
+"""Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
+_BY_NAME = "FOLIOT_SECRET_VALUE_"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, toml_file="foliot.toml", extra="forbid", frozen=True, allow_inf_nan=False
+    )
+
+    database_url: str = "sqlite:///foliot.db"
+    api_host: str = "127.0.0.1"
+    api_port: int = Field(default=8700, ge=0, le=65535)
+    lease_provider: Literal["database"] = "database"
+    lease_ttl_seconds: float = Field(default=3, ge=0.2, le=86400 * 3650)
+    heartbeat_seconds: float = Field(default=1, ge=0.02, le=86400 * 3650)
+    transport: Literal["database"] = "database"
+    shards: int = Field(default=1, ge=1, le=1024)
+    horizon_seconds: float = Field(default=3600, ge=1, le=30 * 86400)
+    poll_seconds: float = Field(default=1, ge=0.01, le=86400)
+    hints: Literal["on", "off"] = "on"
+    worker_lease_seconds: float = Field(default=15, ge=0.3, le=86400)
+    worker_concurrency: int = Field(default=50, ge=1, le=10_000)
+    stop_grace_seconds: float = Field(default=30, ge=0, le=86400)
+    retention_days: float = Field(default=90, gt=0, le=36500)
+    log_format: Literal["console", "json"] | None = None
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    pool_lease: int = Field(default=DEFAULT_POOLS[Pool.LEASE], ge=1, le=1000)
+    pool_firing: int = Field(default=DEFAULT_POOLS[Pool.FIRING], ge=2, le=1000)
+    pool_work: int = Field(default=DEFAULT_POOLS[Pool.WORK], ge=2, le=1000)
+    pool_api: int = Field(default=DEFAULT_POOLS[Pool.API], ge=1, le=1000)
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if value != "memory":
+            parse_url(value)
+        return value
+
+    @model_validator(mode="after")
+    def _heartbeat_fits(self) -> Self:
+        if self.heartbeat_seconds > self.lease_ttl_seconds / 2:
+            raise ValueError(
+                "FOLIOT_HEARTBEAT_SECONDS must be at most half of FOLIOT_LEASE_TTL_SECONDS: "
+                "a leader that misses one heartbeat must not lose its lease"
+            )
+        return self
+
+    @property
+    def pools(self) -> dict[Pool, int]:
+        return {
+            Pool.LEASE: self.pool_lease,
+            Pool.FIRING: self.pool_firing,
+            Pool.WORK: self.pool_work,
+            Pool.API: self.pool_api,
+        }
+
+    @property
+    def uses_hints(self) -> bool:
+        return self.hints == "on"
+
+    @property
+    def effective_log_format(self) -> Literal["console", "json"]:
+        return self.log_format or ("console" if sys.stderr.isatty() else "json")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings; a SettingError names each that is wrong and says what would be right."""
+    _refuse_unknown()
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})
+    except ValidationError as error:
+        raise SettingError("; ".join(_explain(item) for item in error.errors())) from None
+    except ValueError as error:
+        raise SettingError(f"{Path('foliot.toml')} can't be read: {error}") from None
+
+
+def _refuse_unknown() -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | _OF_THE_CLIENT | _OF_PARTS_TO_COME
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known and not name.startswith(_BY_NAME):
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise SettingError(f"{name} is not a setting of this version{hint}")
+
+
+def _explain(item: Any) -> str:
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if not item["loc"]:
+        return message
+    name = PREFIX + str(item["loc"][0]).upper()
+    if item["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(str(item["loc"][0]), list(Settings.model_fields), n=1)
+        return f"{name} is not a setting of this version" + (f"; did you mean {close[0]}?" if close else "")
+    return f"{name}: {message} (it is {item['input']!r})"

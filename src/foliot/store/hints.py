@@ -1,0 +1,128 @@
+"""Hints: one component waking the next. A hint may be lost; polling is the truth, hints only make it quick.
+
+Inside a process a hint is a call. Between processes on PostgreSQL it is NOTIFY, on one connection of its own
+that also listens. A connection that broke is made anew, and everyone is then told to look for themselves,
+since hints may have been missed meanwhile.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Protocol
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy.engine import URL
+
+from foliot.service import Wake
+from foliot.store.postgres import connect_arguments
+
+CHANNEL = "foliot"
+HEALTH_CHECK_S = 10.0
+IDS_PER_HINT = 150
+"""A NOTIFY carries less than 8,000 bytes; an id takes 37."""
+
+
+class Hint(StrEnum):
+    SCHEDULES = "schedules"
+    """These schedules have changed."""
+    READY = "ready"
+    """There is something to claim."""
+    ENDED = "ended"
+    """Executions have ended: held ones may go on."""
+    LEASE = "lease"
+    """A lease was released."""
+    CANCEL = "cancel"
+    """Somebody asked for running work to stop."""
+
+
+Listener = Callable[[tuple[UUID, ...]], None]
+
+
+class Hints(Protocol):
+    def listen(self, hint: Hint, listener: Listener) -> None: ...
+
+    def send(self, hint: Hint, ids: tuple[UUID, ...] = ()) -> None: ...
+
+
+class LocalHints:
+    """Within one process."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[Hint, list[Listener]] = {hint: [] for hint in Hint}
+
+    def listen(self, hint: Hint, listener: Listener) -> None:
+        self._listeners[hint].append(listener)
+
+    def send(self, hint: Hint, ids: tuple[UUID, ...] = ()) -> None:
+        for listener in self._listeners[hint]:
+            listener(ids)
+
+    def send_all(self) -> None:
+        """Tell everyone to look for themselves."""
+        for hint in Hint:
+            self.send(hint)
+
+
+class PostgresHints:
+    """Within the process, and to all others on the same database. A service: run its `step`."""
+
+    name = "hints"
+
+    def __init__(self, url: URL) -> None:
+        self.wake = Wake()
+        self._url = url
+        self._local = LocalHints()
+        self._outgoing: dict[Hint, list[UUID]] = {}
+        self._connection: asyncpg.Connection | None = None
+
+    def listen(self, hint: Hint, listener: Listener) -> None:
+        self._local.listen(hint, listener)
+
+    def send(self, hint: Hint, ids: tuple[UUID, ...] = ()) -> None:
+        self._local.send(hint, ids)
+        self._outgoing.setdefault(hint, []).extend(ids)
+        self.wake.set()
+
+    async def step(self) -> float | None:
+        connection = await self._connected()
+        outgoing, self._outgoing = self._outgoing, {}
+        payloads = [payload for hint, ids in outgoing.items() for payload in _payloads(hint, ids)]
+        if payloads:
+            await connection.execute(
+                "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload", CHANNEL, payloads
+            )
+        else:
+            await connection.execute("SELECT 1")
+        return HEALTH_CHECK_S
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
+
+    async def _connected(self) -> asyncpg.Connection:
+        if self._connection is not None and not self._connection.is_closed():
+            return self._connection
+        self._connection = await asyncpg.connect(**connect_arguments(self._url), timeout=5, command_timeout=5)
+        await self._connection.add_listener(CHANNEL, self._received)
+        self._connection.add_termination_listener(lambda _connection: self.wake.set())
+        self._local.send_all()
+        return self._connection
+
+    def _received(self, connection: Any, pid: int, _channel: str, payload: str) -> None:
+        if pid == connection.get_server_pid():
+            return
+        name, _, rest = payload.partition(":")
+        try:
+            hint, ids = Hint(name), tuple(UUID(hex=each) for each in rest.split(",") if each)
+        except ValueError:
+            return  # from a version that knows more hints than this one: polling will tell
+        self._local.send(hint, ids)
+
+
+def _payloads(hint: Hint, ids: list[UUID]) -> list[str]:
+    unique = list(dict.fromkeys(ids))
+    pages = range(0, len(unique), IDS_PER_HINT)
+    return [f"{hint}:{','.join(each.hex for each in unique[at : at + IDS_PER_HINT])}" for at in pages] or [
+        f"{hint}:"
+    ]

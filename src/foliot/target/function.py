@@ -1,0 +1,186 @@
+"""Task functions: Python callables that worker code registered under a name.
+
+Only what is registered can run: a schedule names a task, never a path. The signature becomes the schema of
+the arguments; they are checked when a schedule is saved and again when it runs.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from foliot.model.errors import FoliotError, InvalidError, Problem
+from foliot.model.policy import Retry
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import FunctionTarget
+from foliot.target.protocol import Assignment, Fire
+
+TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]
+DEFAULT_TIMEOUT_S = 300.0
+
+
+class UnknownTaskError(FoliotError):
+    """No task function of that name is registered in this process."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        names = ", ".join(known) or "none"
+        super().__init__(f'no task function "{name}" is registered here (registered: {names})')
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A registered function, with everything that is known of it."""
+
+    name: str
+    function: TaskCallable
+    arguments: type[BaseModel]
+    fire_parameter: str | None
+    """The parameter that takes the Fire, if the function wants it."""
+    display_name: str
+    description: str
+    queue: str | None = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    retry: Retry | None = None
+    is_system: bool = False
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    @property
+    def handler_path(self) -> str:
+        return f"{self.function.__module__}.{self.function.__qualname__}"
+
+    @property
+    def handler_type(self) -> str:
+        return "async_function" if self.is_async else "sync_function"
+
+    @property
+    def args_schema(self) -> dict[str, Any]:
+        return self.arguments.model_json_schema()
+
+    def check(self, args: dict[str, Any], pointer: str = "/target/args") -> list[Problem]:
+        try:
+            self.arguments.model_validate(args)
+        except ValidationError as error:
+            return [
+                Problem(
+                    "/".join([pointer, *(str(part) for part in item["loc"])]),
+                    item["type"],
+                    item["msg"].removeprefix("Value error, "),
+                    self._expected(),
+                )
+                for item in error.errors(include_url=False)
+            ]
+        return []
+
+    def _expected(self) -> str:
+        names = list(self.arguments.model_fields)
+        return f"{self.name} takes {', '.join(names)}" if names else f"{self.name} takes no arguments"
+
+    def bind(self, assignment: Assignment) -> dict[str, Any]:
+        """The keyword arguments to call the function with."""
+        problems = self.check(assignment.args)
+        if problems:
+            raise InvalidError(problems)
+        valid = self.arguments.model_validate(assignment.args)
+        bound = {name: getattr(valid, name) for name in type(valid).model_fields}
+        if self.fire_parameter is not None:
+            bound[self.fire_parameter] = assignment.fire
+        return bound
+
+
+class TaskRegistry:
+    """The task functions of this process, by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    def add(self, task: Task) -> None:
+        other = self._tasks.get(task.name)
+        # A module that is imported twice (as a script and by name) registers the same code again.
+        if other is not None and other.function.__qualname__ != task.function.__qualname__:
+            raise InvalidError.at(
+                "/name",
+                "taken",
+                f'a task function "{task.name}" is registered already: {other.handler_path}',
+                "give one of them another name",
+            )
+        self._tasks[task.name] = task
+
+    def get(self, name: str) -> Task:
+        try:
+            return self._tasks[name]
+        except KeyError:
+            raise UnknownTaskError(name, sorted(self._tasks)) from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tasks
+
+    def __iter__(self) -> Any:
+        return iter(self._tasks.values())
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+
+def describe_task(function: TaskCallable, *, name: str | None = None, **options: Any) -> Task:
+    """Read a function's signature; an InvalidError says what of it can't be called by a schedule."""
+    task_name = name or function.__name__
+    hints = get_type_hints(function)
+    fields: dict[str, Any] = {}
+    fire_parameter = None
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name, Any)
+        if hint is Fire:
+            fire_parameter = parameter.name
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InvalidError.at(
+                f"/{parameter.name}",
+                "signature",
+                f'task function "{task_name}" can\'t take {parameter}',
+                "name every parameter: arguments are passed by name",
+            )
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (hint, default)
+    arguments = create_model(
+        f"{task_name}_arguments",
+        __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=()),
+        **fields,
+    )
+    summary = (inspect.getdoc(function) or "").strip()
+    options.setdefault("description", summary.splitlines()[0] if summary else "")
+    options.setdefault("display_name", task_name.replace("_", " ").strip().capitalize())
+    return Task(
+        name=task_name, function=function, arguments=arguments, fire_parameter=fire_parameter, **options
+    )
+
+
+class FunctionRunner:
+    """The `function` target."""
+
+    kind = "function"
+
+    def __init__(self, registry: TaskRegistry) -> None:
+        self._registry = registry
+
+    def check(self, spec: ScheduleSpec) -> list[Problem]:
+        assert isinstance(spec.target, FunctionTarget)
+        try:
+            task = self._registry.get(spec.target.name)
+        except UnknownTaskError as error:
+            return [Problem("/target/name", "unknown_task", str(error), "register it with @app.task")]
+        return task.check(spec.target.args)
+
+    async def run(self, assignment: Assignment) -> Any:
+        assert isinstance(assignment.spec.target, FunctionTarget)
+        task = self._registry.get(assignment.spec.target.name)
+        bound = task.bind(assignment)
+        if task.is_async:
+            return await task.function(**bound)
+        return await asyncio.to_thread(task.function, **bound)

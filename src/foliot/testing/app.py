@@ -1,0 +1,184 @@
+"""The real engine on a virtual clock: a week in a second.
+
+async with TestApp(app, now=datetime(2026, 3, 1, tzinfo=UTC)) as t:
+    await t.advance(hours=72)
+    assert [e.status for e in await t.executions("report-eu")] == …
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Self
+from uuid import UUID
+
+from foliot.model.errors import NotFoundError
+from foliot.model.event import Event
+from foliot.model.execution import Execution, TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.schedule import Schedule
+from foliot.planning.change import Author, pause, resume
+from foliot.runtime import Instance, Plan
+from foliot.sdk import Foliot
+from foliot.service import Service
+from foliot.settings import Settings
+from foliot.store.hints import Hint
+from foliot.timing.clock import VirtualClock
+
+MOST_STEPS = 10_000_000
+_HOUR = 3600.0
+
+
+class Recorder:
+    """An observer that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def notify(self, event: Event) -> None:
+        self.events.append(event)
+
+
+class TestApp:
+    """Runs an application's schedules and tasks in virtual time. Real code, real SQL, no waiting.
+
+    Time stands still except in `advance`, which stops at every moment something is due. A task takes no
+    virtual time, however long it really runs.
+    """
+
+    __test__ = False  # its name is a promise to users; it is not a test of pytest's
+
+    def __init__(self, app: Foliot, *, now: datetime, url: str = "memory") -> None:
+        self.app = app
+        self.clock = VirtualClock(now)
+        self.recorder = Recorder()
+        self._url = url
+        self._instance: Instance | None = None
+        self._wanted_at: dict[Service, float | None] = {}
+
+    # --- life -------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self._started()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._instance is not None:
+            instance, self._instance = self._instance, None
+            await instance.close()
+
+    async def _started(self) -> Instance:
+        if self._instance is None:
+            # One instance on a clock that jumps: leases and polls are as long as the jumps may be.
+            settings = Settings(
+                database_url=self._url,
+                lease_ttl_seconds=3650 * 24 * _HOUR,
+                heartbeat_seconds=30 * 24 * _HOUR,
+                poll_seconds=_HOUR,
+                horizon_seconds=24 * _HOUR,
+                worker_lease_seconds=24 * _HOUR,
+                hints="off",
+            )
+            self._instance = Instance(
+                Plan(
+                    settings=settings,
+                    tasks=self.app.tasks,
+                    schedules=tuple(self.app.schedules.values()),
+                    upgrades_schema=True,
+                    observers=[self.recorder],
+                    clock=self.clock,
+                )
+            )
+            await self._instance.prepare()
+            await self._settle(self._instance)
+        return self._instance
+
+    # --- time -------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    async def advance(self, **duration: float) -> None:
+        """Let time pass (`hours=72`), doing everything that becomes due on the way."""
+        instance = await self._started()
+        end = self.clock.monotonic() + timedelta(**duration).total_seconds()
+        for _ in range(MOST_STEPS):
+            await self._settle(instance)
+            wanted = [at for at in self._wanted_at.values() if at is not None]
+            at = min([*wanted, end])
+            if at >= end:
+                self.clock.advance(max(0.0, end - self.clock.monotonic()))
+                await self._settle(instance)
+                return
+            self.clock.advance(max(0.0, at - self.clock.monotonic()))
+        raise RuntimeError("the engine does not come to rest: a step wants to be repeated for ever")
+
+    async def _settle(self, instance: Instance) -> None:
+        """Step every service that wants it, until none does."""
+        for _ in range(MOST_STEPS):
+            ready = [service for service in instance.services if self._is_ready(service)]
+            if not ready:
+                return
+            for service in ready:
+                service.wake.clear()
+                pause_s = await service.step()
+                self._wanted_at[service] = None if pause_s is None else self.clock.monotonic() + pause_s
+            if instance.worker is not None:
+                await instance.worker.idle()
+                await asyncio.sleep(0)
+
+    def _is_ready(self, service: Service) -> bool:
+        if service.wake.is_set or service not in self._wanted_at:
+            return True
+        wanted_at = self._wanted_at[service]
+        return wanted_at is not None and wanted_at <= self.clock.monotonic()
+
+    # --- looking and steering ---------------------------------------------------------------------
+
+    async def schedule(self, name: str) -> Schedule:
+        instance = await self._started()
+        found = await instance.store.schedules.find(DEFAULT_HOST_ID, name)
+        if found is None:
+            raise NotFoundError("schedule", name)
+        return found
+
+    async def executions(self, name: str) -> list[Execution]:
+        """The ledger of a schedule, oldest fire time first."""
+        instance = await self._started()
+        schedule = await self.schedule(name)
+        rows = await instance.store.schedules.executions(schedule.schedule_id, limit=1_000_000)
+        return rows[::-1]
+
+    async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
+        """Run a schedule now, besides its own times."""
+        instance = await self._started()
+        schedule = await self.schedule(name)
+        execution_id = await instance.store.schedules.trigger(
+            schedule.schedule_id, by=TriggeredBy.API, user="test", args=args
+        )
+        instance.hints.send(Hint.READY)
+        await self._settle(instance)
+        return execution_id
+
+    async def pause(self, name: str, *, reason: str | None = None, until: datetime | None = None) -> Schedule:
+        author = Author("test", reason)
+        return await self._change(
+            name, author, lambda schedule, now: pause(schedule, now=now, author=author, until_ts=until)
+        )
+
+    async def resume(self, name: str) -> Schedule:
+        author = Author("test")
+        return await self._change(
+            name, author, lambda schedule, now: resume(schedule, now=now, author=author)
+        )
+
+    async def _change(self, name: str, author: Author, plan: Any) -> Schedule:
+        instance = await self._started()
+        schedule = await self.schedule(name)
+        changed = await instance.store.schedules.change(schedule.schedule_id, plan, author)
+        instance.hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
+        await self._settle(instance)
+        return changed

@@ -1,0 +1,252 @@
+"""The worker: claims, runs, settles. Its companion service renews the leases of all that runs."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from uuid import UUID
+
+from foliot.model.event import (
+    ClaimedExecution,
+    ExecutionsClaimed,
+    ExecutionsSettled,
+    Observer,
+    SettledExecution,
+    WorkerLoadChanged,
+)
+from foliot.model.execution import FINAL, Status
+from foliot.model.schedule import ScheduleSpec
+from foliot.service import Wake
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Claim, Settlement, WorkStore
+from foliot.target.protocol import Target
+from foliot.timing.clock import ClusterClock
+from foliot.worker.attempt import Attempt
+from foliot.worker.versions import Versions
+
+SETTLE_BATCH = 500
+QUEUES_EVERY_S = 2.0
+"""How long the list of queues may be out of date."""
+
+
+class Worker:
+    name = "worker"
+
+    def __init__(
+        self,
+        worker_id: str,
+        store: WorkStore,
+        targets: Mapping[str, Target],
+        clock: ClusterClock,
+        hints: Hints,
+        observer: Observer,
+        *,
+        queues: Sequence[str] | None,
+        concurrency: int,
+        lease_s: float,
+        poll_s: float,
+    ) -> None:
+        self.wake = Wake()
+        self.worker_id = worker_id
+        self.concurrency = concurrency
+        self.running: dict[UUID, Attempt] = {}
+        self._store = store
+        self._targets = targets
+        self._clock = clock
+        self._hints = hints
+        self._observer = observer
+        self._queue_names = queues
+        self._queues: list[tuple[UUID, str]] = []
+        self._queues_at = float("-inf")
+        self._lease_s = lease_s
+        self._poll_s = poll_s
+        self._versions = Versions(store)
+        self._ended: list[Settlement] = []
+        self._again_at: list[float] = []
+        self._is_draining = False
+        hints.listen(Hint.READY, self._ready)
+
+    def _ready(self, _ids: tuple[UUID, ...]) -> None:
+        self.wake.set()
+
+    async def step(self) -> float | None:
+        await self._settle()
+        if self._is_draining:
+            return None
+        claimed = await self._claim()
+        if self._ended:
+            return 0.0
+        return 0.0 if claimed and len(self.running) < self.concurrency else self._pause_s()
+
+    def _pause_s(self) -> float:
+        """Until the next poll, or until an execution that this worker saw fail may be tried again."""
+        now = self._clock.monotonic()
+        while self._again_at and self._again_at[0] <= now:
+            heappop(self._again_at)
+        return min(self._poll_s, self._again_at[0] - now) if self._again_at else self._poll_s
+
+    # --- claim and run ----------------------------------------------------------------------------
+
+    async def _claim(self) -> int:
+        room = self.concurrency - len(self.running)
+        if room < 1:
+            return 0
+        claims = await self._store.claim(
+            self.worker_id, await self._known_queues(), limit=room, lease_s=self._lease_s
+        )
+        if not claims:
+            return 0
+        self._observer.notify(ExecutionsClaimed(self.worker_id, [_claimed(claim) for claim in claims]))
+        try:
+            specs = await self._versions.of(claims)
+        except Exception:
+            # They are ours, but can't be started: given back, not left to be rescued.
+            self._ended.extend(_handed_back(claim) for claim in claims)
+            raise
+        for claim in claims:
+            self._start(claim, specs.get((claim.schedule_id, claim.aggregate_version)))
+        self._tell_load()
+        return len(claims)
+
+    async def _known_queues(self) -> list[tuple[UUID, str]]:
+        if self._clock.monotonic() - self._queues_at >= QUEUES_EVERY_S or not self._queues:
+            self._queues = await self._store.queues(self._queue_names)
+            self._queues_at = self._clock.monotonic()
+        return self._queues
+
+    def _start(self, claim: Claim, spec: ScheduleSpec | None) -> None:
+        attempt = Attempt(claim, spec)
+
+        async def report(fraction: float, text: str) -> None:
+            await self._store.progress(self.worker_id, claim, fraction, text)
+
+        self.running[claim.execution_id] = attempt
+        task = attempt.start(self._targets, self._clock, report)
+        task.add_done_callback(lambda done: self._finished(claim, done))
+
+    def _finished(self, claim: Claim, task: asyncio.Task[Settlement | None]) -> None:
+        self.running.pop(claim.execution_id, None)
+        if task.cancelled():
+            self._ended.append(_handed_back(claim))
+        else:
+            settlement = task.result()
+            if settlement is not None:
+                self._ended.append(settlement)
+        self._tell_load()
+        self.wake.set()
+
+    def _tell_load(self) -> None:
+        self._observer.notify(WorkerLoadChanged(self.worker_id, len(self.running), self.concurrency))
+
+    # --- settle -----------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        while self._ended:
+            batch, self._ended = self._ended[:SETTLE_BATCH], self._ended[SETTLE_BATCH:]
+            try:
+                refused = await self._store.settle(self.worker_id, batch)
+            except BaseException:
+                # Perhaps settled, perhaps not: settling again is refused for those that were.
+                self._ended = batch + self._ended
+                raise
+            self._tell_settled(batch, refused)
+
+    def _tell_settled(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
+        settled = [each for each in batch if each.claim.execution_id not in refused]
+        self._observer.notify(
+            ExecutionsSettled(self.worker_id, [_settled(each) for each in settled], tuple(refused))
+        )
+        for each in settled:
+            if each.status is Status.RETRYING:
+                heappush(self._again_at, self._clock.monotonic() + each.retry_in_s)
+        if any(each.status in FINAL for each in settled):
+            self._hints.send(Hint.ENDED)
+        delays = tuple(each.claim.schedule_id for each in settled if each.is_delay)
+        if delays:
+            self._hints.send(Hint.SCHEDULES, delays)
+        if any(each.status is Status.PENDING for each in settled):
+            self._hints.send(Hint.READY)
+
+    # --- stopping ---------------------------------------------------------------------------------
+
+    async def drain(self, grace_s: float) -> None:
+        """Claim no more, let what runs finish for a while, hand back the rest."""
+        self._is_draining = True
+        tasks = [attempt.task for attempt in self.running.values() if attempt.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace_s)
+        for attempt in list(self.running.values()):
+            attempt.stop(Status.PENDING)
+        rest = [attempt.task for attempt in self.running.values() if attempt.task is not None]
+        if rest:
+            await asyncio.wait(rest, timeout=1)
+        await self._settle()
+
+    async def idle(self) -> None:
+        """Wait until nothing is running."""
+        while tasks := [attempt.task for attempt in self.running.values() if attempt.task is not None]:
+            await asyncio.wait(tasks)
+
+
+class Renewer:
+    """Renews the leases of everything that runs, in one statement, every third of the lease."""
+
+    name = "renewal"
+
+    def __init__(self, worker: Worker, store: WorkStore, clock: ClusterClock, hints: Hints, lease_s: float):
+        self.wake = Wake()
+        self._worker = worker
+        self._store = store
+        self._clock = clock
+        self._lease_s = lease_s
+        self._renewed_at = clock.monotonic()
+        hints.listen(Hint.CANCEL, lambda _ids: self.wake.set())
+
+    async def step(self) -> float | None:
+        attempts = dict(self._worker.running)
+        if not attempts:
+            self._renewed_at = self._clock.monotonic()
+            return self._lease_s / 3
+        sent_at = self._clock.monotonic()
+        try:
+            renewal = await self._store.renew(
+                self._worker.worker_id, [each.claim for each in attempts.values()], self._lease_s
+            )
+        except Exception:
+            self._stop_what_may_be_lost(attempts)
+            raise
+        self._renewed_at = sent_at
+        for execution_id in renewal.lost:
+            # One that ended meanwhile is settled or about to be; it is not lost.
+            if execution_id in self._worker.running:
+                attempts[execution_id].stop(None)
+        for execution_id in renewal.cancelled:
+            attempts[execution_id].stop(Status.CANCELLED)
+        return self._lease_s / 3
+
+    def _stop_what_may_be_lost(self, attempts: Mapping[UUID, Attempt]) -> None:
+        """The database can't be reached: stop before others may take the work over."""
+        if self._clock.monotonic() - self._renewed_at >= self._lease_s * 0.8:
+            for attempt in attempts.values():
+                attempt.stop(None)
+
+
+def _claimed(claim: Claim) -> ClaimedExecution:
+    delay_s = (claim.started_ts - claim.ready_ts).total_seconds()
+    return ClaimedExecution(
+        claim.execution_id, claim.schedule_id, claim.attempt, claim.queue, claim.priority, delay_s
+    )
+
+
+def _settled(each: Settlement) -> SettledExecution:
+    return SettledExecution(
+        each.claim.execution_id,
+        each.claim.schedule_id,
+        each.claim.attempt,
+        each.status,
+        each.duration_s,
+        each.error,
+    )
+
+
+def _handed_back(claim: Claim) -> Settlement:
+    return Settlement(claim, attempt_status=Status.PENDING, status=Status.PENDING)
