@@ -34,7 +34,8 @@ def _postgres_bin() -> Path:
 class PostgresServer:
     """A PostgreSQL of our own. It refuses to run as root, so root starts it as another user."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_durable: bool = False) -> None:
+        self._is_durable = is_durable
         self._bin = _postgres_bin()
         self._folder = Path(tempfile.mkdtemp(prefix="foliot-postgres-"))
         self._data = self._folder / "data"
@@ -66,10 +67,10 @@ class PostgresServer:
             "unix_socket_directories": str(self._folder),
             "max_connections": "300",
             "shared_buffers": "128MB",
-            # The machine is not going to lose power in a test, and crashes of the server survive without.
-            "fsync": "off",
-            "full_page_writes": "off",
         }
+        if not self._is_durable:
+            # The machine is not going to lose power in a test, and crashes of the server survive without.
+            settings |= {"fsync": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         log = (self._folder / "log").open("ab")
         self._process = subprocess.Popen(

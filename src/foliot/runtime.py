@@ -6,7 +6,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -84,6 +84,9 @@ class Instance:
         self._presence = Presence(self, max(REGISTRY_EVERY_S, settings.heartbeat_seconds))
         self.declarer = Declarer(self.store.schedules, self.hints, self.observer, self.check_target)
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
+        self.is_running = False
+        """Started, and not asked to stop yet."""
+        self._hurry = asyncio.Event()
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -122,9 +125,11 @@ class Instance:
         if self.scheduler is not None:
             self.scheduler.on_changed = self._exchange
         self._exchange((), self.services)
+        self.is_running = True
 
     async def stop(self) -> None:
         """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
+        self.is_running = False
         for loop, _task in self._loops.values():
             if loop.service is not self._renewer and loop.service is not self._notify:
                 loop.stop()
@@ -135,7 +140,7 @@ class Instance:
                 await self.scheduler.release()
         if self.worker is not None:
             with contextlib.suppress(Exception):
-                await self.worker.drain(self.plan.settings.stop_grace_seconds)
+                await self._drain(self.worker)
         if self._notify is not None:
             with contextlib.suppress(Exception):
                 await self._notify.step()
@@ -152,19 +157,35 @@ class Instance:
             await self._notify.close()
         await self.store.close()
 
-    async def run(self) -> None:
-        """Start, and stop cleanly on SIGTERM or SIGINT."""
+    async def run(self, *, on_stopping: Callable[[], None] = lambda: None) -> None:
+        """Start, and stop cleanly on SIGTERM or SIGINT; a second one hands back at once what still runs."""
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
+
+        def ask() -> None:
+            (self._hurry if stopping.is_set() else stopping).set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopping.set)
+            loop.add_signal_handler(number, ask)
         try:
             await self.start()
             await stopping.wait()
+            on_stopping()
             await self.stop()
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+
+    async def _drain(self, worker: Worker) -> None:
+        draining = asyncio.create_task(worker.drain(self.plan.settings.stop_grace_seconds))
+        hurried = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({draining, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        if not draining.done():
+            draining.cancel()
+            await worker.drain(0)
+        else:
+            draining.result()
 
     def _exchange(self, old: Iterable[Service], new: Iterable[Service]) -> None:
         for service in old:

@@ -62,6 +62,7 @@ def forward(times: Recurrence, first: datetime, last: datetime) -> list[datetime
     while instant is not None and instant <= last:
         found.append(instant)
         instant = times.after(instant)
+        assert instant is None or instant > found[-1]
     return found
 
 
@@ -71,6 +72,7 @@ def backward(times: Recurrence, first: datetime, last: datetime) -> list[datetim
     while instant is not None and instant >= first:
         found.append(instant)
         instant = times.before(instant)
+        assert instant is None or instant < found[-1]
     return found[::-1]
 
 
@@ -82,12 +84,18 @@ def check(times: Recurrence, expected: list[datetime], first: datetime, last: da
     assert all(instant.tzinfo is UTC for instant in found)
     assert backward(times, first, last) == expected
     assert times.count(first, last) == len(expected)
-    for portion in range(1, 12):
-        middle = first + (last - first) * portion / 12
-        for cut in (middle, expected[len(expected) * portion // 12] if expected else middle):
+    # Cuts fall close together in the middle, where the clock is changed.
+    cuts = [first + (last - first) * portion / 12 for portion in range(1, 12)]
+    cuts += [first + (last - first) / 2 + timedelta(minutes=13 * number) for number in range(-5, 6)]
+    for number, middle in enumerate(cuts):
+        for cut in (middle, expected[len(expected) * number // len(cuts)] if expected else middle):
             passed = [instant for instant in expected if instant <= cut]
             assert times.count(first, cut) == len(passed)
             assert times.count(cut + TICK, last) == len(expected) - len(passed)
+            if passed:
+                assert times.before(cut + TICK) == passed[-1]
+            if len(passed) < len(expected):
+                assert times.after(cut) == expected[len(passed)]
 
 
 # --- cron ------------------------------------------------------------------------------------------
@@ -335,8 +343,11 @@ def test_a_rule_fires_exactly_when_a_walk_through_the_clock_change_says(
     rule: walker.PlainRule, minutes_back: int, change: tuple[str, datetime], dst: Dst
 ) -> None:
     zone, around = change
+    check_rule(rule, zone, around, around - timedelta(minutes=minutes_back) - 3 * HALF_DAY, dst)
+
+
+def check_rule(rule: walker.PlainRule, zone: str, around: datetime, anchor: datetime, dst: Dst) -> None:
     walked = walker.walk(zone, around)
-    anchor = around - timedelta(minutes=minutes_back) - 3 * HALF_DAY
     start = anchor.astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
     matches = rule.matches(start)
     if rule.follows_real_time():
@@ -348,6 +359,18 @@ def test_a_rule_fires_exactly_when_a_walk_through_the_clock_change_says(
         assert expected == []
         return
     check(times, expected, around - 3 * HALF_DAY, around + 3 * HALF_DAY)
+
+
+def test_the_usual_rules_fire_as_walked_at_every_change_under_every_policy() -> None:
+    usual = (
+        walker.PlainRule("DAILY", hours=frozenset({0, 1, 2, 23}), minutes=frozenset({15, 45})),
+        walker.PlainRule("HOURLY"),
+        walker.PlainRule("HOURLY", hours=frozenset({0, 1, 2, 23}), minutes=frozenset({30})),
+        walker.PlainRule("MINUTELY", interval=20, hours=frozenset({0, 1, 2, 23})),
+        walker.PlainRule("MINUTELY", hours=frozenset({0, 1, 2, 23}), minutes=frozenset({40})),
+    )
+    for (zone, around), gap, repeat, rule in product(walker.CHANGES, DstGap, DstRepeat, usual):
+        check_rule(rule, zone, around, around - 4 * HALF_DAY, Dst(gap=gap, repeat=repeat))
 
 
 @examples(150)

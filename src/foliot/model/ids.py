@@ -1,13 +1,13 @@
 """Identities: time-ordered ids, and the fixed slot that places a schedule in a shard."""
 
 import hashlib
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+from foliot.model.instant import micros_of
+
 SLOTS = 1024
 """Slots are fixed for ever; shards are `slot mod N`, so changing N rewrites no schedule."""
 
@@ -20,12 +20,12 @@ def new_id(now: datetime | None = None) -> UUID:
 
     With `now` its time is the cluster's, so that history can be pruned by a range of ids.
     """
-    return uuid7(nanoseconds=None if now is None else (now - EPOCH) // _MICROSECOND * 1000)
+    return uuid7(nanoseconds=None if now is None else micros_of(now) * 1000)
 
 
 def first_id_at(instant: datetime) -> UUID:
     """The smallest id that an execution made at this instant can have."""
-    milliseconds = (instant - EPOCH) // timedelta(milliseconds=1)
+    milliseconds = micros_of(instant) // 1000
     return UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x2 << 62))
 
 

@@ -12,9 +12,20 @@ from uuid import UUID
 
 from pydantic import Field, TypeAdapter
 
-from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, Retry, Window
+from foliot.model.instant import EPOCH
+from foliot.model.policy import (
+    Delivery,
+    Dst,
+    DstGap,
+    DstRepeat,
+    Misfire,
+    Overlap,
+    Priority,
+    Retry,
+    Window,
+)
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.trigger import DelayTrigger, Document, Trigger
+from foliot.model.trigger import CronTrigger, DelayTrigger, Document, Trigger
 from foliot.timing.compile import compile_trigger
 from foliot.timing.recurrence import Recurrence
 
@@ -83,15 +94,29 @@ def policies_from(text: str) -> Policies:
     return Policies.model_validate_json(text)
 
 
+def _stands_alone(trigger: Trigger) -> bool:
+    """Whether the times depend on the trigger alone, so that one computation serves all schedules with it."""
+    return isinstance(trigger, CronTrigger) and "H" not in trigger.expression.upper()
+
+
+@lru_cache(maxsize=16_384)
+def _shared_recurrence(text: str, gap: DstGap, repeat: DstRepeat) -> Recurrence:
+    return compile_trigger(_trigger_of(text), dst=Dst(gap=gap, repeat=repeat), anchor=EPOCH, key="")
+
+
 def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
     """Raises InvalidError or ValidationError when what is stored can't be understood any more."""
     policies = policies_from(definition.policies)
     trigger = _trigger_of(definition.trigger)
+    if _stands_alone(trigger):
+        recurrence = _shared_recurrence(definition.trigger, policies.dst.gap, policies.dst.repeat)
+    else:
+        recurrence = compile_trigger(
+            trigger, dst=policies.dst, anchor=definition.anchor_ts, key=str(schedule_id)
+        )
     return Cadence(
         trigger=trigger,
-        recurrence=compile_trigger(
-            trigger, dst=policies.dst, anchor=definition.anchor_ts, key=str(schedule_id)
-        ),
+        recurrence=recurrence,
         policies=policies,
         effective_ts=definition.effective_ts,
         end_ts=definition.end_ts,

@@ -4,20 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from foliot.model.instant import micros_of
 from foliot.model.lease import Lease
 from foliot.planning.fire import Due
 from foliot.scheduler.due_queue import DueQueue
 from foliot.store.protocol import Position
 from foliot.timing.wheel import TimingWheel
-
-_EPOCH_ORDINAL = datetime(1970, 1, 1).toordinal()  # noqa: DTZ001 - an ordinal has no zone
-
-
-def micros_of(instant: datetime) -> int:
-    """Microseconds since 1970 of an instant in UTC."""
-    days = instant.toordinal() - _EPOCH_ORDINAL
-    seconds = days * 86400 + instant.hour * 3600 + instant.minute * 60 + instant.second
-    return seconds * 1_000_000 + instant.microsecond
 
 
 class Term:

@@ -42,6 +42,10 @@ class Dialect(Protocol):
         """The given rows as a table, in a statement whose text does not depend on how many there are."""
         ...
 
+    def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        """A column in a condition that only checks rows, and is not to be looked up by."""
+        ...
+
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         """JSON text of `rows` as a value for a JSON column."""
         ...

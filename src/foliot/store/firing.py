@@ -178,9 +178,9 @@ class FiringStatements:
                 schedule_t.c.next_fire_ts == planned.c.fire_ts,
                 schedule_t.c.aggregate_version == planned.c.aggregate_version,
                 *is_of(lease.shard),
-                schedule_t.c.active,
+                self._dialect.guard(schedule_t.c.active) == true(),
                 or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
-                schedule_t.c.next_run_ts <= now,
+                self._dialect.guard(schedule_t.c.next_run_ts) <= now,
             )
             .values(
                 next_fire_ts=planned.c.next_fire_ts,

@@ -13,12 +13,12 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import FencedError
+from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import Standing
 from foliot.store.schema import cluster_t, scheduler_lock_t
-from foliot.store.types import EPOCH
 
 LOCK_WAIT_S = 2.0
 SHARDS = "shards"

@@ -67,6 +67,9 @@ class PostgresDialect:
         names = [column(label, kind) for label, kind in columns.items()]
         return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
 
+    def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return column
+
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return cast(document, JSONB)
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import orjson
 from sqlalchemy import (
@@ -21,6 +20,8 @@ from sqlalchemy import (
     FromClause,
     Select,
     Table,
+    UnaryExpression,
+    Uuid,
     bindparam,
     cast,
     event,
@@ -35,11 +36,14 @@ from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.sql.operators import custom_op
+from sqlalchemy.types import TypeEngine
 
+from foliot.model.instant import micros_of
 from foliot.store.database import Database
 from foliot.store.dialect import Columns, Pool, Rows
 from foliot.store.schema import IS_CLAIMABLE, execution_t
-from foliot.store.types import Instant, Json, micros_of
+from foliot.store.types import Instant, Json
 from foliot.timing.clock import Clock
 
 BUSY_TIMEOUT_S = 5
@@ -65,7 +69,11 @@ class SqliteDialect:
         return instant.op("+", return_type=Instant())(micros)
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
-        document = orjson.dumps([[_plain(value) for value in row] for row in rows]).decode()
+        columnwise = [
+            _plain(kind, values)
+            for kind, values in zip(columns.values(), zip(*rows, strict=True), strict=False)
+        ]
+        document = orjson.dumps(list(zip(*columnwise, strict=True))).decode()
         argument: BindParameter[str] = bindparam(None, document, unique=True)
         each = func.json_each(argument).table_valued("value", name=f"{name}_json")
         fields = [
@@ -73,6 +81,11 @@ class SqliteDialect:
             for index, (label, kind) in enumerate(columns.items())
         ]
         return select(*fields).select_from(each).subquery(name)
+
+    def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        # A unary plus keeps SQLite from using an index of the column. Without it, firing walks the index of
+        # what is due once for every planned row: 500 fires/s instead of 30,000.
+        return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return type_coerce(document, Json)
@@ -128,12 +141,13 @@ class SqliteDialect:
         )
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return micros_of(value)
-    if isinstance(value, UUID):
-        return value.hex
-    return value
+def _plain(kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """A column of values as SQLite keeps them."""
+    if isinstance(kind, Instant):
+        return [None if value is None else micros_of(value) for value in values]
+    if isinstance(kind, Uuid):
+        return [value.hex for value in values]
+    return values
 
 
 def _prepare(connection: Any, synchronous: str) -> None:

@@ -1,22 +1,13 @@
 """Column types that mean the same on both databases."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def micros_of(instant: datetime) -> int:
-    return (instant - EPOCH) // _MICROSECOND
-
-
-def instant_of(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+from foliot.model.instant import instant_of, micros_of
 
 
 class Instant(TypeDecorator[datetime]):

@@ -193,7 +193,7 @@ class _Terms:
             return
         elif field.attribute == "weekdays" and (named := _NAMED_LAST.fullmatch(term)):
             term = f"{_WEEKDAYS.index(named[1])}L"
-        elif term.startswith("L") and "/" in term:
+        elif not term or (term.startswith("L") and "/" in term):
             raise field.problem(part)
         self.values.update(_plain(field, part, term))
 

@@ -12,7 +12,8 @@ the hour strikes.
 
 The wheel knows no clock: time is what it was last told, in whole microseconds since the epoch. It never
 turns back. Told an older time, it gives out only what is due by that time, so nothing comes out early
-while a clock that was set back catches up.
+while a clock that was set back catches up; what is inserted meanwhile behind the wheel's time lies in the
+present slot, which is read whole by every `advance`.
 
 MEASURED
 """
@@ -168,9 +169,10 @@ class TimingWheel(Generic[Item]):
 
     def _put_in(self, number: int, due_us: int) -> None:
         """Lay an entry into the finest level that reaches its due time."""
+        at_us = due_us if due_us > self._now_us else self._now_us  # max() would take a tenth of an insert
         for reach_us, base, size, width_us in self._reaches:
-            if due_us < reach_us:
-                place = base + max(due_us, self._now_us) // width_us % size
+            if at_us < reach_us:
+                place = base + at_us // width_us % size
                 break
         else:
             place = _OVERFLOW
@@ -223,7 +225,7 @@ class TimingWheel(Generic[Item]):
         return due
 
     def _passed(self, now_us: int) -> int:
-        """The slots, as bits, that end at or before a later time, or start at or before it above the finest."""
+        """The slots, as bits, that a later time has left behind, and above the finest level also entered."""
         if now_us < self._second_end_us:
             return (1 << now_us // _FINEST.width_us % _FINEST.size) - 1
         passed = _FINEST_SLOTS

@@ -59,7 +59,7 @@ def naive_utc(instant: datetime) -> datetime:
 class Span:
     """A stretch of UTC, `start` up to but not including `end`, in which a zone keeps one offset.
 
-    Spans also end with each year, where usually nothing changes: that bounds the search for their ends.
+    Spans also end with the year, where usually nothing changes: that bounds the search for their ends.
     """
 
     start: datetime
@@ -71,7 +71,15 @@ class Span:
 
 def spans_at(tz: ZoneInfo, instant: datetime) -> tuple[Span, ...]:
     """The spans of the year of an instant (naive UTC), in order and without holes."""
+    if tz.key == "UTC" or tz.key.startswith("Etc/"):
+        return _fixed_span(tz)
     return _spans_of_year(tz, max(instant.year, _FIRST_YEAR - 1))
+
+
+@lru_cache(maxsize=64)
+def _fixed_span(tz: ZoneInfo) -> tuple[Span, ...]:
+    offset = _offset(tz, LOWEST)
+    return (Span(LOWEST, HIGHEST, offset, offset, offset),)
 
 
 @lru_cache(maxsize=8192)

@@ -1,0 +1,1 @@
+"""Benchmarks. They print ratios within one run: figures alone say more of the machine than of the code."""

@@ -1,0 +1,280 @@
+"""How fast due schedules become executions, next to the raw floor.
+
+The floor is the same advance and insert, into the same tables, columns and indexes, in batches of the same
+size, issued directly with asyncpg or sqlite3 with values made beforehand: no planning, no fence, no guard
+beyond the key, no overlap. What Foliot reaches of it is what its decisions cost.
+
+A third of the schedules share one cron expression, a third have each their own, a third are intervals.
+"""
+
+import asyncio
+import random
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import insert
+
+from bench.servers import bench_postgres
+from foliot.lease.database import DatabaseLeases
+from foliot.model.event import BatchFired, Event
+from foliot.model.ids import DEFAULT_HOST_ID, new_id, slot_of
+from foliot.model.instant import micros_of
+from foliot.model.lease import Shard
+from foliot.model.schedule import ScheduleSpec
+from foliot.planning.definition import policies_of
+from foliot.scheduler.firing import BATCH
+from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
+from foliot.scheduler.term import Term
+from foliot.store.dialect import Pool
+from foliot.store.hints import LocalHints
+from foliot.store.migrate import upgrade
+from foliot.store.schema import queue_t, schedule_t
+from foliot.store.sql import SqlStore, open_store
+from foliot.timing.clock import ClusterClock, SystemClock
+
+COUNT = 20_000
+ROUNDS = 3
+PAST = timedelta(seconds=2)
+
+
+class Row(NamedTuple):
+    schedule_id: UUID
+    trigger: dict[str, Any]
+
+
+def make_rows(count: int, seed: int) -> list[Row]:
+    chance = random.Random(seed)
+    rows = []
+    for index in range(count):
+        if index % 3 == 0:
+            trigger = {"kind": "cron", "expression": "*/5 * * * *", "timezone": "Europe/Berlin"}
+        elif index % 3 == 1:
+            fields = (chance.randrange(60), chance.randrange(60), chance.randrange(24))
+            trigger = {"kind": "cron", "expression": "{} {} {} * * *".format(*fields), "timezone": "UTC"}
+        else:
+            unit = {"frequency_unit": "SECONDS", "frequency_time": chance.randrange(3600, 7200)}
+            trigger = {"kind": "interval", **unit, "timezone": "UTC"}
+        rows.append(Row(new_id(), trigger))
+    return rows
+
+
+def schedule_values(row: Row, now: datetime, due_ts: datetime) -> dict[str, Any]:
+    spec = ScheduleSpec.parse(
+        {"name": str(row.schedule_id), "trigger": row.trigger, "target": {"kind": "function", "name": "noop"}}
+    )
+    return {
+        "schedule_id": row.schedule_id,
+        "host_id": DEFAULT_HOST_ID,
+        "schedule_name": spec.name,
+        "description": "",
+        "labels": {},
+        "trigger": spec.trigger.model_dump(mode="json"),
+        "target": spec.target.model_dump(mode="json"),
+        "policies": policies_of(spec).model_dump(mode="json"),
+        "effective_ts": now - timedelta(days=1),
+        "next_fire_ts": due_ts,
+        "next_run_ts": due_ts,
+        "priority": "medium",
+        "queue": "default",
+        "timeout_seconds": 300.0,
+        "active": True,
+        "state": "active",
+        "slot": slot_of(row.schedule_id),
+        "managed_by": "code",
+        "aggregate_version": 1,
+        "created_ts": now,
+        "updated_ts": now,
+    }
+
+
+async def fill(store: SqlStore, rows: list[Row], spread: timedelta = timedelta(0)) -> None:
+    """Schedules that are all due, at one moment or spread from there on."""
+    now = await store.now()
+    step = spread / max(1, len(rows))
+    for start in range(0, len(rows), 5000):
+        values = [
+            schedule_values(row, now, now - PAST + step * (start + index))
+            for index, row in enumerate(rows[start : start + 5000])
+        ]
+        async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+            await connection.execute(insert(schedule_t), values)
+    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+        statement = store.database.dialect.insert(queue_t).values(host_id=DEFAULT_HOST_ID, queue="default")
+        await connection.execute(statement.on_conflict_do_nothing())
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.fired = 0
+
+    def notify(self, event: Event) -> None:
+        if isinstance(event, BatchFired):
+            self.fired += len(event.fired)
+
+
+async def leader(store: SqlStore, observer: Any, **options: Any) -> ShardScheduler:
+    clock = ClusterClock(SystemClock())
+    clock.observe(await store.now(), clock.monotonic())
+    chosen = SchedulerOptions(ttl_s=60, heartbeat_s=20, **options)
+    provider = DatabaseLeases(store.leases, "bench", chosen.ttl_s)
+    shard = ShardScheduler(Shard(0, 1), provider, store, clock, LocalHints(), observer, chosen)
+    await shard.leadership.step()
+    return shard
+
+
+async def product(store: SqlStore, count: int) -> float:
+    """Fires per second of the real firing service, from a full wheel to the last commit."""
+    counter = Counter()
+    shard = await leader(store, counter)
+    term = shard.firing.term
+    assert isinstance(term, Term)
+    while term.position is None or len(term.wheel) < count:
+        await shard.loader.step()
+    started = time.perf_counter()
+    while counter.fired < count:
+        await shard.firing.step()
+    elapsed = time.perf_counter() - started
+    await shard.release()
+    return count / elapsed
+
+
+# --- the floor -------------------------------------------------------------------------------------
+
+_EXECUTION_COLUMNS = (
+    "execution_id, schedule_id, host_id, aggregate_version, fire_ts, missed_count, missed_from_ts, status, "
+    "reason, queue, priority, ready_ts, due_by_ts, ended_ts, created_ts, triggered_by, scheduler_instance_id"
+)
+
+
+def floor_values(rows: list[Row], due_ts: datetime, now: datetime) -> list[list[tuple[Any, ...]]]:
+    batches = []
+    for start in range(0, len(rows), BATCH):
+        batch = []
+        for row in rows[start : start + BATCH]:
+            upcoming = now + timedelta(seconds=3600)
+            batch.append((row.schedule_id, due_ts, upcoming, new_id(now), now, now + timedelta(seconds=5)))
+        batches.append(batch)
+    return batches
+
+
+async def postgres_floor(url: str, rows: list[Row]) -> float:
+    connection = await asyncpg.connect(url)
+    due_ts = await connection.fetchval("SELECT max(next_run_ts) FROM schedule_t")
+    batches = floor_values(rows, due_ts, datetime.now(UTC))
+    update = """
+        UPDATE schedule_t s SET next_fire_ts = v.next_ts, next_run_ts = v.next_ts, run_count = s.run_count + 1
+        FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) AS v(schedule_id, fire_ts, next_ts)
+        WHERE s.schedule_id = v.schedule_id AND s.next_fire_ts = v.fire_ts RETURNING s.schedule_id"""
+    write = f"""
+        INSERT INTO execution_t ({_EXECUTION_COLUMNS})
+        SELECT v.execution_id, v.schedule_id, $6::uuid, 1, v.fire_ts, 0, NULL, 'pending', NULL, 'default',
+               'medium', v.ready_ts, v.due_by_ts, NULL, v.ready_ts, 'scheduler', 'bench'
+        FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[])
+             AS v(execution_id, schedule_id, fire_ts, ready_ts, due_by_ts)"""
+    started = time.perf_counter()
+    for batch in batches:
+        ids, fires, nexts, executions, readies, dues = zip(*batch, strict=True)
+        async with connection.transaction():
+            await connection.fetch(update, ids, fires, nexts)
+            await connection.execute(write, executions, ids, fires, readies, dues, DEFAULT_HOST_ID)
+    elapsed = time.perf_counter() - started
+    await connection.close()
+    return len(rows) / elapsed
+
+
+async def sqlite_floor(path: str, rows: list[Row]) -> float:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    (due_us,) = connection.execute("SELECT max(next_run_ts) FROM schedule_t").fetchone()
+    batches = floor_values(rows, datetime.now(UTC), datetime.now(UTC))
+    host = DEFAULT_HOST_ID.hex
+    started = time.perf_counter()
+    for batch in batches:
+        updates = [(micros_of(v[2]), micros_of(v[2]), v[0].hex, due_us) for v in batch]
+        inserts = [
+            (v[3].hex, v[0].hex, host, due_us, micros_of(v[4]), micros_of(v[5]), micros_of(v[4]))
+            for v in batch
+        ]
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(
+            "UPDATE schedule_t SET next_fire_ts = ?, next_run_ts = ?, run_count = run_count + 1 "
+            "WHERE schedule_id = ? AND next_fire_ts = ?",
+            updates,
+        )
+        connection.executemany(
+            f"INSERT INTO execution_t ({_EXECUTION_COLUMNS}) VALUES (?, ?, ?, 1, ?, 0, NULL, 'pending', NULL, "
+            "'default', 'medium', ?, ?, NULL, ?, 'scheduler', 'bench')",
+            inserts,
+        )
+        connection.execute("COMMIT")
+    elapsed = time.perf_counter() - started
+    connection.close()
+    return len(rows) / elapsed
+
+
+# --- a run -----------------------------------------------------------------------------------------
+
+
+async def measured(
+    open_url: Callable[[], Awaitable[str]], floor: Callable[[str, list[Row]], Awaitable[float]], count: int
+) -> tuple[float, float]:
+    """The median of rounds that take turns, each on a database of its own."""
+    ours, floors = [], []
+    for number in range(ROUNDS):
+        rows = make_rows(count, seed=number)
+        for is_ours in (True, False):
+            url = await open_url()
+            store = open_store(url, clock=SystemClock(), ttl_s=60)
+            await upgrade(store.database)
+            await fill(store, rows)
+            if is_ours:
+                ours.append(await product(store, count))
+                await store.close()
+            else:
+                await store.close()
+                floors.append(await floor(url, rows))
+    return statistics.median(ours), statistics.median(floors)
+
+
+async def run(count: int = COUNT) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    folder = Path(tempfile.mkdtemp(prefix="foliot-bench-"))
+    try:
+        numbers = iter(range(1000))
+
+        async def sqlite_url() -> str:
+            return f"sqlite:///{folder / f'{next(numbers)}.db'}"
+
+        ours, floor = await measured(sqlite_url, lambda url, rows: sqlite_floor(url[10:], rows), count)
+        found["sqlite"] = {"fires_per_s": round(ours), "floor_per_s": round(floor), "ratio": ours / floor}
+        with bench_postgres() as new_url:
+
+            async def postgres_url() -> str:
+                return await new_url()
+
+            ours, floor = await measured(postgres_url, postgres_floor, count)
+        found["postgresql"] = {"fires_per_s": round(ours), "floor_per_s": round(floor), "ratio": ours / floor}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return found
+
+
+def main() -> None:
+    for name, figures in asyncio.run(run()).items():
+        print(
+            f"firing on {name:11} {figures['fires_per_s']:>8,} fires/s   floor {figures['floor_per_s']:>8,}/s   "
+            f"{figures['ratio']:.0%} of the floor"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Whether an instance can do its work.
+
+Alive is not ready: a process that waits for its database, starts, or drains is alive. A leader whose firing
+loop hangs while its heartbeats go on would look alive to everybody else, so readiness watches its ticks.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from foliot.model.event import BatchFired, Event, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.migrate import schema_status
+from foliot.timing.clock import Clock
+
+PROBE_LIMIT_S = 5.0
+
+
+class Pulse:
+    """An observer that remembers when each shard led from here last gave a sign of life."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_sign_at: dict[int, float] = {}
+
+    def notify(self, event: Event) -> None:
+        match event:
+            case LeaderElected():
+                self._last_sign_at[event.shard] = self._clock.monotonic()
+            case TickCompleted() | BatchFired():
+                if event.shard in self._last_sign_at:
+                    self._last_sign_at[event.shard] = self._clock.monotonic()
+            case LeaseLost() | LeaseReleased():
+                self._last_sign_at.pop(event.shard, None)
+
+    def silent(self, limit_s: float) -> dict[int, float]:
+        """The led shards without a sign for longer than this, and for how many seconds."""
+        now = self._clock.monotonic()
+        ages = {shard: now - at for shard, at in sorted(self._last_sign_at.items())}
+        return {shard: age for shard, age in ages.items() if age > limit_s}
+
+
+class Readiness:
+    def __init__(
+        self, database: Database, pulse: Pulse, *, is_running: Callable[[], bool], tick_limit_s: float
+    ) -> None:
+        self._database = database
+        self._pulse = pulse
+        self._is_running = is_running
+        self._tick_limit_s = tick_limit_s
+        self._has_schema = False
+
+    async def problems(self) -> list[str]:
+        """Why work can't be done now; none: ready."""
+        if not self._is_running():
+            return ["the instance is starting or stopping"]
+        found = await self._database_problems()
+        for shard, age_s in self._pulse.silent(self._tick_limit_s).items():
+            found.append(f"shard {shard} is led from here, but has not ticked for {age_s:.1f} s")
+        return found
+
+    async def _database_problems(self) -> list[str]:
+        # Where the database is and what it said is for the log: this answer needs no credentials.
+        try:
+            async with asyncio.timeout(PROBE_LIMIT_S):
+                await self._database.now(Pool.API)
+                # Migrations only add, so a schema that was usable once stays so.
+                self._has_schema = self._has_schema or (await schema_status(self._database)).is_usable
+        except TimeoutError:
+            return ["the database does not answer"]
+        except Exception:
+            return ["the database can't be reached"]
+        return [] if self._has_schema else ["the database's schema needs an upgrade"]

@@ -1,0 +1,49 @@
+"""All commands, joined."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from foliot.cli import cron, db, doctor, roles, up, version
+from foliot.cli.exits import run_command
+
+app = typer.Typer(
+    name="foliot",
+    help="A distributed scheduler: every due time is decided exactly once.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        version.version()
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def foliot(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+app.command()(up.up)
+app.command()(roles.scheduler)
+app.command()(roles.worker)
+app.add_typer(db.app, name="db")
+app.command()(doctor.doctor)
+app.add_typer(cron.app, name="cron")
+app.command()(version.version)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (left out: that of this process); returns the exit code."""
+    command = typer.main.get_command(app)
+    return run_command(lambda: command.main(args=arguments, prog_name="foliot", standalone_mode=False))

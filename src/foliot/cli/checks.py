@@ -1,0 +1,223 @@
+"""What `foliot doctor` looks at. A check is a function that returns what it found; none of them raises."""
+
+import importlib.metadata
+import zoneinfo
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.cli.database import missing_file, opened
+from foliot.model.errors import FoliotError
+from foliot.settings import Settings, load_settings
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.migrate import schema_status
+from foliot.store.schema import scheduler_lock_t
+from foliot.store.sql import SqlStore
+from foliot.timing.clock import Clock
+
+MOST_SKEW_S = 1.0
+OLDEST_POSTGRES = 13
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    level: Level
+    detail: str
+    advice: str = ""
+    """What to do; empty when there is nothing to do."""
+
+
+def ok(check: str, detail: str) -> Finding:
+    return Finding(check, Level.OK, detail)
+
+
+def warn(check: str, detail: str, advice: str) -> Finding:
+    return Finding(check, Level.WARN, detail, advice)
+
+
+def fail(check: str, detail: str, advice: str) -> Finding:
+    return Finding(check, Level.FAIL, detail, advice)
+
+
+async def examine(clock: Clock) -> AsyncIterator[Finding]:
+    """Everything that can be looked at, in order; what needs a database is left out without one."""
+    zones = check_zones(zoneinfo.available_timezones())
+    try:
+        settings = load_settings()
+    except FoliotError as error:
+        yield fail("settings", str(error), "correct it in the environment or in foliot.toml")
+        yield zones
+        return
+    yield ok("settings", "all valid")
+    has_database = True
+    async for finding in _look(settings, lambda store: _examine_state(store, settings, clock)):
+        has_database = has_database and (finding.check, finding.level) != ("database", Level.FAIL)
+        yield finding
+    yield zones
+    if has_database:
+        async for finding in _look(settings, _examine_server):
+            yield finding
+
+
+async def _look(
+    settings: Settings, examine_store: Callable[[SqlStore], AsyncIterator[Finding]]
+) -> AsyncIterator[Finding]:
+    missing = missing_file(settings)
+    if missing is not None:
+        yield fail("database", f"there is no file {missing}", "`foliot db upgrade` or `foliot up` makes it")
+        return
+    async with opened(settings) as store:
+        try:
+            async for finding in examine_store(store):
+                yield finding
+        except FoliotError as error:
+            yield fail("database", str(error), "")
+        except Exception as error:
+            # Not a database, no privilege …: whatever it says is what its operator has to know.
+            said = str(getattr(error, "orig", None) or error).splitlines()
+            yield fail("database", f"{store.database.url}: {said[0] if said else type(error).__name__}", "")
+
+
+async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
+    yield await _check_writable(store.database)
+    schema = await _check_schema(store.database)
+    yield schema
+    yield await _check_clock(store.database, clock)
+    if schema.level is not Level.FAIL:
+        yield await _check_locks(store, settings)
+
+
+async def _check_writable(database: Database) -> Finding:
+    if database.dialect.name == "postgresql":
+        async with database.read(Pool.API) as connection:
+            row = await _settings_of(connection, "transaction_read_only")
+            is_replica = (await connection.execute(text("SELECT pg_is_in_recovery()"))).scalar_one()
+        if is_replica:
+            return fail("database", f"{database.url} is a replica", "FOLIOT_DATABASE_URL must be the primary")
+        if row["transaction_read_only"] == "on":
+            advice = "turn default_transaction_read_only off for this user or database"
+            return fail("database", f"{database.url} takes no writes", advice)
+    else:
+        await database.write(Pool.API, _nothing)
+    return ok("database", f"{database.url} is reachable and takes writes")
+
+
+async def _nothing(_connection: AsyncConnection) -> None:
+    """A transaction that writes nothing still needs the right to write."""
+
+
+async def _check_schema(database: Database) -> Finding:
+    status = await schema_status(database)
+    if status.is_usable:
+        newer = "" if status.current == status.wanted else f", newer than this version's {status.wanted}"
+        return ok("schema", f"at {status.current}{newer}")
+    current = "none yet" if status.current is None else f"at {status.current}"
+    return fail("schema", f"{current}, this version needs {status.wanted}", "run `foliot db upgrade`")
+
+
+async def _check_clock(database: Database, clock: Clock) -> Finding:
+    if database.dialect.name == "sqlite":
+        return ok("clock", "SQLite uses this machine's own")
+    await database.now(Pool.API)  # connects, so that the measurement itself is short
+    before = clock.now()
+    database_now = await database.now(Pool.API)
+    return check_skew(before, database_now, clock.now())
+
+
+def check_skew(before: datetime, database_now: datetime, after: datetime) -> Finding:
+    """Compare clocks, given this machine's time before and after the database's was asked for."""
+    skew_s = (before + (after - before) / 2 - database_now).total_seconds()
+    error_s = (after - before).total_seconds() / 2
+    direction = "ahead of" if skew_s > 0 else "behind"
+    detail = f"this machine is {abs(skew_s):.3f} s {direction} the database (± {error_s:.3f} s)"
+    if abs(skew_s) - error_s > MOST_SKEW_S:
+        advice = "nothing fires wrongly, since the database's clock decides; let NTP set both machines"
+        return warn("clock", detail, advice)
+    return ok("clock", detail)
+
+
+async def _check_locks(store: SqlStore, settings: Settings) -> Finding:
+    shards = await store.leases.shard_count()
+    async with store.database.read(Pool.API) as connection:
+        statement = select(
+            scheduler_lock_t.c.instance_id,
+            scheduler_lock_t.c.last_heartbeat,
+            store.database.dialect.now().label("store_now"),
+        ).order_by(scheduler_lock_t.c.lock_id)
+        rows = [tuple(row) for row in await connection.execute(statement)]
+    return check_locks(rows, shards, timedelta(seconds=settings.lease_ttl_seconds))
+
+
+def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl: timedelta) -> Finding:
+    """The lock rows (leader, last heartbeat, now), one for each shard."""
+    if len(rows) != shards:
+        advice = "rows of scheduler_lock_t were changed by hand; restore them"
+        return fail("locks", f"{len(rows)} lock rows for {shards} shards", advice)
+    told = []
+    for number, (leader, heartbeat, now) in enumerate(rows):
+        age = f"heartbeat {(now - heartbeat).total_seconds():.1f} s ago"
+        lease = "" if now - heartbeat <= ttl else ", its lease has run out"
+        told.append(f"shard {number}: " + (f"led by {leader}, {age}{lease}" if leader else "no leader"))
+    detail = "; ".join(told)
+    if all(leader and now - heartbeat <= ttl for leader, heartbeat, now in rows):
+        return ok("locks", detail)
+    return warn("locks", detail, "nothing fires there: start `foliot up` or `foliot scheduler`")
+
+
+def check_zones(names: set[str]) -> Finding:
+    try:
+        package = f"package tzdata {importlib.metadata.version('tzdata')}"
+    except importlib.metadata.PackageNotFoundError:
+        package = "package tzdata is not installed"
+    if not names:
+        return fail("tzdata", f"no time zones; {package}", "install the package tzdata")
+    return ok("tzdata", f"{len(names)} time zones; {package}")
+
+
+async def _examine_server(store: SqlStore) -> AsyncIterator[Finding]:
+    async with store.database.read(Pool.API) as connection:
+        if store.database.dialect.name == "sqlite":
+            yield check_journal(str((await connection.execute(text("PRAGMA journal_mode"))).scalar_one()))
+            return
+        names = ("server_version_num", "server_version", "fsync", "synchronous_commit", "full_page_writes")
+        for finding in check_postgres(await _settings_of(connection, *names)):
+            yield finding
+
+
+async def _settings_of(connection: AsyncConnection, *names: str) -> dict[str, str]:
+    statement = text("SELECT name, current_setting(name) FROM unnest(CAST(:names AS text[])) AS name")
+    rows: Any = await connection.execute(statement, {"names": list(names)})
+    return dict(tuple(row) for row in rows)
+
+
+def check_journal(mode: str) -> Finding:
+    if mode == "wal":
+        return ok("journal", "SQLite keeps a write-ahead log")
+    advice = "readers and writers wait for each other; put the file on a local disk"
+    return warn("journal", f"SQLite's journal mode is {mode}, not wal", advice)
+
+
+def check_postgres(told: dict[str, str]) -> list[Finding]:
+    version = told["server_version"]
+    if int(told["server_version_num"]) < OLDEST_POSTGRES * 10_000:
+        first = fail("server", f"PostgreSQL {version}", f"PostgreSQL {OLDEST_POSTGRES} or newer is needed")
+    else:
+        first = ok("server", f"PostgreSQL {version}")
+    off = [name for name in ("fsync", "synchronous_commit", "full_page_writes") if told[name] == "off"]
+    if off:
+        detail = f"{', '.join(off)} off: what was acknowledged may be lost with power"
+        return [first, warn("durability", detail, f"turn {', '.join(off)} on")]
+    return [first, ok("durability", "commits are flushed to disk")]

@@ -1,0 +1,32 @@
+"""The database, for commands that look at it directly."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from foliot.settings import Settings
+from foliot.store.sql import MEMORY, SqlStore, open_store, parse_url
+from foliot.timing.clock import SystemClock
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[SqlStore]:
+    store = open_store(
+        settings.database_url,
+        clock=SystemClock(),
+        ttl_s=settings.lease_ttl_seconds,
+        uses_hints=settings.uses_hints,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def missing_file(settings: Settings) -> str | None:
+    """The SQLite file that is named but does not exist; connecting would make it."""
+    url = parse_url(settings.database_url)
+    if url.get_backend_name() != "sqlite" or settings.database_url == MEMORY:
+        return None
+    assert url.database is not None
+    return None if Path(url.database).exists() else url.database

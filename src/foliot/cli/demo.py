@@ -1,0 +1,55 @@
+"""A few live schedules for `foliot up --demo`: each shows one thing that the product does."""
+
+import asyncio
+
+from foliot.sdk import Foliot, cron, delay, every
+from foliot.target.protocol import Fire
+
+LABELS = {"demo": "true"}
+SLOW_STEPS = 6
+FLAKY_FAILURES = 2
+
+
+async def demo_heartbeat(fire: Fire) -> str:
+    """Says that it is alive, every 5 seconds."""
+    return f"alive at {fire.fire_ts:%H:%M:%S}"
+
+
+async def demo_quarter_minute(fire: Fire) -> str:
+    """Fires at seconds 0, 15, 30 and 45 of every minute, by a cron expression with seconds."""
+    return f"second {fire.fire_ts.second}"
+
+
+async def demo_flaky(fire: Fire) -> str:
+    """Fails twice and then succeeds, so that its retries can be seen."""
+    if fire.attempt <= FLAKY_FAILURES:
+        raise ConnectionError(f"attempt {fire.attempt} fails on purpose")
+    return f"attempt {fire.attempt} succeeded"
+
+
+async def demo_slow(fire: Fire) -> str:
+    """Takes longer than the time between its fires, so that overlap skips some of them."""
+    for step in range(SLOW_STEPS):
+        await asyncio.sleep(1)
+        await fire.progress((step + 1) / SLOW_STEPS, f"step {step + 1} of {SLOW_STEPS}")
+    return f"{SLOW_STEPS} steps"
+
+
+async def demo_patient(fire: Fire) -> str:
+    """Starts anew 8 seconds after its last run has ended, however long that took."""
+    await asyncio.sleep(1)
+    return f"the next in 8 s; this one was due at {fire.fire_ts:%H:%M:%S}"
+
+
+def demo_app() -> Foliot:
+    """The demo's task functions and schedules."""
+    app = Foliot()
+    for function in (demo_heartbeat, demo_quarter_minute, demo_slow, demo_patient):
+        app.task(function)
+    app.task(retries=FLAKY_FAILURES)(demo_flaky)
+    app.schedule("demo-heartbeat", demo_heartbeat, when=every(seconds=5), labels=LABELS)
+    app.schedule("demo-quarter-minute", demo_quarter_minute, when=cron("*/15 * * * * *"), labels=LABELS)
+    app.schedule("demo-flaky", demo_flaky, when=every(seconds=20), labels=LABELS)
+    app.schedule("demo-slow", demo_slow, when=every(seconds=4), overlap="skip", labels=LABELS)
+    app.schedule("demo-patient", demo_patient, when=delay("8s"), labels=LABELS)
+    return app

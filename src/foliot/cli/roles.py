@@ -1,0 +1,56 @@
+"""`foliot scheduler` and `foliot worker`: one role per process, any number of each against one database."""
+
+from typing import Annotated
+
+import typer
+
+from foliot.cli.options import TasksOption
+
+
+def scheduler() -> None:
+    """Run a scheduler.
+
+    It turns due times into executions while it leads, and stands by otherwise.
+    """
+    from foliot.cli.foreground import run_role
+    from foliot.runtime import Role
+    from foliot.sdk import Foliot
+    from foliot.settings import load_settings
+
+    run_role(Role.SCHEDULER, Foliot(), load_settings())
+
+
+def worker(
+    queues: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Serve these queues only.", show_default="all queues"),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            help="How many executions to run at once.", show_default="FOLIOT_WORKER_CONCURRENCY, else 50"
+        ),
+    ] = None,
+    tasks: TasksOption = None,
+) -> None:
+    """Run a worker.
+
+    It claims executions, carries them out and records what happened.
+    """
+    from foliot.cli.foreground import run_role
+    from foliot.cli.task_modules import load_app
+    from foliot.runtime import Role
+    from foliot.settings import load_settings
+
+    app = load_app(tasks or ())
+    settings = load_settings(database_url=app.url, worker_concurrency=concurrency)
+    run_role(Role.WORKER, app, settings, queues=_names(queues))
+
+
+def _names(queues: str | None) -> list[str] | None:
+    if queues is None:
+        return None
+    names = [name.strip() for name in queues.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter("name at least one queue; leave it out for all", param_hint="--queues")
+    return names

@@ -1,0 +1,50 @@
+"""`foliot up`: everything in one process. `Foliot.run()` comes to the same."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from foliot.cli.exits import Exit, run_command
+from foliot.cli.options import TasksOption
+
+if TYPE_CHECKING:
+    from foliot.sdk import Foliot
+
+
+def up(
+    tasks: TasksOption = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Add a few live demo schedules.")] = False,
+    host: Annotated[
+        str | None, typer.Option(help="Where to listen.", show_default="FOLIOT_API_HOST, else 127.0.0.1")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Which port to listen on.", show_default="FOLIOT_API_PORT, else 8700")
+    ] = None,
+) -> None:
+    """Run everything in one process.
+
+    HTTP, a scheduler and a worker, on one database; its schema is brought up to date first.
+    """
+    from foliot.cli.foreground import run_everything
+    from foliot.cli.task_modules import load_app
+    from foliot.settings import load_settings
+
+    extra = []
+    if demo:
+        from foliot.cli.demo import demo_app
+
+        extra.append(demo_app())
+    app = load_app(tasks or (), *extra)
+    run_everything(app, load_settings(database_url=app.url, api_host=host, api_port=port))
+
+
+def run_app(app: "Foliot") -> None:
+    """Run an application until it is told to stop; ends the process with `foliot up`'s code if it can't."""
+    from foliot.cli.foreground import run_everything
+    from foliot.cli.task_modules import refuse_while_loading
+    from foliot.settings import load_settings
+
+    refuse_while_loading()
+    code = run_command(lambda: run_everything(app, load_settings(database_url=app.url)))
+    if code != Exit.OK:
+        raise SystemExit(code)
