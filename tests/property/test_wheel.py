@@ -12,6 +12,7 @@ DAY = 86_400 * SECOND
 WIDTHS = (1, 10_000, SECOND, 60 * SECOND, 3600 * SECOND, DAY, 30 * DAY)
 
 keys = st.integers(0, 11)
+beside = st.integers(-1, 1)
 
 
 @st.composite
@@ -51,9 +52,7 @@ class WheelMachine(RuleBasedStateMachine):
     def insert_in_the_past(self, key: int, behind_us: int) -> None:
         self.insert(key, -behind_us)
 
-    @rule(
-        key=keys, border_us=st.sampled_from(WIDTHS), beside_us=st.integers(-1, 1), borders=st.integers(0, 70)
-    )
+    @rule(key=keys, border_us=st.sampled_from(WIDTHS), beside_us=beside, borders=st.integers(0, 70))
     def insert_at_a_border(self, key: int, border_us: int, beside_us: int, borders: int) -> None:
         self.insert(key, (borders * border_us - self.now_us % border_us) + beside_us)
 
@@ -70,7 +69,7 @@ class WheelMachine(RuleBasedStateMachine):
         self.advance_to(self.now_us - by_us)
 
     @precondition(lambda self: self.dues)
-    @rule(beside_us=st.integers(-1, 1))
+    @rule(beside_us=beside)
     def advance_to_the_next_due_time(self, beside_us: int) -> None:
         self.advance_to(max(self.now_us, min(self.dues.values())[0]) + beside_us)
 

@@ -37,6 +37,8 @@ def worker(
 
     It claims executions, carries them out and records what happened.
     """
+    names = _names(queues)
+
     from foliot.cli.foreground import run_role
     from foliot.cli.task_modules import load_app
     from foliot.runtime import Role
@@ -44,7 +46,7 @@ def worker(
 
     app = load_app(tasks or ())
     settings = load_settings(database_url=app.url, worker_concurrency=concurrency)
-    run_role(Role.WORKER, app, settings, queues=_names(queues))
+    run_role(Role.WORKER, app, settings, queues=names)
 
 
 def _names(queues: str | None) -> list[str] | None:

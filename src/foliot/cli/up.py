@@ -40,11 +40,13 @@ def up(
 
 def run_app(app: "Foliot") -> None:
     """Run an application until it is told to stop; ends the process with `foliot up`'s code if it can't."""
-    from foliot.cli.foreground import run_everything
     from foliot.cli.task_modules import refuse_while_loading
-    from foliot.settings import load_settings
 
     refuse_while_loading()
+
+    from foliot.cli.foreground import run_everything
+    from foliot.settings import load_settings
+
     code = run_command(lambda: run_everything(app, load_settings(database_url=app.url)))
     if code != Exit.OK:
         raise SystemExit(code)

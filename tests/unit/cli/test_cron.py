@@ -28,9 +28,7 @@ def test_an_expression_is_told_in_words_with_its_next_times(capsys: pytest.Captu
 def test_a_start_without_offset_is_of_the_zone_and_itself_included(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = _explain(
-        capsys, "0 * * * *", "--tz", "Asia/Tokyo", "-n", "1", "--from", "2026-06-01T09:00"
-    )
+    told = _explain(capsys, "0 * * * *", "--tz", "Asia/Tokyo", "-n", "1", "--from", "2026-06-01T09:00")
     assert told["fires"] == ["2026-06-01T09:00:00+09:00"]
 
 
@@ -47,9 +45,7 @@ def test_without_a_start_the_times_are_to_come_and_ten(capsys: pytest.CaptureFix
 
 
 def test_a_time_that_the_clocks_leave_out_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
-    told = _explain(
-        capsys, "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3", "--from", "2026-03-28"
-    )
+    told = _explain(capsys, "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3", "--from", "2026-03-28")
     assert told["fires"][1] == "2026-03-29T03:00:00+02:00"
     assert told["warnings"] == [
         "2026-03-29T03:00:00+02:00 stands for a time that the clocks leave out that day"
@@ -57,9 +53,7 @@ def test_a_time_that_the_clocks_leave_out_is_warned_of(capsys: pytest.CaptureFix
 
 
 def test_a_time_that_comes_twice_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
-    told = _explain(
-        capsys, "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3", "--from", "2026-10-24"
-    )
+    told = _explain(capsys, "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3", "--from", "2026-10-24")
     assert told["fires"][1] == "2026-10-25T02:30:00+02:00"
     assert told["warnings"] == [
         "2026-10-25T02:30:00+01:00 comes twice that day and fires the first time only"
@@ -67,9 +61,7 @@ def test_a_time_that_comes_twice_is_warned_of(capsys: pytest.CaptureFixture[str]
 
 
 def test_an_expression_that_follows_real_time_is_not_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
-    told = _explain(
-        capsys, "*/30 * * * *", "--tz", "Europe/Berlin", "-n", "8", "--from", "2026-10-25"
-    )
+    told = _explain(capsys, "*/30 * * * *", "--tz", "Europe/Berlin", "-n", "8", "--from", "2026-10-25")
     assert len(set(told["fires"])) == 8
     assert told["warnings"] == []
 

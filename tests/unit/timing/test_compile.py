@@ -51,8 +51,8 @@ def test_a_cron_with_h_belongs_to_its_schedule() -> None:
 
 
 def test_intervals_and_rules_are_shared_by_anchor_whatever_the_schedule() -> None:
-    interval = {"kind": "interval", "minutes": 5}
-    rule = {"kind": "rrule", "rule": "FREQ=DAILY"}
+    interval: dict[str, object] = {"kind": "interval", "minutes": 5}
+    rule: dict[str, object] = {"kind": "rrule", "rule": "FREQ=DAILY"}
     for document in (interval, rule):
         assert compiled(document, key="a") is compiled(document, key="b")
         assert compiled(document) is not compiled(document, anchor=ANCHOR + timedelta(seconds=1))
@@ -78,11 +78,12 @@ def test_a_zone_that_does_not_exist_is_refused_for_every_kind(document: dict[str
 
 
 def test_asking_changes_nothing() -> None:
-    for document in (
+    documents: list[dict[str, object]] = [
         cron("*/7 3 * * *", timezone="Europe/Berlin"),
         {"kind": "interval", "months": 1, "timezone": "Europe/Berlin"},
         {"kind": "rrule", "rule": "FREQ=WEEKLY;BYDAY=MO,FR;BYSETPOS=1", "timezone": "Europe/Berlin"},
-    ):
+    ]
+    for document in documents:
         times = compiled(document)
         moments = [ANCHOR + timedelta(days=100 * number) for number in range(30)]
         forwards = [(times.after(at), times.before(at), times.count(ANCHOR, at)) for at in moments]

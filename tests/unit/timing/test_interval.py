@@ -86,10 +86,9 @@ def test_it_ends_with_the_calendar() -> None:
     assert all(earlier < later for earlier, later in pairwise(instants))
     assert times.count(instants[0], instants[-1]) == len(instants)
     assert times.before(datetime.max.replace(tzinfo=UTC)) == instants[-1]
-    assert (
-        every(10**9, "SECONDS", utc("9990-01-01T00:00") - timedelta(days=11574)).after(utc("9990-01-01"))
-        is None
-    )
+    every_32_years = every(10**9, "SECONDS", utc("9950-01-01"))
+    assert every_32_years.after(utc("9950-01-01")) == utc("9981-09-09T01:46:40")
+    assert every_32_years.after(utc("9990-01-01")) is None
 
 
 @pytest.mark.parametrize("unit", ["HOURS", "DAYS", "WEEKS", "MONTHS"])

@@ -1,0 +1,105 @@
+"""Readiness: what makes an instance unready, and that it says so."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from foliot.api.health import Pulse, Readiness
+from foliot.model.event import BatchFired, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
+from foliot.store.migrate import upgrade
+from foliot.store.sql import SqlStore, open_store
+from foliot.timing.clock import VirtualClock
+
+LIMIT_S = 10.0
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def pulse(clock: VirtualClock) -> Pulse:
+    return Pulse(clock)
+
+
+@pytest.fixture
+async def empty_store(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[SqlStore]:
+    store = open_store(f"sqlite:///{tmp_path / 'foliot.db'}", clock=clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def store(empty_store: SqlStore) -> SqlStore:
+    await upgrade(empty_store.database)
+    return empty_store
+
+
+def _readiness(store: SqlStore, pulse: Pulse, *, is_running: bool = True) -> Readiness:
+    return Readiness(store.database, pulse, is_running=lambda: is_running, tick_limit_s=LIMIT_S)
+
+
+def _elected() -> LeaderElected:
+    return LeaderElected(shard=0, epoch=1, instance_id="one")
+
+
+def _ticked() -> TickCompleted:
+    return TickCompleted(shard=0, checked=0, wheel_size=0, lag_s=0, duration_s=0)
+
+
+async def test_a_running_instance_with_its_database_is_ready(store: SqlStore, pulse: Pulse) -> None:
+    assert await _readiness(store, pulse).problems() == []
+
+
+async def test_an_instance_that_starts_or_stops_is_not_ready(store: SqlStore, pulse: Pulse) -> None:
+    found = await _readiness(store, pulse, is_running=False).problems()
+    assert found == ["the instance is starting or stopping"]
+
+
+async def test_a_database_without_schema_is_not_ready(empty_store: SqlStore, pulse: Pulse) -> None:
+    readiness = _readiness(empty_store, pulse)
+    assert await readiness.problems() == ["the database's schema needs an upgrade"]
+    await upgrade(empty_store.database)
+    assert await readiness.problems() == []
+
+
+async def test_a_database_out_of_reach_is_not_ready_and_its_place_is_not_told(
+    tmp_path: Path, clock: VirtualClock, pulse: Pulse
+) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'no-folder' / 'foliot.db'}", clock=clock)
+    assert await _readiness(store, pulse).problems() == ["the database can't be reached"]
+    await store.close()
+
+
+async def test_a_leader_that_stops_ticking_is_not_ready(
+    store: SqlStore, pulse: Pulse, clock: VirtualClock
+) -> None:
+    readiness = _readiness(store, pulse)
+    pulse.notify(_elected())
+    clock.advance(LIMIT_S + 1)
+    assert await readiness.problems() == ["shard 0 is led from here, but has not ticked for 11.0 s"]
+    pulse.notify(_ticked())
+    assert await readiness.problems() == []
+
+
+def test_a_leader_busy_with_a_backlog_gives_signs_of_life(pulse: Pulse, clock: VirtualClock) -> None:
+    pulse.notify(_elected())
+    clock.advance(LIMIT_S + 1)
+    pulse.notify(
+        BatchFired(shard=0, epoch=1, instance_id="one", fired=(), skipped=(), refused=0, duration_s=0)
+    )
+    assert pulse.silent(LIMIT_S) == {}
+
+
+@pytest.mark.parametrize("event", [LeaseLost(0, 1, "it ran out"), LeaseReleased(0, 1)])
+def test_a_shard_that_is_no_longer_led_is_not_expected_to_tick(
+    event: LeaseLost | LeaseReleased, pulse: Pulse, clock: VirtualClock
+) -> None:
+    pulse.notify(_elected())
+    pulse.notify(event)
+    pulse.notify(_ticked())
+    clock.advance(LIMIT_S + 1)
+    assert pulse.silent(LIMIT_S) == {}
