@@ -16,11 +16,6 @@ app = typer.Typer(help="Explain cron expressions.")
 _INSTANT = timedelta(microseconds=1)
 
 
-@app.callback()
-def cron() -> None:
-    """Explain cron expressions."""
-
-
 @app.command()
 def explain(
     expression: Annotated[str, typer.Argument(help="5 fields, 6 with seconds first, or @daily and its kin.")],

@@ -86,6 +86,8 @@ async def _run_instance(instance: Instance) -> None:
         hint = "a second signal hands back at once what still runs" if running else None
         _log().info("stopping", running=running, **({"hint": hint} if hint else {}))
 
+    if instance.worker is not None and not instance.plan.tasks:
+        _log().warning("no task functions are registered", hint="name the modules that have them by --tasks")
     await instance.run(on_stopping=say_stopping)
 
 

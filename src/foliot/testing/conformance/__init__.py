@@ -1,0 +1,27 @@
+"""The conformance suites: what every implementation of a plug-in family must do, as classes to inherit.
+
+    class TestStore(StoreConformance):
+        ...                                  # a fixture `scene` over the implementation
+
+Each suite says in its docstring which fixtures it takes. They need pytest, so they are imported by tests only.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(
+        f"{__name__}.{suite}"
+        for suite in (
+            "lease",
+            "scene",
+            "store_changes",
+            "store_fence",
+            "store_firing",
+            "store_loading",
+            "store_overlap",
+            "store_registry",
+            "store_upkeep",
+            "store_work",
+        )
+    )
+)

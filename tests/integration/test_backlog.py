@@ -1,0 +1,91 @@
+"""Many overdue at once: decided by policy, in bounded batches, fair between hosts, urgent first."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import insert, select, update
+from tests.engine import AUTHOR, add, every_second, running, seen, spec, until
+
+from foliot.model.event import BatchFired
+from foliot.model.ids import new_id
+from foliot.model.schedule import ScheduleSpec
+from foliot.planning.change import create
+from foliot.store.dialect import Pool
+from foliot.store.schedule_rows import row_of
+from foliot.store.schema import execution_t, host_t, schedule_t
+from foliot.store.sql import SqlStore
+
+HOURLY = {"kind": "interval", "hours": 1}
+
+
+async def overdue(store: SqlStore, host_id: UUID, count: int, priority: str = "medium") -> list[UUID]:
+    """Schedules of a host, all due since a minute ago."""
+    now = await store.now()
+    definition = spec("x", HOURLY, priority=priority)
+    rows = []
+    for number in range(count):
+        each = ScheduleSpec.model_validate({**definition.model_dump(), "name": f"{priority}-{number}"})
+        schedule = create(each, host_id=host_id, now=now - timedelta(hours=1), author=AUTHOR).schedule
+        rows.append(row_of(schedule))
+    late = now - timedelta(minutes=1)
+    values = [{**row, "next_fire_ts": late, "next_run_ts": late} for row in rows]
+    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+        await connection.execute(
+            store.database.dialect.insert(host_t)
+            .values(host_id=host_id, host_name=str(host_id), created_ts=now)
+            .on_conflict_do_nothing()
+        )
+        await connection.execute(insert(schedule_t), values)
+    return [row["schedule_id"] for row in rows]
+
+
+async def test_a_small_host_and_urgent_work_do_not_wait_for_a_large_backlog(
+    database_url: str, store: SqlStore
+) -> None:
+    large, small = new_id(), new_id()
+    await overdue(store, large, 12_000)
+    # Due last, so that an order by time alone would serve them last.
+    few = set(await overdue(store, small, 20))
+    urgent = set(await overdue(store, large, 20, priority="high"))
+    async with running(database_url, poll_seconds=0.05) as (_, recorder):
+        await until(lambda: sum(len(each.fired) for each in seen(recorder, BatchFired)) == 12_040)
+    batches = seen(recorder, BatchFired)
+    assert max(len(batch.fired) for batch in batches) <= 1000, "paced: bounded batches"
+    order = [each.schedule_id for batch in batches for each in batch.fired]
+    assert len(set(order)) == 12_040
+    last_of_few = max(order.index(each) for each in few)
+    last_of_urgent = max(order.index(each) for each in urgent)
+    assert last_of_few < 8_000, "the small host waited for the large one's backlog"
+    assert last_of_urgent < 8_000, "urgent work waited for the backlog"
+
+
+async def test_more_missed_times_than_a_catch_up_takes_are_no_dead_end(
+    database_url: str, store: SqlStore
+) -> None:
+    policy = {"policy": "fire_all", "max_catchup": 100, "grace_seconds": 86400}
+    schedule = await add(store, every_second("a", misfire=policy, overlap={"policy": "allow"}))
+    first = await store.now() - timedelta(seconds=500)
+    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+        await connection.execute(
+            update(schedule_t).values(
+                start_ts=first,
+                effective_ts=first - timedelta(seconds=1),
+                next_fire_ts=first,
+                next_run_ts=first,
+            )
+        )
+    async with running(database_url):
+
+        async def caught_up() -> bool:
+            found = await store.schedules.get(schedule.schedule_id)
+            assert found.next_fire_ts is not None
+            return found.next_fire_ts > await store.now()
+
+        await until(caught_up)
+    async with store.database.read(Pool.API) as connection:
+        rows = (await connection.execute(select(execution_t).order_by(execution_t.c.fire_ts))).all()
+    skipped = [row for row in rows if row.status == "skipped"]
+    assert [row.reason for row in skipped] == ["misfire"]
+    assert skipped[0].missed_count >= 395
+    assert len(rows) - 1 >= 100
+    assert sum(row.missed_count + 1 for row in rows) == (rows[-1].fire_ts - first).total_seconds() + 1
