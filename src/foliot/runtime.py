@@ -13,7 +13,15 @@ from enum import StrEnum
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
 from foliot.model.errors import Problem
-from foliot.model.event import InstanceStarted, InstanceStopped, Observer, Observers
+from foliot.model.event import (
+    Event,
+    InstanceStarted,
+    InstanceStopped,
+    LeaderElected,
+    LeaseLost,
+    Observer,
+    Observers,
+)
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.schedule import ManagedBy, ScheduleSpec
@@ -82,6 +90,7 @@ class Instance:
         self.worker = self._make_worker() if Role.WORKER in plan.roles else None
         self._renewer = self._make_renewer()
         self._presence = Presence(self, max(REGISTRY_EVERY_S, settings.heartbeat_seconds))
+        self.observer.add(self._presence)
         self.declarer = Declarer(self.store.schedules, self.hints, self.observer, self.check_target)
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
@@ -141,12 +150,12 @@ class Instance:
         if self.worker is not None:
             with contextlib.suppress(Exception):
                 await self._drain(self.worker)
-        if self._notify is not None:
-            with contextlib.suppress(Exception):
-                await self._notify.step()
         for loop, _task in self._loops.values():
             loop.stop()
         await self._finished(list(self._loops))
+        if self._notify is not None:
+            with contextlib.suppress(Exception):
+                await self._notify.step()  # the last hints: the lease is free, work was handed back
         with contextlib.suppress(Exception):
             await self.store.registry.leave(self.instance_id)
         await self.close()
@@ -272,7 +281,7 @@ class Instance:
 
 
 class Presence:
-    """A service that keeps this instance's row in the registry fresh."""
+    """A service that keeps this instance's row in the registry fresh, and quick to say who leads."""
 
     name = "presence"
 
@@ -280,6 +289,10 @@ class Presence:
         self.wake = Wake()
         self._instance = instance
         self._every_s = every_s
+
+    def notify(self, event: Event) -> None:
+        if isinstance(event, LeaderElected | LeaseLost):
+            self.wake.set()
 
     async def step(self) -> float | None:
         await self._instance.store.registry.heartbeat(self._instance.record())

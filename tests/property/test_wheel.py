@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from foliot.timing.wheel import TimingWheel
 
@@ -22,9 +22,9 @@ def spans(draw: st.DrawFn) -> int:
 
 
 class WheelMachine(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.now_us = 1_767_225_599_999_990
+    @initialize(turn_us=st.integers(0, 29).map(lambda days: days * DAY), within_us=spans())
+    def start(self, turn_us: int, within_us: int) -> None:
+        self.now_us = 680 * 30 * DAY + turn_us + within_us
         self.wheel = TimingWheel[tuple[int, int]](self.now_us)
         self.dues: dict[int, tuple[int, int]] = {}
         """By key: when it is due, and which insertion it came from."""

@@ -76,7 +76,7 @@ class TestApp:
                 database_url=self._url,
                 lease_ttl_seconds=3650 * 24 * _HOUR,
                 heartbeat_seconds=30 * 24 * _HOUR,
-                poll_seconds=_HOUR,
+                poll_seconds=24 * _HOUR,
                 horizon_seconds=24 * _HOUR,
                 worker_lease_seconds=24 * _HOUR,
                 hints="off",

@@ -122,6 +122,17 @@ def test_an_entry_moves_down_a_level_without_taking_the_place_of_one_a_turn_late
     assert wheel.advance(NOW + 119 * SECOND) == ["later"]
 
 
+def test_what_waits_in_the_overflow_is_not_overtaken_by_later_entries_of_the_day_level() -> None:
+    start_us = 1000 * 30 * DAY
+    wheel = TimingWheel[str](start_us)
+    wheel.insert("a", start_us + 30 * DAY + SECOND, "waited in the overflow")
+    wheel.advance(start_us + 29 * DAY)
+    wheel.insert("b", start_us + 50 * DAY, "never did")
+    assert wheel.next_due_us() == start_us + 30 * DAY
+    assert wheel.advance(start_us + 30 * DAY + SECOND) == ["waited in the overflow"]
+    assert wheel.advance(start_us + 50 * DAY) == ["never did"]
+
+
 def test_an_item_inserted_in_the_past_comes_out_at_the_next_advance(wheel: TimingWheel[str]) -> None:
     wheel.insert("old", NOW - DAY, "old")
     wheel.insert("older", NOW - 40 * DAY, "older")

@@ -1,0 +1,292 @@
+"""Firing: one transaction, fenced and guarded, after which every time that was due is decided once."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select, update
+
+from foliot.model.errors import FencedError
+from foliot.model.execution import SkipReason, Status, TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.lease import Shard
+from foliot.model.policy import Priority
+from foliot.model.schedule import ScheduleState
+from foliot.planning.next import Next
+from foliot.store.schema import execution_t, schedule_t
+from foliot.testing.conformance.scene import WHOLE, Scene
+
+GUARDS: Mapping[str, Mapping[str, Any]] = {
+    "another version": {"aggregate_version": schedule_t.c.aggregate_version + 1},
+    "an earlier version": {"aggregate_version": schedule_t.c.aggregate_version - 1},
+    "a pause": {"paused": True},
+    "an inactive definition": {"active": False},
+    "no next time": {"next_fire_ts": None},
+}
+
+
+class FiringConformance:
+    """Fixture: `scene`."""
+
+    async def test_firing_writes_a_pending_row_and_moves_the_schedule_on(self, scene: Scene) -> None:
+        schedule = await scene.add(priority="high", queue="reports")
+        lease = await scene.lead(instance_id="one")
+        before = await scene.now()
+        [firing] = await scene.plan(schedule)
+        fired = await scene.commit(lease, [firing])
+        after = await scene.now()
+
+        [row] = await scene.executions(schedule)
+        assert schedule.next_fire_ts is not None
+        assert (row.status, row.reason, row.triggered_by) == (Status.PENDING, None, TriggeredBy.SCHEDULER)
+        assert (row.fire_ts, row.aggregate_version) == (schedule.next_fire_ts, 1)
+        assert (row.missed_count, row.missed_from_ts, row.attempt) == (0, None, 0)
+        assert (row.host_id, row.queue, row.priority) == (DEFAULT_HOST_ID, "reports", Priority.HIGH)
+        assert row.scheduler_instance_id == "one"
+        assert row.ready_ts is not None
+        assert row.due_by_ts is not None
+        assert before <= row.ready_ts <= after
+        assert before + timedelta(seconds=1) <= row.due_by_ts <= after + timedelta(seconds=1)
+
+        moved = await scene.get(schedule)
+        assert firing.next is not None
+        assert (moved.next_fire_ts, moved.next_run_ts) == firing.next
+        assert (moved.run_count, moved.aggregate_version, moved.state) == (1, 1, ScheduleState.ACTIVE)
+
+        [told] = fired.fired
+        assert (told.execution_id, told.schedule_id, told.fire_ts) == (
+            row.execution_id,
+            schedule.schedule_id,
+            row.fire_ts,
+        )
+        assert 29.9 < told.lateness_s < 90
+        assert (list(fired.skipped), list(fired.refused)) == ([], [])
+
+    async def test_a_row_that_decides_many_times_says_how_many_and_from_when(self, scene: Scene) -> None:
+        schedule = await scene.add(age_s=10 * 60 + 30)
+        await scene.fire(await scene.lead(), schedule)
+        [row] = await scene.executions(schedule)
+        assert (row.missed_count, row.missed_from_ts) == (9, schedule.next_fire_ts)
+        assert schedule.next_fire_ts is not None
+        assert row.fire_ts == schedule.next_fire_ts + timedelta(minutes=9)
+
+    async def test_a_skipped_time_leaves_a_row_that_says_why_and_never_runs(self, scene: Scene) -> None:
+        schedule = await scene.add(misfire={"policy": "skip"})
+        fired = await scene.fire(await scene.lead(), schedule)
+        [row] = await scene.executions(schedule)
+        assert (row.status, row.reason) == (Status.SKIPPED, "misfire")
+        assert row.ended_ts is not None
+        assert (row.ready_ts, row.due_by_ts) == (None, None)
+        assert [each.reason for each in fired.skipped] == [SkipReason.MISFIRE]
+        assert await scene.claim() == []
+        assert (await scene.get(schedule)).run_count == 0
+
+    async def test_a_schedule_without_a_further_time_is_completed(self, scene: Scene) -> None:
+        at = await scene.now() - timedelta(seconds=5)
+        schedule = await scene.add(trigger={"kind": "once", "at": at.isoformat()})
+        await scene.fire(await scene.lead(), schedule)
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.next_fire_ts, moved.next_run_ts) == (ScheduleState.COMPLETED, None, None)
+
+    @pytest.mark.parametrize("change", GUARDS)
+    async def test_a_schedule_that_changed_since_it_was_planned_is_refused(
+        self, scene: Scene, change: str
+    ) -> None:
+        schedule = await scene.add()
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        await scene.execute(update(schedule_t).values(GUARDS[change]))
+        before = await scene.everything()
+        fired = await scene.commit(lease, firings)
+        assert list(fired.refused) == [firing.due for firing in firings]
+        assert (list(fired.fired), list(fired.skipped)) == ([], [])
+        assert await scene.everything() == before
+
+    async def test_a_time_that_has_moved_is_refused(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        assert schedule.next_fire_ts is not None
+        await scene.execute(
+            update(schedule_t).values(next_fire_ts=schedule.next_fire_ts - timedelta(seconds=1))
+        )
+        before = await scene.everything()
+        assert len((await scene.commit(lease, firings)).refused) == 1
+        assert await scene.everything() == before
+
+    async def test_nothing_fires_before_its_time_by_the_clock_of_the_store(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        await scene.execute(update(schedule_t).values(next_run_ts=await scene.now() + timedelta(hours=1)))
+        before = await scene.everything()
+        assert len((await scene.commit(lease, firings)).refused) == 1
+        assert await scene.everything() == before
+
+    async def test_a_leader_fires_only_what_is_of_its_shard(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        firings = await scene.plan(schedule)
+        await scene.store.leases.reshard(2)
+        mine = schedule.slot % 2
+        before = await scene.everything()
+        stranger = await scene.lead(Shard(1 - mine, 2))
+        assert len((await scene.commit(stranger, firings)).refused) == 1
+        assert await scene.everything() == before
+        leader = await scene.lead(Shard(mine, 2))
+        assert len((await scene.commit(leader, firings)).fired) == 1
+
+    async def test_a_deleted_schedule_is_refused(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        await scene.delete(schedule)
+        before = await scene.everything()
+        assert len((await scene.commit(lease, firings)).refused) == 1
+        assert await scene.everything() == before
+
+    async def test_a_changed_schedule_does_not_hold_up_the_others_of_its_batch(self, scene: Scene) -> None:
+        schedules = [await scene.add(f"number-{n}") for n in range(5)]
+        lease = await scene.lead()
+        firings = await scene.plan(*schedules)
+        await scene.edit(schedules[2], description="another")
+        fired = await scene.commit(lease, firings)
+        assert {due.schedule_id for due in fired.refused} == {schedules[2].schedule_id}
+        assert {each.schedule_id for each in fired.fired} == {
+            each.schedule_id for each in schedules if each is not schedules[2]
+        }
+
+    async def test_a_deposed_leader_can_not_fire(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        old = await scene.lead(instance_id="one")
+        firings = await scene.plan(schedule)
+        new = await scene.lead(instance_id="two")
+        before = await scene.everything()
+        with pytest.raises(FencedError):
+            await scene.commit(old, firings)
+        assert await scene.everything() == before
+        assert len((await scene.commit(new, firings)).fired) == 1
+
+    async def test_a_time_fired_twice_is_refused_the_second_time(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        await scene.commit(lease, firings)
+        before = await scene.everything()
+        assert len((await scene.commit(lease, firings)).refused) == 1
+        assert await scene.everything() == before
+
+    async def test_two_that_fire_the_same_time_at_once_leave_one_row(self, scene: Scene) -> None:
+        schedules = [await scene.add(f"number-{n}") for n in range(20)]
+        lease = await scene.lead()
+        firings = await scene.plan(*schedules)
+        now = await scene.now()
+        stores = await scene.stores(3)
+        batches = [firings, firings[::-1], firings]
+        results = await asyncio.gather(
+            *(
+                store.firing.fire(lease, batch, limit_s=5, now=now)
+                for store, batch in zip(stores, batches, strict=True)
+            )
+        )
+        assert sum(len(result.fired) for result in results) == 20
+        assert sum(len(result.refused) for result in results) == 40
+        [[count, distinct]] = await scene.rows(
+            select(func.count(), func.count(execution_t.c.schedule_id.distinct())).select_from(execution_t)
+        )
+        assert (count, distinct) == (20, 20)
+
+    async def test_the_ledger_keeps_one_row_for_a_time_even_if_the_schedule_is_set_back(
+        self, scene: Scene
+    ) -> None:
+        schedule = await scene.add(overlap={"policy": "allow"})
+        lease = await scene.lead()
+        await scene.fire(lease, schedule)
+        [first] = await scene.executions(schedule)
+        await scene.execute(
+            update(schedule_t).values(next_fire_ts=schedule.next_fire_ts, next_run_ts=schedule.next_run_ts)
+        )
+        await scene.fire(lease, schedule)
+        assert await scene.executions(schedule) == [first]
+
+    async def test_a_manual_run_has_an_identity_of_its_own(self, scene: Scene) -> None:
+        schedule = await scene.add(overlap={"policy": "allow"})
+        manual = await scene.trigger(schedule)
+        await scene.execute(
+            update(execution_t)
+            .where(execution_t.c.execution_id == manual)
+            .values(fire_ts=schedule.next_fire_ts)
+        )
+        await scene.fire(await scene.lead(), schedule)
+        rows = await scene.executions(schedule)
+        assert sorted(row.triggered_by for row in rows) == [TriggeredBy.API, TriggeredBy.SCHEDULER]
+        assert {row.fire_ts for row in rows} == {schedule.next_fire_ts}
+
+    async def test_a_pause_that_has_ended_by_itself_is_lifted_by_the_next_fire(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        await scene.pause(schedule, until_ts=await scene.now() + timedelta(minutes=5))
+        paused = await scene.get(schedule)
+        assert paused.next_fire_ts is not None
+        past = {
+            "paused_until_ts": await scene.now() - timedelta(seconds=60),
+            "next_fire_ts": paused.next_fire_ts - timedelta(minutes=6),
+            "next_run_ts": paused.next_fire_ts - timedelta(minutes=6),
+        }
+        await scene.execute(update(schedule_t).values(past))
+        fired = await scene.fire(await scene.lead(), schedule)
+        assert len(fired.fired) == 1
+        lifted = await scene.get(schedule)
+        assert (lifted.paused, lifted.paused_until_ts, lifted.pause_reason) == (False, None, None)
+        assert lifted.state is ScheduleState.ACTIVE
+
+    async def test_a_pause_that_lasts_is_not_lifted_by_firing(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        until = {"paused": True, "paused_until_ts": await scene.now() + timedelta(minutes=5)}
+        await scene.execute(update(schedule_t).values(until))
+        assert len((await scene.commit(lease, firings)).refused) == 1
+
+    async def test_a_schedule_that_can_not_be_planned_is_parked_with_its_reason(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        [due] = await scene.due(schedule)
+        await scene.store.firing.park(await scene.lead(), due, "there is no time zone Mars/Olympus")
+        parked = await scene.get(schedule)
+        assert (parked.state, parked.next_fire_ts, parked.next_run_ts) == (ScheduleState.ERROR, None, None)
+        assert parked.state_reason == "there is no time zone Mars/Olympus"
+        assert await scene.store.firing.load_some(WHOLE, [schedule.schedule_id]) == []
+
+    async def test_a_schedule_that_was_mended_meanwhile_is_not_parked(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        [due] = await scene.due(schedule)
+        lease = await scene.lead()
+        mended = await scene.edit(schedule, description="mended")
+        await scene.store.firing.park(lease, due, "broken")
+        assert (await scene.get(schedule)) == mended
+
+    async def test_a_deposed_leader_can_not_park(self, scene: Scene) -> None:
+        schedule = await scene.add()
+        [due] = await scene.due(schedule)
+        old = await scene.lead(instance_id="one")
+        await scene.lead(instance_id="two")
+        with pytest.raises(FencedError):
+            await scene.store.firing.park(old, due, "broken")
+        assert (await scene.get(schedule)).state is ScheduleState.ACTIVE
+
+    async def test_a_completed_run_count_does_not_come_back_with_an_edit(self, scene: Scene) -> None:
+        schedule = await scene.add(max_runs=1)
+        await scene.fire(await scene.lead(), schedule)
+        assert (await scene.get(schedule)).state is ScheduleState.COMPLETED
+        edited = await scene.edit(schedule, description="another")
+        assert (edited.state, edited.run_count) == (ScheduleState.COMPLETED, 1)
+        assert (await scene.get(schedule)).run_count == 1
+
+    async def test_firing_names_what_is_next_exactly_as_planned(self, scene: Scene) -> None:
+        schedule = await scene.add(jitter_seconds=20, age_s=100)
+        [firing] = await scene.plan(schedule)
+        await scene.commit(await scene.lead(), [firing])
+        moved = await scene.get(schedule)
+        assert moved.next_fire_ts is not None
+        assert moved.next_run_ts is not None
+        assert Next(moved.next_fire_ts, moved.next_run_ts) == firing.next

@@ -1,0 +1,275 @@
+"""Upkeep: what a vanished worker, an ended run or old history leaves to be done, under the fence, in batches."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from foliot.model.errors import FencedError
+from foliot.model.execution import Status
+from foliot.model.lease import Shard
+from foliot.model.schedule import Schedule, ScheduleState
+from foliot.store.protocol import Claim
+from foliot.store.schema import attempt_t, execution_t, schedule_t
+from foliot.testing.conformance.scene import LONG, STALE, Scene
+
+DELAY = {"kind": "delay", "seconds": 30}
+
+
+async def lost(scene: Scene, name: str = "each", **fields: object) -> Claim:
+    """An execution whose worker has vanished."""
+    schedule = await scene.add(name, **fields)
+    await scene.trigger(schedule)
+    return await scene.claim_one("gone", lease_s=STALE)
+
+
+async def running_delay(scene: Scene, **fields: object) -> tuple[Schedule, Claim]:
+    """A schedule of a `delay` trigger whose run is under way."""
+    schedule = await scene.add(trigger=DELAY, age_s=40, **fields)
+    await scene.fire(await scene.lead(), schedule)
+    return schedule, await scene.claim_one()
+
+
+class UpkeepConformance:
+    """Fixture: `scene`."""
+
+    # --- rescue -----------------------------------------------------------------------------------
+
+    async def test_a_lost_execution_is_tried_again_after_its_backoff(self, scene: Scene) -> None:
+        retry = {"max_attempts": 2, "initial_delay_seconds": 10, "max_delay_seconds": 10, "jitter": False}
+        claim = await lost(scene, retry=retry)
+        before = await scene.now()
+        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {
+            claim.execution_id: Status.RETRYING
+        }
+        row = await scene.execution(claim.execution_id)
+        assert row.ready_ts is not None
+        assert timedelta(seconds=10) <= row.ready_ts - before < timedelta(seconds=100)
+        assert row.due_by_ts == row.ready_ts + timedelta(seconds=5)
+        assert (row.status, row.lease_until, row.ended_ts) == (Status.RETRYING, None, None)
+        [attempt] = await scene.rows(select(attempt_t))
+        assert (attempt.execution_id, attempt.attempt, attempt.status) == (claim.execution_id, 1, "unknown")
+        assert (attempt.worker_id, attempt.started_ts) == ("gone", claim.started_ts)
+        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {}
+
+    async def test_a_job_that_kills_every_worker_fails_after_its_attempts(self, scene: Scene) -> None:
+        retry = {"max_attempts": 3, "initial_delay_seconds": 0, "max_delay_seconds": 0}
+        schedule = await scene.add(retry=retry)
+        await scene.trigger(schedule)
+        lease = await scene.lead()
+        statuses = []
+        for _ in range(3):
+            await scene.claim_one(lease_s=STALE)
+            statuses += (await scene.store.upkeep.rescue(lease, limit=10)).values()
+        assert statuses == [Status.RETRYING, Status.RETRYING, Status.FAILED]
+        assert await scene.claim() == []
+        [row] = await scene.executions(schedule)
+        assert row.ended_ts is not None
+        assert len(await scene.rows(select(attempt_t))) == 3
+
+    async def test_at_most_once_ends_unknown_and_never_runs_again(self, scene: Scene) -> None:
+        claim = await lost(scene, delivery="at_most_once")
+        rescued = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+        assert rescued == {claim.execution_id: Status.UNKNOWN}
+        assert (await scene.execution(claim.execution_id)).ended_ts is not None
+        assert await scene.claim() == []
+
+    async def test_a_lost_execution_that_was_to_be_cancelled_is_cancelled(self, scene: Scene) -> None:
+        claim = await lost(scene, overlap={"policy": "cancel_running"})
+        schedule = await scene.store.schedules.get(claim.schedule_id)
+        await scene.trigger(schedule)
+        rescued = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+        assert rescued == {claim.execution_id: Status.CANCELLED}
+
+    async def test_work_whose_lease_is_renewed_is_never_rescued(self, scene: Scene) -> None:
+        claim = await lost(scene)
+        await scene.store.work.renew("gone", [claim], LONG)
+        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {}
+        assert await scene.settle(claim, Status.SUCCESS, "gone") == frozenset()
+
+    async def test_rescue_goes_in_batches_longest_lost_first(self, scene: Scene) -> None:
+        claims = [await lost(scene, f"number-{n}") for n in range(3)]
+        for age, claim in zip((20, 30, 10), claims, strict=True):
+            await scene.execute(
+                update(execution_t)
+                .where(execution_t.c.execution_id == claim.execution_id)
+                .values(lease_until=await scene.now() - timedelta(seconds=age))
+            )
+        lease = await scene.lead()
+        batches = [set(await scene.store.upkeep.rescue(lease, limit=2)) for _ in range(3)]
+        assert batches == [
+            {claims[1].execution_id, claims[0].execution_id},
+            {claims[2].execution_id},
+            set(),
+        ]
+
+    async def test_each_shard_is_looked_after_by_its_own_leader(self, scene: Scene) -> None:
+        claim = await lost(scene)
+        schedule = await scene.store.schedules.get(claim.schedule_id)
+        await scene.store.leases.reshard(2)
+        other = await scene.lead(Shard(1 - schedule.slot % 2, 2))
+        assert await scene.store.upkeep.rescue(other, limit=10) == {}
+        mine = await scene.lead(Shard(schedule.slot % 2, 2))
+        assert set(await scene.store.upkeep.rescue(mine, limit=10)) == {claim.execution_id}
+
+    async def test_a_deposed_leader_can_do_no_upkeep(self, scene: Scene) -> None:
+        claim = await lost(scene)
+        await scene.trigger(await scene.store.schedules.get(claim.schedule_id))
+        old = await scene.lead(instance_id="one")
+        await scene.lead(instance_id="two")
+        before = await scene.everything()
+        upkeep = scene.store.upkeep
+        for act in (
+            upkeep.rescue(old, limit=10),
+            upkeep.release_held(old, limit=10),
+            upkeep.restart_delays(old, limit=10),
+            upkeep.prune(old, before=await scene.now() + timedelta(days=1), limit=10),
+        ):
+            with pytest.raises(FencedError):
+                await act
+        assert await scene.everything() == before
+
+    # --- held executions --------------------------------------------------------------------------
+
+    async def test_held_ones_are_released_oldest_first_as_far_as_the_limit_allows(self, scene: Scene) -> None:
+        schedule = await scene.add(overlap={"policy": "queue", "max_instances": 2}, priority="high")
+        ids = [await scene.trigger(schedule) for _ in range(6)]
+        now = await scene.now()
+        for minutes, execution_id in zip((9, 8, 3, 5, 4, 6), ids, strict=True):
+            await scene.execute(
+                update(execution_t)
+                .where(execution_t.c.execution_id == execution_id)
+                .values(fire_ts=now - timedelta(minutes=minutes))
+            )
+        lease = await scene.lead()
+        assert await scene.store.upkeep.release_held(lease, limit=10) == 0
+        for claim in await scene.claim():
+            await scene.settle(claim, Status.SUCCESS)
+        assert await scene.store.upkeep.release_held(lease, limit=10) == 2
+        claims = await scene.claim()
+        assert {claim.execution_id for claim in claims} == {ids[5], ids[3]}
+        row = await scene.execution(ids[5])
+        assert row.ready_ts is not None
+        assert row.due_by_ts is not None
+        assert timedelta(seconds=0.9) < row.due_by_ts - row.ready_ts < timedelta(seconds=1.1)
+        await scene.settle(claims[0], Status.SUCCESS)
+        assert await scene.store.upkeep.release_held(lease, limit=10) == 1
+        assert [claim.execution_id for claim in await scene.claim()] == [ids[4]]
+
+    async def test_the_present_policy_says_how_many_are_released(self, scene: Scene) -> None:
+        schedule = await scene.add(overlap={"policy": "queue"})
+        for _ in range(4):
+            await scene.trigger(schedule)
+        lease = await scene.lead()
+        await scene.edit(schedule, overlap={"policy": "queue", "max_instances": 3})
+        assert await scene.store.upkeep.release_held(lease, limit=10) == 2
+        await scene.edit(schedule, overlap={"policy": "allow"})
+        assert await scene.store.upkeep.release_held(lease, limit=10) == 1
+
+    async def test_schedules_that_must_wait_do_not_keep_others_waiting(self, scene: Scene) -> None:
+        for number in range(4):
+            blocked = await scene.add(f"blocked-{number}", overlap={"policy": "queue"})
+            await scene.trigger(blocked)
+            await scene.trigger(blocked)
+        running = await scene.claim()
+        free = []
+        for number in range(2):
+            schedule = await scene.add(f"free-{number}", overlap={"policy": "queue"})
+            await scene.trigger(schedule)
+            free.append(await scene.trigger(schedule))
+        for claim in await scene.claim():
+            await scene.settle(claim, Status.SUCCESS)
+        lease = await scene.lead()
+        for _ in range(2):
+            await scene.store.upkeep.release_held(lease, limit=2)
+        assert {claim.execution_id for claim in await scene.claim()} == set(free)
+        assert len(running) == 4
+
+    # --- delay ------------------------------------------------------------------------------------
+
+    async def test_a_delay_has_no_next_time_while_its_run_is_under_way(self, scene: Scene) -> None:
+        schedule, _ = await running_delay(scene)
+        waiting = await scene.get(schedule)
+        assert (waiting.state, waiting.next_fire_ts, waiting.next_run_ts) == (
+            ScheduleState.ACTIVE,
+            None,
+            None,
+        )
+        assert await scene.store.upkeep.restart_delays(await scene.lead(), limit=10) == []
+
+    async def test_a_delay_counts_from_the_end_of_its_run(self, scene: Scene) -> None:
+        schedule, claim = await running_delay(scene)
+        before = await scene.now()
+        await scene.settle(claim, Status.SUCCESS, is_delay=True)
+        moved = await scene.get(schedule)
+        assert moved.next_fire_ts is not None
+        assert moved.next_fire_ts == moved.next_run_ts
+        assert before <= moved.next_fire_ts - timedelta(seconds=30) <= await scene.now()
+
+    async def test_a_delay_goes_on_waiting_between_attempts_and_through_manual_runs(
+        self, scene: Scene
+    ) -> None:
+        schedule, claim = await running_delay(scene)
+        await scene.settle(
+            claim, Status.RETRYING, attempt_status=Status.FAILED, retry_in_s=LONG, is_delay=True
+        )
+        assert (await scene.get(schedule)).next_fire_ts is None
+        await scene.edit(schedule, overlap={"policy": "allow"})
+        await scene.trigger(schedule)
+        await scene.settle(await scene.claim_one(), Status.SUCCESS, is_delay=True)
+        assert (await scene.get(schedule)).next_fire_ts is None
+
+    async def test_a_delay_whose_run_ended_without_a_settle_is_restarted(self, scene: Scene) -> None:
+        schedule, claim = await running_delay(scene, delivery="at_most_once")
+        await scene.store.work.renew("worker", [claim], STALE)
+        lease = await scene.lead()
+        assert set((await scene.store.upkeep.rescue(lease, limit=10)).values()) == {Status.UNKNOWN}
+        assert await scene.store.upkeep.restart_delays(lease, limit=10) == [schedule.schedule_id]
+        assert (await scene.get(schedule)).next_fire_ts is not None
+        assert await scene.store.upkeep.restart_delays(lease, limit=10) == []
+
+    async def test_a_paused_delay_is_not_restarted(self, scene: Scene) -> None:
+        schedule, claim = await running_delay(scene)
+        await scene.pause(schedule)
+        await scene.settle(claim, Status.SUCCESS, is_delay=True)
+        assert await scene.store.upkeep.restart_delays(await scene.lead(), limit=10) == []
+        assert (await scene.get(schedule)).next_fire_ts is None
+
+    async def test_a_delay_past_its_end_is_completed(self, scene: Scene) -> None:
+        end = await scene.now() + timedelta(seconds=10)
+        schedule, claim = await running_delay(scene, end_ts=end.isoformat())
+        await scene.settle(claim, Status.SUCCESS, is_delay=True)
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.next_fire_ts) == (ScheduleState.COMPLETED, None)
+
+    # --- history ----------------------------------------------------------------------------------
+
+    async def test_pruning_deletes_settled_history_in_batches_and_keeps_what_is_open(
+        self, scene: Scene
+    ) -> None:
+        schedule = await scene.add(overlap={"policy": "allow"})
+        for _ in range(5):
+            await scene.trigger(schedule)
+        running, *rest = await scene.claim()
+        for claim in rest:
+            await scene.settle(claim, Status.FAILED)
+        waiting = await scene.trigger(schedule)
+        lease = await scene.lead()
+        later = await scene.now() + timedelta(days=1)
+        counts = [await scene.store.upkeep.prune(lease, before=later, limit=3) for _ in range(3)]
+        assert counts == [3, 1, 0]
+        assert {row.execution_id for row in await scene.executions(schedule)} == {
+            running.execution_id,
+            waiting,
+        }
+        assert await scene.rows(select(attempt_t)) == []
+
+    async def test_pruning_keeps_what_is_younger(self, scene: Scene) -> None:
+        schedule = await scene.add(misfire={"policy": "skip"})
+        await scene.fire(await scene.lead(), schedule)
+        lease = await scene.lead()
+        before = await scene.now() - timedelta(days=1)
+        assert await scene.store.upkeep.prune(lease, before=before, limit=10) == 0
+        assert len(await scene.executions(schedule)) == 1
+        [[version]] = await scene.rows(select(schedule_t.c.aggregate_version))
+        assert version == 1

@@ -1,0 +1,61 @@
+"""Real Foliot processes, started and ended by the tests."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+class Node:
+    """One `foliot` process. Its output goes to a file, as JSON lines."""
+
+    def __init__(self, name: str, url: str, folder: Path, *arguments: str, **settings: str) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("FOLIOT_")},
+            "FOLIOT_DATABASE_URL": url,
+            "FOLIOT_LOG_FORMAT": "json",
+            "PYTHONPATH": str(ROOT),
+            "RUN_LOG": str(folder / "runs.log"),
+            **settings,
+        }
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [str(Path(sys.executable).with_name("foliot")), *arguments],
+                cwd=folder,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """As power loss would: no chance to say goodbye."""
+        if self.is_running:
+            self.signal(signal.SIGKILL)
+            self._process.wait()
+
+    def stop(self) -> int:
+        """Cleanly; returns the exit status."""
+        if self.is_running:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+        return self._process.wait(timeout=60)
+
+    def told(self) -> str:
+        return self.log.read_text(errors="replace")
