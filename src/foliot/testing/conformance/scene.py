@@ -13,6 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Executable, insert, select, text
+from sqlalchemy import delete as delete_rows
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
@@ -22,8 +24,9 @@ from foliot.planning.change import Author, Change, create, delete, edit, pause, 
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
+from foliot.store.migrate import upgrade
 from foliot.store.protocol import Claim, Fired, Settlement
-from foliot.store.schema import execution_t, host_t, schedule_t
+from foliot.store.schema import execution_t, host_t, metadata, schedule_t
 from foliot.store.sql import SqlStore
 
 WHOLE = Shard(0, 1)
@@ -38,6 +41,17 @@ FUNCTION = {"kind": "function", "name": "work"}
 
 def spec_of(name: str = "each", **fields: Any) -> ScheduleSpec:
     return ScheduleSpec.parse({"name": name, "trigger": EVERY_MINUTE, "target": FUNCTION, **fields})
+
+
+async def empty(store: SqlStore) -> None:
+    """Make a used database as good as new."""
+
+    async def work(connection: AsyncConnection) -> None:
+        for table in metadata.sorted_tables:
+            await connection.execute(delete_rows(table))
+
+    await store.database.write(Pool.API, work)
+    await upgrade(store.database)
 
 
 @dataclass(frozen=True)
@@ -174,7 +188,7 @@ class Scene:
             return (await connection.execute(statement)).all()
 
     async def execute(self, statement: Executable) -> None:
-        async def work(connection: Any) -> None:
+        async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement)
 
         await self.store.database.write(Pool.API, work)
