@@ -5,7 +5,23 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Float, Integer, String, Uuid, case, delete, literal, null, select, text, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Integer,
+    String,
+    Uuid,
+    case,
+    delete,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import FINAL, Status
@@ -133,7 +149,12 @@ class Upkeep:
             held = (
                 select(execution_t.c.schedule_id)
                 .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
-                .where(text("status = 'pending' AND due_by_ts IS NULL"), *is_of(lease.shard))
+                .where(
+                    execution_t.c.status == text("'pending'"),
+                    execution_t.c.due_by_ts.is_(None),
+                    _has_room(),
+                    *is_of(lease.shard),
+                )
                 .distinct()
                 .limit(limit)
             )
@@ -251,6 +272,23 @@ def _outcome_of_lost(row: Any, spec: Any) -> Outcome:
         failures=row.failed_attempts + 1,
         execution_id=row.execution_id,
         now=row.store_now,
+    )
+
+
+def _has_room() -> ColumnElement[bool]:
+    """Whether one more may run. Those that must wait are left out here, or a batch of them would keep all
+    others waiting."""
+    ready = execution_t.alias("ready")
+    count = (
+        select(func.count())
+        .select_from(ready)
+        .where(ready.c.schedule_id == schedule_t.c.schedule_id, text(IS_OPEN), ready.c.due_by_ts.is_not(None))
+        .scalar_subquery()
+    )
+    overlap = schedule_t.c.policies["overlap"]
+    return or_(
+        overlap["policy"].as_string() == OverlapPolicy.ALLOW.value,
+        count < func.coalesce(overlap["max_instances"].as_integer(), 1),
     )
 
 

@@ -6,6 +6,7 @@ changes, has no policies, and walks where a bisection will do.
 
 from bisect import bisect_left, bisect_right
 from calendar import monthrange
+from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -21,8 +22,8 @@ __all__ = ["CronDays", "cron_times", "parse"]
 
 def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
     """The times of the fields in a zone under a policy; InvalidError if there is no such day."""
-    days = CronDays(fields)
-    if days.is_empty():
+    days, is_empty = _days_of(replace(fields, seconds=(), minutes=(), hours=(), follows_real_time=False))
+    if is_empty:
         raise InvalidError.at(
             POINTER,
             "never_fires",
@@ -31,6 +32,13 @@ def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
         )
     times = DayTimes(fields.hours, fields.minutes, fields.seconds)
     return OnWall(DayWalls(days, times), tz, dst)
+
+
+@lru_cache(maxsize=4096)
+def _days_of(fields: CronFields) -> tuple["CronDays", bool]:
+    """The days of the day fields, shared by all that have the same, and whether there are none."""
+    days = CronDays(fields)
+    return days, days.is_empty()
 
 
 @lru_cache(maxsize=2048)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 
 from cronsim import CronSim, CronSimError
@@ -105,20 +106,20 @@ def is_hashed(expression: str) -> bool:
 def parse(expression: str, key: str) -> CronFields:
     """What the expression allows, with `H` as it falls for the key; InvalidError names the field at fault."""
     parts = _parts(expression)
-    read = [_Terms.read(field, part, key) for field, part in zip(FIELDS, parts, strict=True)]
+    read = [_read(field, part, key if "H" in part else "") for field, part in zip(FIELDS, parts, strict=True)]
     seconds, minutes, hours, days, months, weekdays = read
-    numbers = _numbers(days.values)
+    numbers = days.numbers
     on_weekdays = [item for item in weekdays.values if isinstance(item, tuple)]
     return CronFields(
-        seconds=tuple(sorted(_numbers(seconds.values))),
-        minutes=tuple(sorted(_numbers(minutes.values))),
-        hours=tuple(sorted(_numbers(hours.values))),
-        months=_numbers(months.values),
+        seconds=seconds.ordered,
+        minutes=minutes.ordered,
+        hours=hours.ordered,
+        months=months.numbers,
         days=frozenset(number for number in numbers if number > 0),
         is_last_day=CronSim.LAST in numbers,
         is_last_weekday=CronSim.LAST_WEEKDAY in numbers,
         nearest_weekdays=frozenset(days.nearest),
-        weekdays=frozenset(number % 7 for number in _numbers(weekdays.values)),
+        weekdays=frozenset(number % 7 for number in weekdays.numbers),
         nth_weekdays=frozenset((day % 7, nth) for day, nth in on_weekdays if nth != CronSim.LAST),
         last_weekdays=frozenset(day % 7 for day, nth in on_weekdays if nth == CronSim.LAST),
         days_must_agree=days.is_open or weekdays.is_open,
@@ -155,23 +156,30 @@ def _parts(expression: str) -> list[str]:
 Item = int | tuple[int, int]
 
 
+@lru_cache(maxsize=8192)
+def _read(field: Field, part: str, key: str) -> "_Terms":
+    # Remembered by field: a million different expressions are made of a few hundred different fields, and
+    # reading one anew costs as much as finding fifty fire times.
+    found = _Terms(set(), set(), part.startswith(("*", "H/")) or part == "?")
+    for term in part.split(","):
+        found.add(field, part, term, key)
+    found.numbers = _numbers(found.values)
+    found.ordered = tuple(sorted(found.numbers))
+    return found
+
+
 @dataclass(slots=True)
 class _Terms:
+    """What one field says."""
+
     values: set[Item]
     nearest: set[int]
     is_open: bool
     """Starts with `*`, or with what is like it: `?` and `H/15`."""
+    numbers: frozenset[int] = frozenset()
+    ordered: tuple[int, ...] = ()
 
-    @classmethod
-    def read(cls, field: Field, part: str, key: str) -> "_Terms":
-        terms = part.split(",")
-        is_open = part.startswith(("*", "H/")) or part == "?"
-        found = cls(set(), set(), is_open)
-        for term in terms:
-            found._add(field, part, term, key)
-        return found
-
-    def _add(self, field: Field, part: str, term: str, key: str) -> None:
+    def add(self, field: Field, part: str, term: str, key: str) -> None:
         if term == "?":
             if field.attribute not in ("days", "weekdays") or part != "?":
                 raise field.problem(part, "can not be read: ? stands alone, for a day field left open")
