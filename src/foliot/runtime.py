@@ -215,7 +215,7 @@ class Instance:
     # --- parts ------------------------------------------------------------------------------------
 
     def _roles(self) -> tuple[str, ...]:
-        return tuple(sorted(self.plan.roles))
+        return tuple(sorted(role.value for role in self.plan.roles))
 
     def _make_scheduler(self) -> Scheduler:
         settings = self.plan.settings

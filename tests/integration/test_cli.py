@@ -13,9 +13,9 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.servers import free_port
 
 from foliot.cli import main
+from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
 DEADLINE_S = 60

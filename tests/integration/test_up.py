@@ -16,12 +16,15 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from tests.conftest import OpenStore
-from tests.servers import free_port
+from sqlalchemy import select
 
 from foliot.model.execution import OPEN, Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.store.dialect import Pool
+from foliot.store.schema import scheduler_lock_t
 from foliot.store.sql import SqlStore
+from tests.conftest import OpenStore
+from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
 DEADLINE_S = 60
@@ -191,11 +194,6 @@ async def test_up_fires_says_so_and_stops_cleanly(
 
 
 async def _leader(store: SqlStore) -> str:
-    from sqlalchemy import select
-
-    from foliot.store.dialect import Pool
-    from foliot.store.schema import scheduler_lock_t
-
     async with store.database.read(Pool.API) as connection:
         return str((await connection.execute(select(scheduler_lock_t.c.instance_id))).scalar_one())
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import structlog
+
 from foliot.sdk import Foliot, cron, delay, every
 from foliot.target.protocol import Fire
 
@@ -12,19 +14,19 @@ FLAKY_FAILURES = 2
 
 async def demo_heartbeat(fire: Fire) -> str:
     """Says that it is alive, every 5 seconds."""
-    return f"alive at {fire.fire_ts:%H:%M:%S}"
+    return _say(fire, "alive")
 
 
 async def demo_quarter_minute(fire: Fire) -> str:
     """Fires at seconds 0, 15, 30 and 45 of every minute, by a cron expression with seconds."""
-    return f"second {fire.fire_ts.second}"
+    return _say(fire, f"second {fire.fire_ts.second} of the minute")
 
 
 async def demo_flaky(fire: Fire) -> str:
     """Fails twice and then succeeds, so that its retries can be seen."""
     if fire.attempt <= FLAKY_FAILURES:
         raise ConnectionError(f"attempt {fire.attempt} fails on purpose")
-    return f"attempt {fire.attempt} succeeded"
+    return _say(fire, f"succeeded at attempt {fire.attempt}")
 
 
 async def demo_slow(fire: Fire) -> str:
@@ -32,13 +34,18 @@ async def demo_slow(fire: Fire) -> str:
     for step in range(SLOW_STEPS):
         await asyncio.sleep(1)
         await fire.progress((step + 1) / SLOW_STEPS, f"step {step + 1} of {SLOW_STEPS}")
-    return f"{SLOW_STEPS} steps"
+    return _say(fire, f"done after {SLOW_STEPS} steps")
 
 
 async def demo_patient(fire: Fire) -> str:
     """Starts anew 8 seconds after its last run has ended, however long that took."""
     await asyncio.sleep(1)
-    return f"the next in 8 s; this one was due at {fire.fire_ts:%H:%M:%S}"
+    return _say(fire, "done; the next in 8 s")
+
+
+def _say(fire: Fire, text: str) -> str:
+    structlog.get_logger().info("demo_said", schedule=fire.schedule_name, text=text, fire_time=fire.fire_ts)
+    return text
 
 
 def demo_app() -> Foliot:

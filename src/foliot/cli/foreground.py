@@ -33,7 +33,7 @@ def run_everything(app: Foliot, settings: Settings) -> None:
     logs.configure(settings.effective_log_format, settings.log_level)
     registry = CollectorRegistry()
     pulse = Pulse(SystemClock())
-    observers = [logs.LogObserver(), MetricsObserver(registry), pulse]
+    observers: list[Observer] = [logs.LogObserver(), MetricsObserver(registry), pulse]
     plan = _plan(app, settings, frozenset(Role), observers, upgrades_schema=True)
     _run(lambda: _run_with_http(plan, listener, registry, pulse))
 
@@ -92,7 +92,7 @@ async def _run_instance(instance: Instance) -> None:
 
 
 def _log() -> Any:
-    return structlog.get_logger("foliot")
+    return structlog.get_logger()
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -7,7 +7,7 @@ the core itself logs nothing. Firing, claiming and settling go in batches, so th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from foliot.model.execution import SkipReason, Status
@@ -119,8 +119,7 @@ class ScheduleParked(Event):
 # --- firing ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FiredExecution:
+class FiredExecution(NamedTuple):
     execution_id: UUID
     schedule_id: UUID
     fire_ts: datetime
@@ -128,8 +127,7 @@ class FiredExecution:
     missed_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedExecution:
+class SkippedExecution(NamedTuple):
     execution_id: UUID
     schedule_id: UUID
     fire_ts: datetime
@@ -174,8 +172,7 @@ class SchedulesLoaded(Event):
 # --- executing -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedExecution:
+class ClaimedExecution(NamedTuple):
     execution_id: UUID
     schedule_id: UUID
     attempt: int
@@ -190,8 +187,7 @@ class ExecutionsClaimed(Event):
     claimed: Sequence[ClaimedExecution]
 
 
-@dataclass(frozen=True, slots=True)
-class SettledExecution:
+class SettledExecution(NamedTuple):
     execution_id: UUID
     schedule_id: UUID
     attempt: int

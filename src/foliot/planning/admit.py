@@ -8,7 +8,7 @@ from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
 from foliot.planning.definition import Cadence, compile_spec
-from foliot.planning.next import INSTANT, Next, next_after
+from foliot.planning.next import INSTANT, Next, next_after, run_ts_of
 from foliot.timing.zone import check_zone
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -52,14 +52,19 @@ def first_fire(cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: dat
         at = cadence.recurrence.after(oldest - INSTANT)
         if at is None or (spec.end_ts is not None and at > spec.end_ts):
             return None
-        return Next(at, at)
+        return Next(at, run_ts_of(cadence, schedule_id, at))
     if cadence.delay_s is not None:
         fire_ts = now + timedelta(seconds=cadence.delay_s)
         if spec.start_ts is not None and spec.start_ts > now:
             fire_ts = spec.start_ts
         return None if spec.end_ts is not None and fire_ts > spec.end_ts else Next(fire_ts, fire_ts)
-    earliest = now if spec.start_ts is None else max(now, spec.start_ts - INSTANT)
-    return next_after(cadence, schedule_id, earliest)
+    if spec.start_ts is None or spec.start_ts < now:
+        return next_after(cadence, schedule_id, now)
+    # The start itself counts, also when it is this very moment, which is not after the definition took effect.
+    fire_ts = cadence.recurrence.after(spec.start_ts - INSTANT)
+    if fire_ts is None or (spec.end_ts is not None and fire_ts > spec.end_ts):
+        return None
+    return Next(fire_ts, run_ts_of(cadence, schedule_id, fire_ts))
 
 
 def _why_never(spec: ScheduleSpec) -> tuple[str, str, str, str]:

@@ -26,7 +26,7 @@ from foliot.model.policy import (
 )
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trigger import CronTrigger, DelayTrigger, Document, Trigger
-from foliot.timing.compile import compile_trigger
+from foliot.timing.compile import build_trigger, compile_trigger
 from foliot.timing.recurrence import Recurrence
 
 
@@ -101,7 +101,7 @@ def _stands_alone(trigger: Trigger) -> bool:
 
 @lru_cache(maxsize=16_384)
 def _shared_recurrence(text: str, gap: DstGap, repeat: DstRepeat) -> Recurrence:
-    return compile_trigger(_trigger_of(text), dst=Dst(gap=gap, repeat=repeat), anchor=EPOCH, key="")
+    return build_trigger(_trigger_of(text), dst=Dst(gap=gap, repeat=repeat), anchor=EPOCH, key="")
 
 
 def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
@@ -111,9 +111,9 @@ def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
     if _stands_alone(trigger):
         recurrence = _shared_recurrence(definition.trigger, policies.dst.gap, policies.dst.repeat)
     else:
-        recurrence = compile_trigger(
-            trigger, dst=policies.dst, anchor=definition.anchor_ts, key=str(schedule_id)
-        )
+        # Only `H` asks which schedule it is, and writing out an id takes as long as half a plan.
+        key = str(schedule_id) if isinstance(trigger, CronTrigger) else ""
+        recurrence = build_trigger(trigger, dst=policies.dst, anchor=definition.anchor_ts, key=key)
     return Cadence(
         trigger=trigger,
         recurrence=recurrence,

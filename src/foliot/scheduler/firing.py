@@ -7,8 +7,6 @@ is treated the same way: its rows say what became of it.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
 
 from pydantic import ValidationError
 
@@ -165,28 +163,28 @@ class FiringService:
 
     def _remember(self, term: Term, firings: Sequence[Firing], fired: Fired) -> None:
         """Put the schedules back with their next times; read those again that are other than planned."""
-        refused = {due.schedule_id for due in fired.refused}
-        recounted = {each.schedule_id for each in fired.skipped if each.reason is SkipReason.OVERLAP}
-        again = []
+        others = {due.schedule_id for due in fired.refused}
+        others.update(each.schedule_id for each in fired.skipped if each.reason is SkipReason.OVERLAP)
+        again, moved = [], []
         for firing in firings:
-            due = firing.due
-            is_recounted = due.schedule_id in recounted and due.definition.max_runs is not None
-            if due.schedule_id in refused or is_recounted:
+            due, upcoming = firing.due, firing.next
+            if others and due.schedule_id in others:
                 again.append(due)
-            elif firing.next is not None and self._is_known(term, firing.next.run_ts):
-                moved = replace(
-                    due,
-                    fire_ts=firing.next.fire_ts,
-                    run_ts=firing.next.run_ts,
-                    run_count=due.run_count + firing.fires,
+            elif upcoming is not None and (term.position is None or term.knows(upcoming.run_ts)):
+                moved.append(
+                    Due(
+                        due.schedule_id,
+                        due.host_id,
+                        due.aggregate_version,
+                        upcoming.fire_ts,
+                        upcoming.run_ts,
+                        due.run_count + firing.fires,
+                        due.definition,
+                    )
                 )
-                term.put((moved,))
+        term.put(moved)
         if again:
             self._read_again(term, again)
-
-    def _is_known(self, term: Term, run_ts: datetime) -> bool:
-        # While the first load is still under way it will come by; putting it in twice does no harm.
-        return term.position is None or term.knows(run_ts)
 
     def _read_again(self, term: Term, dues: Sequence[Due]) -> None:
         term.to_reload.update(due.schedule_id for due in dues)

@@ -14,9 +14,8 @@ them again. A COMMIT whose reply is lost is one or the other: the caller reads t
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -78,18 +77,15 @@ _DUE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NewExecution:
+class NewExecution(NamedTuple):
     """A row about to be inserted."""
 
     execution_id: UUID
     due: Due
     decision: Decision
     admission: Admission
-
-    @property
-    def reason(self) -> SkipReason | None:
-        return SkipReason.OVERLAP if self.admission is Admission.SKIP else self.decision.reason
+    reason: SkipReason | None
+    """Why it is skipped, by policy or by overlap; None: it fires."""
 
 
 class FiringStatements:
@@ -133,12 +129,14 @@ class FiringStatements:
             await self._dialect.limit(connection, limit_s)
             await require_lease(connection, lease)
             advanced = await self._advance(connection, lease, firings)
-            moved = [firing for firing in firings if firing.due.schedule_id in advanced]
+            moved, refused = firings, []
+            if len(advanced) < len(firings):
+                moved = [firing for firing in firings if firing.due.schedule_id in advanced]
+                refused = [firing.due for firing in firings if firing.due.schedule_id not in advanced]
             opened = await self._count_open(connection, moved)
             rows = [row for firing in moved for row in _admit(firing, opened, now)]
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
             await self._after_overlap(connection, moved, rows)
-            refused = [firing.due for firing in firings if firing.due.schedule_id not in advanced]
             return _report(rows, refused, now)
 
         return await self._database.write(Pool.FIRING, work)
@@ -302,7 +300,8 @@ def _admit(firing: Firing, opened: dict[UUID, int], now: datetime) -> Iterable[N
             is_skippable = not (decision.is_catchup or firing.is_delay)
             admission = admit_execution(_overlap_of(due), count, is_skippable=is_skippable)
             count += admission is not Admission.SKIP
-        yield NewExecution(new_id(now), due, decision, admission)
+        reason = SkipReason.OVERLAP if admission is Admission.SKIP else decision.reason
+        yield NewExecution(new_id(now), due, decision, admission, reason)
 
 
 def _next_of(firing: Firing) -> tuple[datetime | None, datetime | None, str]:

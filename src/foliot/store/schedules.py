@@ -91,7 +91,11 @@ class Schedules:
     async def _decide(self, connection: AsyncConnection, before: Schedule, change: Change) -> None:
         if change.decision is not None:
             row = NewExecution(
-                new_id(change.schedule.updated_ts), due_of(before), change.decision, Admission.RUN
+                new_id(change.schedule.updated_ts),
+                due_of(before),
+                change.decision,
+                Admission.RUN,
+                change.decision.reason,
             )
             await insert_executions(connection, self._dialect, [row], None)
         if change.kind is ChangeKind.DELETED:

@@ -20,7 +20,7 @@ from foliot.model.trigger import (
     Trigger,
 )
 from foliot.timing.cron import cron_times
-from foliot.timing.cron_fields import POINTER, CronFields, is_hashed, normalise, parse
+from foliot.timing.cron_fields import POINTER, is_hashed, normalise, parse
 from foliot.timing.interval import CalendarInterval, DayWalk, Elapsed, MonthWalk
 from foliot.timing.once import NoGrid, Once
 from foliot.timing.recurrence import Recurrence
@@ -40,11 +40,19 @@ def compile_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -
 
     `anchor` is what intervals and rules count from; `key` tells schedules apart for `H`.
     """
+    times = build_trigger(trigger, dst=dst, anchor=anchor, key=key)
+    if isinstance(trigger, CronTrigger | IntervalTrigger) and times.after(anchor) is None:
+        raise InvalidError.at(*_why_never(trigger))
+    return times
+
+
+def build_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> Recurrence:
+    """The same for a trigger that was compiled before: not asked again whether it ever fires."""
     match trigger:
         case CronTrigger():
-            return _compile_cron(trigger, dst, anchor, key)
+            return _build_cron(trigger, dst, key)
         case IntervalTrigger():
-            return _compile_interval(trigger, dst, _within(anchor, "/start_ts"))
+            return _build_interval(trigger, dst, anchor)
         case OnceTrigger():
             return Once(_within(trigger.at, "/trigger/at"))
         case RRuleTrigger():
@@ -61,48 +69,44 @@ def _within(instant: datetime, pointer: str) -> datetime:
     raise InvalidError.at(pointer, "out_of_range", "is too far from now to count from", "a year below 9999")
 
 
-def _compile_cron(trigger: CronTrigger, dst: Dst, anchor: datetime, key: str) -> Recurrence:
-    tz = check_zone(trigger.timezone, _TIMEZONE)
-    expression = normalise(trigger.expression)
-    key = key if is_hashed(expression) else ""
-    policy = REAL_TIME if tz.key == "UTC" or _fields(expression, key).follows_real_time else dst
-    times = _cron(expression, key, tz, policy.gap, policy.repeat)
-    # A day that exists may still never come, if its only time lies in every year's gap and gaps are skipped.
-    if times.after(anchor) is None:
-        raise InvalidError.at(
-            POINTER,
-            "never_fires",
-            "this expression never fires: the clock is set forward over its only times",
-            "choose another time of day, or let dst.gap be shift",
-        )
-    return times
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _fields(expression: str, key: str) -> CronFields:
-    return parse(expression, key)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _cron(expression: str, key: str, tz: ZoneInfo, gap: DstGap, repeat: DstRepeat) -> Recurrence:
-    return cron_times(_fields(expression, key), tz, Dst(gap=gap, repeat=repeat))
-
-
-def _compile_interval(trigger: IntervalTrigger, dst: Dst, anchor: datetime) -> Recurrence:
-    unit, amount = trigger.frequency_unit, trigger.frequency_time
-    tz = check_zone(trigger.timezone, _TIMEZONE)
-    if unit in _ELAPSED_S:
-        times = _elapsed(amount * _ELAPSED_S[unit], anchor)
-    else:
-        times = _calendar(unit, amount, tz, dst.gap, dst.repeat, anchor)
-    if times.after(anchor) is None:
-        raise InvalidError.at(
+def _why_never(trigger: CronTrigger | IntervalTrigger) -> tuple[str, str, str, str]:
+    if isinstance(trigger, IntervalTrigger):
+        return (
             "/trigger/frequency_time",
             "out_of_range",
             "the first step leads past the year 9999",
             "a smaller number",
         )
-    return times
+    # A day that exists may still never come, if its only time lies in every year's gap and gaps are skipped.
+    return (
+        POINTER,
+        "never_fires",
+        "this expression never fires: the clock is set forward over its only times",
+        "choose another time of day, or let dst.gap be shift",
+    )
+
+
+def _build_cron(trigger: CronTrigger, dst: Dst, key: str) -> Recurrence:
+    tz = check_zone(trigger.timezone, _TIMEZONE)
+    expression = normalise(trigger.expression)
+    return _cron(expression, key if is_hashed(expression) else "", tz, dst.gap, dst.repeat)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _cron(expression: str, key: str, tz: ZoneInfo, gap: DstGap, repeat: DstRepeat) -> Recurrence:
+    fields = parse(expression, key)
+    follows = tz.key == "UTC" or fields.follows_real_time
+    return cron_times(fields, tz, REAL_TIME if follows else Dst(gap=gap, repeat=repeat))
+
+
+def _build_interval(trigger: IntervalTrigger, dst: Dst, anchor: datetime) -> Recurrence:
+    unit, amount = trigger.frequency_unit, trigger.frequency_time
+    anchor = _within(anchor, "/start_ts")
+    tz = check_zone(trigger.timezone, _TIMEZONE)
+    elapsed_s = _ELAPSED_S.get(unit)
+    if elapsed_s is not None:
+        return _elapsed(amount * elapsed_s, anchor)
+    return _calendar(unit, amount, tz, dst.gap, dst.repeat, anchor)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -6,7 +6,6 @@ changes, has no policies, and walks where a bisection will do.
 
 from bisect import bisect_left, bisect_right
 from calendar import monthrange
-from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -22,8 +21,8 @@ __all__ = ["CronDays", "cron_times", "parse"]
 
 def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
     """The times of the fields in a zone under a policy; InvalidError if there is no such day."""
-    days, is_empty = _days_of(replace(fields, seconds=(), minutes=(), hours=(), follows_real_time=False))
-    if is_empty:
+    days = _days_of(fields)
+    if days is None:
         raise InvalidError.at(
             POINTER,
             "never_fires",
@@ -34,11 +33,29 @@ def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
     return OnWall(DayWalls(days, times), tz, dst)
 
 
-@lru_cache(maxsize=4096)
-def _days_of(fields: CronFields) -> tuple["CronDays", bool]:
-    """The days of the day fields, shared by all that have the same, and whether there are none."""
-    days = CronDays(fields)
-    return days, days.is_empty()
+_REMEMBERED = 4096
+_known_days: dict[object, "CronDays | None"] = {}
+
+
+def _days_of(fields: CronFields) -> "CronDays | None":
+    """The days of the day fields, shared by all expressions that have the same; None if there are none."""
+    key = (
+        fields.months,
+        fields.days,
+        fields.is_last_day,
+        fields.is_last_weekday,
+        fields.nearest_weekdays,
+        fields.weekdays,
+        fields.nth_weekdays,
+        fields.last_weekdays,
+        fields.days_must_agree,
+    )
+    if key not in _known_days:
+        if len(_known_days) >= _REMEMBERED:
+            _known_days.clear()
+        days = CronDays(fields)
+        _known_days[key] = None if days.is_empty() else days
+    return _known_days[key]
 
 
 @lru_cache(maxsize=2048)

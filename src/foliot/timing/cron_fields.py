@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
+from typing import NamedTuple
 
 from cronsim import CronSim, CronSimError
 
@@ -100,6 +101,8 @@ def normalise(expression: str) -> str:
 
 def is_hashed(expression: str) -> bool:
     """Whether a normalised expression has an `H`, whose meaning depends on the schedule."""
+    if "H" not in expression:
+        return False
     return any(H_TERM.fullmatch(term) for part in expression.split() for term in part.split(","))
 
 
@@ -108,20 +111,18 @@ def parse(expression: str, key: str) -> CronFields:
     parts = _parts(expression)
     read = [_read(field, part, key if "H" in part else "") for field, part in zip(FIELDS, parts, strict=True)]
     seconds, minutes, hours, days, months, weekdays = read
-    numbers = days.numbers
-    on_weekdays = [item for item in weekdays.values if isinstance(item, tuple)]
     return CronFields(
         seconds=seconds.ordered,
         minutes=minutes.ordered,
         hours=hours.ordered,
         months=months.numbers,
-        days=frozenset(number for number in numbers if number > 0),
-        is_last_day=CronSim.LAST in numbers,
-        is_last_weekday=CronSim.LAST_WEEKDAY in numbers,
-        nearest_weekdays=frozenset(days.nearest),
-        weekdays=frozenset(number % 7 for number in weekdays.numbers),
-        nth_weekdays=frozenset((day % 7, nth) for day, nth in on_weekdays if nth != CronSim.LAST),
-        last_weekdays=frozenset(day % 7 for day, nth in on_weekdays if nth == CronSim.LAST),
+        days=days.positive,
+        is_last_day=CronSim.LAST in days.numbers,
+        is_last_weekday=CronSim.LAST_WEEKDAY in days.numbers,
+        nearest_weekdays=days.nearest,
+        weekdays=weekdays.of_week,
+        nth_weekdays=weekdays.nth,
+        last_weekdays=weekdays.last,
         days_must_agree=days.is_open or weekdays.is_open,
         follows_real_time=minutes.is_open or hours.is_open,
     )
@@ -157,27 +158,46 @@ Item = int | tuple[int, int]
 
 
 @lru_cache(maxsize=8192)
-def _read(field: Field, part: str, key: str) -> "_Terms":
+def _read(field: Field, part: str, key: str) -> "_Read":
     # Remembered by field: a million different expressions are made of a few hundred different fields, and
     # reading one anew costs as much as finding fifty fire times.
-    found = _Terms(set(), set(), part.startswith(("*", "H/")) or part == "?")
+    terms = _Terms(set(), set())
     for term in part.split(","):
-        found.add(field, part, term, key)
-    found.numbers = _numbers(found.values)
-    found.ordered = tuple(sorted(found.numbers))
-    return found
+        terms.add(field, part, term, key)
+    numbers = _numbers(terms.values)
+    on_weekdays = [item for item in terms.values if isinstance(item, tuple)]
+    return _Read(
+        is_open=part.startswith(("*", "H/")) or part == "?",
+        numbers=numbers,
+        ordered=tuple(sorted(numbers)),
+        positive=frozenset(number for number in numbers if number > 0),
+        nearest=frozenset(terms.nearest),
+        of_week=frozenset(number % 7 for number in numbers),
+        nth=frozenset((day % 7, nth) for day, nth in on_weekdays if nth != CronSim.LAST),
+        last=frozenset(day % 7 for day, nth in on_weekdays if nth == CronSim.LAST),
+    )
+
+
+class _Read(NamedTuple):
+    """A field, read: all that any field may turn out to mean."""
+
+    is_open: bool
+    """Starts with `*`, or with what is like it: `?` and `H/15`."""
+    numbers: frozenset[int]
+    ordered: tuple[int, ...]
+    positive: frozenset[int]
+    nearest: frozenset[int]
+    of_week: frozenset[int]
+    nth: frozenset[tuple[int, int]]
+    last: frozenset[int]
 
 
 @dataclass(slots=True)
 class _Terms:
-    """What one field says."""
+    """What the terms of one field add up to."""
 
     values: set[Item]
     nearest: set[int]
-    is_open: bool
-    """Starts with `*`, or with what is like it: `?` and `H/15`."""
-    numbers: frozenset[int] = frozenset()
-    ordered: tuple[int, ...] = ()
 
     def add(self, field: Field, part: str, term: str, key: str) -> None:
         if term == "?":

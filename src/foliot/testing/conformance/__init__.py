@@ -3,7 +3,7 @@
     class TestStore(StoreConformance):
         ...                                  # a fixture `scene` over the implementation
 
-Each suite says in its docstring which fixtures it takes. They need pytest, so they are imported by tests only.
+Each suite says in its docstring which fixtures it takes. They need pytest, so only tests import them.
 """
 
 import pytest

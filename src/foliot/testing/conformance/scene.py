@@ -1,8 +1,8 @@
 """A store with the few moves that its conformance suite is told in.
 
 Nothing waits for time to pass. A schedule is due because it was created as if some time ago, a lease is stale
-because a negative TTL says so, a worker is gone because its lease ended before it began: so the suite runs the
-same on a database's own clock and on a virtual one that stands still.
+because a negative TTL says so, a worker is gone because its lease ended before it began: so the suite runs
+the same on a database's own clock and on a virtual one that stands still.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
 """Schedules and their changes: planned under the schedule's lock, written whole, every version kept."""
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -9,12 +11,12 @@ from sqlalchemy import select
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
-from foliot.model.schedule import ScheduleState
+from foliot.model.schedule import Schedule, ScheduleState
 from foliot.planning.change import pause
 from foliot.store.schema import schedule_version_t
 from foliot.testing.conformance.scene import FUNCTION, SOMEBODY, Scene, spec_of
 
-EVERYTHING = {
+EVERYTHING: dict[str, Any] = {
     "description": 'a "quoted" ünïcode text',
     "priority": "high",
     "queue": "reports",
@@ -64,9 +66,7 @@ class ChangesConformance:
     async def test_of_many_that_create_the_same_name_at_once_one_does(self, scene: Scene) -> None:
         stores = await scene.stores(4)
         scenes = [Scene(store, scene.open_another) for store in stores]
-        results = await asyncio.gather(
-            *(each.add("report") for each in scenes), return_exceptions=True
-        )
+        results = await asyncio.gather(*(each.add("report") for each in scenes), return_exceptions=True)
         assert sum(1 for result in results if not isinstance(result, BaseException)) == 1
         assert sum(1 for result in results if isinstance(result, NameTakenError)) == 3
 
@@ -83,9 +83,7 @@ class ChangesConformance:
         await scene.pause(schedule)
         await scene.resume(schedule)
         await scene.delete(schedule)
-        rows = await scene.rows(
-            select(schedule_version_t).order_by(schedule_version_t.c.aggregate_version)
-        )
+        rows = await scene.rows(select(schedule_version_t).order_by(schedule_version_t.c.aggregate_version))
         assert [(row.aggregate_version, row.change) for row in rows] == [
             (1, "created"),
             (2, "edited"),
@@ -105,7 +103,7 @@ class ChangesConformance:
         schedule = await scene.add(age_s=0)
         await scene.edit(schedule, description="another")
 
-        def change(version: int | None) -> object:
+        def change(version: int) -> Awaitable[Schedule]:
             return scene.store.schedules.change(
                 schedule.schedule_id,
                 lambda known, now: pause(known, now=now, author=SOMEBODY),
@@ -115,17 +113,15 @@ class ChangesConformance:
 
         before = await scene.everything()
         with pytest.raises(StaleVersionError) as told:
-            await change(1)  # type: ignore[misc]
+            await change(1)
         assert (told.value.expected, told.value.actual) == (1, 2)
         assert await scene.everything() == before
-        assert (await change(2)).paused  # type: ignore[misc]
+        assert (await change(2)).paused
 
     async def test_changes_at_once_take_turns_and_none_is_lost(self, scene: Scene) -> None:
         schedule = await scene.add(age_s=0)
         scenes = [Scene(store, scene.open_another) for store in await scene.stores(5)]
-        await asyncio.gather(
-            *(each.edit(schedule, description=f"by {n}") for n, each in enumerate(scenes))
-        )
+        await asyncio.gather(*(each.edit(schedule, description=f"by {n}") for n, each in enumerate(scenes)))
         assert (await scene.get(schedule)).aggregate_version == 6
         [*rows] = await scene.rows(select(schedule_version_t.c.aggregate_version))
         assert sorted(row[0] for row in rows) == [1, 2, 3, 4, 5, 6]

@@ -33,7 +33,12 @@ class LoadingConformance:
     async def test_what_is_loaded_is_what_planning_needs(self, scene: Scene) -> None:
         end = (await scene.now() + timedelta(days=1)).isoformat()
         schedule = await scene.add(
-            priority="low", queue="reports", max_runs=7, end_ts=end, jitter_seconds=3, overlap={"policy": "queue"}
+            priority="low",
+            queue="reports",
+            max_runs=7,
+            end_ts=end,
+            jitter_seconds=3,
+            overlap={"policy": "queue"},
         )
         [due] = await scene.store.firing.load(WHOLE, until=await scene.now(), after=None, limit=10)
         expected = due_of(await scene.get(schedule))

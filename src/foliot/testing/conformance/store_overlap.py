@@ -10,7 +10,6 @@ from foliot.store.schema import execution_t
 from foliot.testing.conformance.scene import Scene
 
 
-
 class OverlapConformance:
     """Fixture: `scene`."""
 

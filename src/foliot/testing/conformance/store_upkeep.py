@@ -1,6 +1,7 @@
-"""Upkeep: what a vanished worker, an ended run or old history leaves to be done, under the fence, in batches."""
+"""Upkeep: what a vanished worker, an ended run or old history leaves to do; fenced, and in batches."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -16,14 +17,14 @@ from foliot.testing.conformance.scene import LONG, STALE, Scene
 DELAY = {"kind": "delay", "seconds": 30}
 
 
-async def lost(scene: Scene, name: str = "each", **fields: object) -> Claim:
+async def lost(scene: Scene, name: str = "each", **fields: Any) -> Claim:
     """An execution whose worker has vanished."""
     schedule = await scene.add(name, **fields)
     await scene.trigger(schedule)
     return await scene.claim_one("gone", lease_s=STALE)
 
 
-async def running_delay(scene: Scene, **fields: object) -> tuple[Schedule, Claim]:
+async def running_delay(scene: Scene, **fields: Any) -> tuple[Schedule, Claim]:
     """A schedule of a `delay` trigger whose run is under way."""
     schedule = await scene.add(trigger=DELAY, age_s=40, **fields)
     await scene.fire(await scene.lead(), schedule)
@@ -57,7 +58,7 @@ class UpkeepConformance:
         schedule = await scene.add(retry=retry)
         await scene.trigger(schedule)
         lease = await scene.lead()
-        statuses = []
+        statuses: list[Status] = []
         for _ in range(3):
             await scene.claim_one(lease_s=STALE)
             statuses += (await scene.store.upkeep.rescue(lease, limit=10)).values()

@@ -1,7 +1,9 @@
 """Working: each execution is one worker's at a time, and only its present attempt can settle it."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -17,7 +19,7 @@ from foliot.testing.conformance.scene import LONG, STALE, Scene
 AT_ONCE = {"max_attempts": 5, "initial_delay_seconds": 0, "max_delay_seconds": 0}
 
 
-async def add_ready(scene: Scene, count: int, name: str = "each", **fields: object) -> Schedule:
+async def add_ready(scene: Scene, count: int, name: str = "each", **fields: Any) -> Schedule:
     """A schedule with so many executions that wait for a worker."""
     schedule = await scene.add(name, overlap={"policy": "allow"}, retry=AT_ONCE, **fields)
     for _ in range(count):
@@ -262,7 +264,7 @@ class WorkConformance:
 
     async def test_every_failed_attempt_counts_and_a_hand_back_does_not(self, scene: Scene) -> None:
         await add_ready(scene, 1)
-        again = {"retry_in_s": -1.0}
+        again: dict[str, Any] = {"retry_in_s": -1.0}
         await scene.settle(await scene.claim_one(), Status.RETRYING, attempt_status=Status.FAILED, **again)
         second = await scene.claim_one()
         assert (second.attempt, second.failed_attempts) == (2, 1)
@@ -287,19 +289,7 @@ class WorkConformance:
         schedule = await add_ready(scene, 2)
         first = await scene.claim_one()
         second = await scene.claim_one()
-        await scene.execute(
-            update(execution_t)
-            .where(execution_t.c.execution_id == first.execution_id)
-            .values(started_ts=first.started_ts - timedelta(seconds=9))
-        )
-        earlier = Claim(
-            **{
-                name: getattr(first, name)
-                for name in Claim.__dataclass_fields__
-                if name != "started_ts"
-            },
-            started_ts=first.started_ts - timedelta(seconds=9),
-        )
+        earlier = replace(first, started_ts=first.started_ts - timedelta(seconds=9))
         await scene.settle(second, Status.FAILED)
         await scene.settle(earlier, Status.SUCCESS)
         [row] = await scene.rows(select(schedule_status_t))

@@ -1,0 +1,47 @@
+"""One handler per type of event, and the guard that keeps a failing one away from the core."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar, cast
+
+import structlog
+
+from foliot.model.event import Event
+
+Kind = TypeVar("Kind", bound=Event)
+
+
+class Dispatch:
+    """Hands each event to the handler of its type; events without one pass by. Never raises."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[type[Event], Callable[[Event], None]] = {}
+        self._failed: set[type[Event]] = set()
+
+    def on(self, kind: type[Kind], handler: Callable[[Kind], None]) -> None:
+        self._handlers[kind] = cast("Callable[[Event], None]", handler)
+
+    def handles(self, kind: type[Event]) -> bool:
+        return kind in self._handlers
+
+    def notify(self, event: Event) -> None:
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            return
+        try:
+            handler(event)
+        except Exception as error:
+            self._report(event, error)
+
+    def _report(self, event: Event, error: Exception) -> None:
+        """Say it once per type of event: a defect here must not drown the log at thousands a second."""
+        if type(event) in self._failed:
+            return
+        self._failed.add(type(event))
+        with suppress(Exception):
+            structlog.get_logger().error(
+                "observer_failed",
+                observer=type(self).__name__,
+                told_of=type(event).__name__,
+                error=f"{type(error).__name__}: {error}",
+            )

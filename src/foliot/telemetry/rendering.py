@@ -1,0 +1,110 @@
+"""How a log line looks: for people or for machines, one event per line, without passwords.
+
+Lines go to stderr. What libraries log through `logging`, from warning up, takes the same form.
+"""
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+Format = Literal["console", "json"]
+LevelName = Literal["debug", "info", "warning", "error"]
+
+LONGEST_TEXT = 8000
+"""Texts in a line are cut here: an error may quote a response of any size."""
+
+_HANDLER_NAME = "foliot"
+
+# Up to the last @ that could end it: rather a mangled address in a log than half a password.
+_PASSWORD_IN_URL = re.compile(r"(://[^\s:/@]*):\S*@")
+
+
+def configure(log_format: Format, level: LevelName) -> None:
+    """Send this process's log lines to stderr in this form, from this level up."""
+    least = logging.getLevelNamesMapping()[level.upper()]
+    timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    finish: list[Processor] = [
+        structlog.processors.add_log_level,
+        timestamp,
+        structlog.processors.format_exc_info,
+        plain,
+        *_renderers(log_format),
+    ]
+    structlog.configure(
+        processors=finish,
+        wrapper_class=structlog.make_filtering_bound_logger(least),
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    _adopt_libraries(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[
+                structlog.stdlib.add_logger_name,
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *finish,
+            ]
+        ),
+        least,
+    )
+
+
+def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.set_name(_HANDLER_NAME)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    for other in [one for one in root.handlers if one.get_name() == _HANDLER_NAME]:
+        root.removeHandler(other)
+    root.addHandler(handler)
+    root.setLevel(max(least, logging.WARNING))
+
+
+def _renderers(log_format: Format) -> list[Processor]:
+    if log_format == "json":
+        return [structlog.processors.JSONRenderer(serializer=_to_json)]
+    # The default formatter of exceptions prints local variables, and with them secrets.
+    console = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+    return [printable, console]
+
+
+def plain(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    """Values as text and numbers: passwords in URLs hidden, long texts cut, ids and instants spelled out."""
+    for name, value in line.items():
+        if isinstance(value, str):
+            text = _PASSWORD_IN_URL.sub(r"\1:***@", value) if "://" in value else str(value)
+            line[name] = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
+        elif isinstance(value, float):
+            line[name] = round(value, 6)
+        elif isinstance(value, UUID):
+            line[name] = str(value)
+        elif isinstance(value, datetime):
+            line[name] = value.isoformat()
+    return line
+
+
+def printable(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+    """Line breaks and control characters spelled out: no text can forge a line or drive the terminal."""
+    for name, value in line.items():
+        if isinstance(value, str) and name != "exception" and not value.isprintable():
+            line[name] = "".join(
+                char if char.isprintable() else char.encode("unicode_escape").decode() for char in value
+            )
+    return line
+
+
+def _to_json(line: EventDict, default: Callable[[object], object]) -> str:
+    try:
+        return orjson.dumps(line, default=default, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # half a surrogate pair, or an integer beyond 64 bits
+        return json.dumps(line, default=str)

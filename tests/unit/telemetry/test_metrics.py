@@ -1,0 +1,257 @@
+"""Events add up to the metrics that operators were promised by name."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from prometheus_client import CollectorRegistry, Histogram
+
+from foliot.model.event import (
+    BatchFired,
+    ClaimedExecution,
+    Event,
+    ExecutionsClaimed,
+    ExecutionsRescued,
+    ExecutionsSettled,
+    FiredExecution,
+    LeaderElected,
+    LeaseAttempted,
+    LeaseLost,
+    LeaseReleased,
+    SettledExecution,
+    SkippedExecution,
+    TickCompleted,
+    WorkerLoadChanged,
+    WriteFenced,
+)
+from foliot.model.execution import SkipReason, Status
+from foliot.model.policy import Priority
+from foliot.telemetry.histogram import BatchHistogram
+from foliot.telemetry.metrics import MetricsObserver
+
+ID = UUID(int=1)
+FIRE_TS = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.observer = MetricsObserver(self.registry)
+
+    def tell(self, *told: Event) -> None:
+        for event in told:
+            self.observer.notify(event)
+
+    def __call__(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(f"foliot_{name}", labels)
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+def fired(lateness_s: float) -> FiredExecution:
+    return FiredExecution(ID, ID, FIRE_TS, lateness_s, 0)
+
+
+def skipped(reason: SkipReason) -> SkippedExecution:
+    return SkippedExecution(ID, ID, FIRE_TS, reason, 0)
+
+
+def claimed(priority: Priority, start_delay_s: float) -> ClaimedExecution:
+    return ClaimedExecution(ID, ID, 1, "default", priority, start_delay_s)
+
+
+def settled(status: Status, duration_s: float = 1.0) -> SettledExecution:
+    return SettledExecution(ID, ID, 1, status, duration_s, None)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        "foliot_scheduler_tick_duration_seconds_count",
+        "foliot_scheduler_fires_total",
+        *[f'foliot_scheduler_skips_total{{reason="{reason}"}}' for reason in SkipReason],
+        "foliot_scheduler_lateness_seconds_count",
+        "foliot_scheduler_lag_seconds",
+        "foliot_scheduler_wheel_size",
+        "foliot_scheduler_elections_total",
+        'foliot_scheduler_is_leader{shard="0"}',
+        "foliot_scheduler_fenced_writes_total",
+        *[
+            f'foliot_lease_acquisition_total{{result="{result}"}}'
+            for result in ("acquired", "held", "contended")
+        ],
+        *[f'foliot_queue_sla_missed_total{{priority="{priority}"}}' for priority in Priority],
+        *[
+            f'foliot_execution_status_total{{status="{status}"}}'
+            for status in ("success", "failed", "timeout", "cancelled", "unknown", "retrying", "skipped")
+        ],
+        "foliot_execution_duration_seconds_count",
+        "foliot_execution_retries_total",
+        "foliot_execution_start_delay_seconds_count",
+        "foliot_worker_utilization",
+        "foliot_worker_rescued_total",
+        "foliot_scheduler_schedules_checked_total",
+        "foliot_lock_contention_total",
+    ],
+)
+def test_every_metric_is_shown_as_zero_before_anything_happened(metrics: Metrics, sample: str) -> None:
+    assert f"{sample} 0.0" in metrics.observer.render().decode().splitlines()
+
+
+def test_a_batch_counts_its_fires_and_its_skips_by_reason(metrics: Metrics) -> None:
+    skips = [skipped(SkipReason.OVERLAP), skipped(SkipReason.OVERLAP), skipped(SkipReason.MISFIRE)]
+    metrics.tell(BatchFired(0, 1, "node-1", [fired(0.0), fired(0.5)], skips, 0, 0.01))
+    metrics.tell(BatchFired(1, 1, "node-1", [fired(0.0)], [], 0, 0.01))
+    assert metrics("scheduler_fires_total") == 3
+    assert metrics("scheduler_skips_total", reason="overlap") == 2
+    assert metrics("scheduler_skips_total", reason="misfire") == 1
+    assert metrics("scheduler_skips_total", reason="window") == 0
+    assert metrics("execution_status_total", status="skipped") == 3
+
+
+def test_lateness_falls_into_buckets_from_a_millisecond_to_a_minute(metrics: Metrics) -> None:
+    metrics.tell(BatchFired(0, 1, "node-1", [fired(late_s) for late_s in (90, 0.0005, 0.02, 1)], [], 0, 0.01))
+    assert metrics("scheduler_lateness_seconds_bucket", le="0.001") == 1
+    assert metrics("scheduler_lateness_seconds_bucket", le="0.025") == 2
+    assert metrics("scheduler_lateness_seconds_bucket", le="1.0") == 3
+    assert metrics("scheduler_lateness_seconds_bucket", le="60.0") == 3
+    assert metrics("scheduler_lateness_seconds_bucket", le="+Inf") == 4
+    assert metrics("scheduler_lateness_seconds_count") == 4
+    assert metrics("scheduler_lateness_seconds_sum") == pytest.approx(91.0205)
+
+
+def test_a_batch_histogram_shows_what_one_by_one_would_show() -> None:
+    buckets = (0.001, 0.01, 0.1, 1.0)
+    batches = [[0.5, 0.001, 0.0011, 7.0, 0.1], [], [0.1, 0.1, 0.0], [100.0]]
+    by_batch, one_by_one = CollectorRegistry(), CollectorRegistry()
+    histogram = BatchHistogram("x", "text", buckets, by_batch)
+    reference = Histogram("x", "text", buckets=buckets, registry=one_by_one)
+    for batch in batches:
+        for value in batch:
+            reference.observe(value)
+        histogram.observe(batch)
+    [family], [expected] = list(by_batch.collect()), list(one_by_one.collect())
+    assert family.type == expected.type == "histogram"
+    samples = {(sample.name, sample.labels.get("le")): sample.value for sample in expected.samples}
+    samples.pop(("x_created", None))
+    assert {(sample.name, sample.labels.get("le")): sample.value for sample in family.samples} == samples
+
+
+def test_wheels_are_added_up_over_shards_and_the_worst_lag_counts(metrics: Metrics) -> None:
+    metrics.tell(TickCompleted(0, 5, 100, 0.5, 0.001), TickCompleted(1, 7, 200, 3.0, 0.002))
+    assert metrics("scheduler_wheel_size") == 300
+    assert metrics("scheduler_lag_seconds") == 3.0
+    assert metrics("scheduler_schedules_checked_total") == 12
+    assert metrics("scheduler_tick_duration_seconds_count") == 2
+    metrics.tell(TickCompleted(1, 0, 150, 0.0, 0.002))
+    assert metrics("scheduler_wheel_size") == 250
+    assert metrics("scheduler_lag_seconds") == 0.5
+
+
+@pytest.mark.parametrize("end", [LeaseLost(1, 4, "no answer"), LeaseReleased(1, 4)])
+def test_a_shard_that_is_led_no_more_leaves_the_sums(metrics: Metrics, end: Event) -> None:
+    metrics.tell(LeaderElected(0, 9, "node-1"), LeaderElected(1, 4, "node-1"))
+    metrics.tell(TickCompleted(0, 0, 100, 0.5, 0.001), TickCompleted(1, 0, 200, 3.0, 0.001), end)
+    metrics.tell(TickCompleted(1, 0, 200, 3.0, 0.001))
+    assert metrics("scheduler_wheel_size") == 100
+    assert metrics("scheduler_lag_seconds") == 0.5
+    assert metrics("scheduler_is_leader", shard="0") == 1
+    assert metrics("scheduler_is_leader", shard="1") == 0
+    metrics.tell(LeaderElected(1, 6, "node-1"), TickCompleted(1, 0, 50, 0.0, 0.001))
+    assert metrics("scheduler_wheel_size") == 150
+    assert metrics("scheduler_is_leader", shard="1") == 1
+    assert metrics("scheduler_elections_total") == 3
+
+
+def test_attempts_at_a_lease_count_by_result_and_show_the_shard(metrics: Metrics) -> None:
+    metrics.tell(*[LeaseAttempted(2, result) for result in ("held", "held", "contended", "acquired")])
+    assert metrics("lease_acquisition_total", result="held") == 2
+    assert metrics("lease_acquisition_total", result="contended") == 1
+    assert metrics("lease_acquisition_total", result="acquired") == 1
+    assert metrics("lock_contention_total") == 1
+    assert metrics("scheduler_is_leader", shard="2") == 0
+
+
+def test_fenced_writes_are_counted(metrics: Metrics) -> None:
+    metrics.tell(WriteFenced(0, 1), WriteFenced(1, 1))
+    assert metrics("scheduler_fenced_writes_total") == 2
+
+
+def test_a_start_later_than_its_priority_promises_misses_the_sla(metrics: Metrics) -> None:
+    metrics.tell(
+        ExecutionsClaimed(
+            "worker-1",
+            [
+                claimed(Priority.HIGH, 1.0),
+                claimed(Priority.HIGH, 1.1),
+                claimed(Priority.MEDIUM, 4.9),
+                claimed(Priority.MEDIUM, 5.1),
+                claimed(Priority.MEDIUM, 50.0),
+                claimed(Priority.LOW, 29.0),
+            ],
+        )
+    )
+    assert metrics("queue_sla_missed_total", priority="high") == 1
+    assert metrics("queue_sla_missed_total", priority="medium") == 2
+    assert metrics("queue_sla_missed_total", priority="low") == 0
+    assert metrics("execution_start_delay_seconds_count") == 6
+
+
+@pytest.mark.parametrize("priority", Priority)
+def test_start_delays_have_a_bucket_that_ends_at_each_sla(metrics: Metrics, priority: Priority) -> None:
+    delays = [claimed(priority, priority.sla_s), claimed(priority, priority.sla_s + 0.01)]
+    metrics.tell(ExecutionsClaimed("worker-1", delays))
+    assert metrics("execution_start_delay_seconds_bucket", le=f"{priority.sla_s:.1f}") == 1
+
+
+def test_settled_executions_count_by_status_with_their_duration(metrics: Metrics) -> None:
+    statuses = [Status.SUCCESS, Status.SUCCESS, Status.FAILED, Status.TIMEOUT, Status.RETRYING]
+    metrics.tell(ExecutionsSettled("worker-1", [settled(status, 2.0) for status in statuses], []))
+    assert metrics("execution_status_total", status="success") == 2
+    assert metrics("execution_status_total", status="failed") == 1
+    assert metrics("execution_status_total", status="timeout") == 1
+    assert metrics("execution_status_total", status="retrying") == 1
+    assert metrics("execution_retries_total") == 1
+    assert metrics("execution_duration_seconds_count") == 5
+    assert metrics("execution_duration_seconds_sum") == 10.0
+
+
+def test_what_is_handed_back_has_no_duration(metrics: Metrics) -> None:
+    metrics.tell(ExecutionsSettled("worker-1", [settled(Status.PENDING)], []))
+    assert metrics("execution_status_total", status="pending") == 1
+    assert metrics("execution_duration_seconds_count") == 0
+
+
+def test_rescued_executions_count_by_what_became_of_them(metrics: Metrics) -> None:
+    became = [Status.RETRYING, Status.RETRYING, Status.UNKNOWN]
+    metrics.tell(ExecutionsRescued(0, {UUID(int=n): status for n, status in enumerate(became)}))
+    assert metrics("worker_rescued_total") == 3
+    assert metrics("execution_status_total", status="unknown") == 1
+    assert metrics("execution_retries_total") == 2
+
+
+def test_utilization_is_what_runs_per_capacity_over_all_workers_of_the_process(metrics: Metrics) -> None:
+    metrics.tell(WorkerLoadChanged("worker-1", 5, 10))
+    assert metrics("worker_utilization") == 0.5
+    metrics.tell(WorkerLoadChanged("worker-2", 0, 10))
+    assert metrics("worker_utilization") == 0.25
+    metrics.tell(WorkerLoadChanged("worker-1", 0, 0), WorkerLoadChanged("worker-2", 0, 0))
+    assert metrics("worker_utilization") == 0.0
+
+
+def test_an_event_that_cannot_be_counted_does_not_reach_the_core(
+    metrics: Metrics, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics.tell(LeaseAttempted(0, "never heard of"), LeaseAttempted(0, "never heard of"))
+    captured = capsys.readouterr()
+    assert (captured.out + captured.err).count("observer_failed") == 1
+    metrics.tell(LeaseAttempted(0, "held"))
+    assert metrics("lease_acquisition_total", result="held") == 1
+
+
+def test_two_registries_do_not_share_anything(metrics: Metrics) -> None:
+    metrics.tell(WriteFenced(0, 1))
+    assert Metrics()("scheduler_fenced_writes_total") == 0
