@@ -139,7 +139,7 @@ class Foliot:
         system: bool = False,
     ) -> Callable[[F], F]: ...
 
-    def task(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    def task(self, function: Any = None, /, **options: Any) -> Any:
         """Register a function under its name; its signature becomes the schema of its arguments."""
         if function is not None:
             self.tasks.add(describe_task(function))

@@ -129,7 +129,7 @@ async def test_a_lost_reply_to_commit_is_read_again_by_key(database_url: str, st
     await instance.start()
     try:
         await until(lambda: bool(seen(recorder, LeaderElected)))
-        leading_shard(instance).firing._store = LosesReplies()  # type: ignore[assignment]
+        leading_shard(instance).firing._store = LosesReplies()
         await until(lambda: lost == 3)
 
         async def went_on() -> bool:

@@ -110,14 +110,16 @@ def edit(
 
 
 def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> Change:
-    """Keep what is due. Of several times of a trigger that is no more, the latest stands and fires."""
+    """Keep what is due. Of several times that the new definition does not have, the latest stands and fires."""
     changed = replace(changed, state=ScheduleState.ACTIVE)
-    if not is_retimed:
+    end_ts = changed.spec.end_ts
+    if not is_retimed and (end_ts is None or end_ts >= now):
         return Change(ChangeKind.EDITED, changed)
     due = due_of(schedule)
     cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
     everything = plan_skip(due, cadence, now, SkipReason.MISFIRE)
-    if everything.missed_count == 0:
+    is_cut_off = end_ts is not None and everything.fire_ts > end_ts
+    if everything.missed_count == 0 or not (is_retimed or is_cut_off):
         return Change(ChangeKind.EDITED, changed)
     earlier = cadence.recurrence.before(everything.fire_ts)
     last_given_up = due.fire_ts if everything.missed_count == 1 or earlier is None else earlier
@@ -136,7 +138,7 @@ def _after_edit(
     schedule: Schedule, changed: Schedule, cadence: Cadence, now: datetime, *, is_retimed: bool
 ) -> Next | None:
     spec = changed.spec
-    if spec.max_runs is not None and changed.run_count >= spec.max_runs:
+    if _has_run_enough(changed):
         return None
     if is_retimed:
         return first_fire(cadence, spec, changed.schedule_id, now)
@@ -239,6 +241,10 @@ def _is_at_rest(schedule: Schedule) -> bool:
     return schedule.state in (ScheduleState.INACTIVE, ScheduleState.COMPLETED, ScheduleState.ERROR)
 
 
+def _has_run_enough(schedule: Schedule) -> bool:
+    return schedule.spec.max_runs is not None and schedule.run_count >= schedule.spec.max_runs
+
+
 def _without_lapsed_pause(schedule: Schedule, now: datetime) -> Schedule:
     """A pause whose end has passed is over, though nobody has written that down yet."""
     if not schedule.paused or schedule.paused_until_ts is None or schedule.paused_until_ts > now:
@@ -275,16 +281,17 @@ def _while_paused(
     schedule: Schedule, cadence: Cadence, until_ts: datetime | None, now: datetime
 ) -> Next | None:
     """What is next for a paused schedule: the first time at or after the end of the pause, if it has one."""
-    if until_ts is None or _is_at_rest(schedule):
+    if until_ts is None or _is_at_rest(schedule) or _has_run_enough(schedule):
         return None
     if cadence.delay_s is not None:
-        return Next(until_ts, until_ts)
+        is_over = cadence.end_ts is not None and until_ts > cadence.end_ts
+        return None if is_over else Next(until_ts, until_ts)
     return next_after(cadence, schedule.schedule_id, max(until_ts - INSTANT, now))
 
 
 def _from_now_on(schedule: Schedule, cadence: Cadence, now: datetime) -> Next | None:
     spec = schedule.spec
-    if spec.max_runs is not None and schedule.run_count >= spec.max_runs:
+    if _has_run_enough(schedule):
         return None
     if cadence.delay_s is not None:
         return first_fire(cadence, spec, schedule.schedule_id, now)

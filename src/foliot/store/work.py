@@ -279,8 +279,8 @@ async def read_specs(
 async def record_attempts(
     connection: AsyncConnection, dialect: Dialect, done: Sequence[Settlement], worker_id: str | None
 ) -> None:
-    """Keep every attempt that did not succeed."""
-    failed = [each for each in done if each.attempt_status is not Status.SUCCESS]
+    """Keep every attempt that did not succeed; one that was handed back was none."""
+    failed = [each for each in done if each.attempt_status not in (Status.SUCCESS, Status.PENDING)]
     if not failed:
         return
     new = dialect.rows(

@@ -27,13 +27,19 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        # Counts through a suspended machine as well: a leader that slept must not trust its lease on waking.
+        return time.clock_gettime(_MONOTONIC)
+
+
+_MONOTONIC = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class VirtualClock:
     """A clock that stands still until it is moved."""
 
     def __init__(self, now: datetime) -> None:
+        if now.tzinfo is None:
+            raise ValueError("now must have a time zone: datetime(…, tzinfo=UTC)")
         self._now = now.astimezone(UTC)
         self._monotonic = 0.0
 

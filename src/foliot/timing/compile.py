@@ -94,9 +94,11 @@ def _build_cron(trigger: CronTrigger, dst: Dst, key: str) -> Recurrence:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _cron(expression: str, key: str, tz: ZoneInfo, gap: DstGap, repeat: DstRepeat) -> Recurrence:
-    fields = parse(expression, key)
-    follows = tz.key == "UTC" or fields.follows_real_time
-    return cron_times(fields, tz, REAL_TIME if follows else Dst(gap=gap, repeat=repeat))
+    fields, policy = parse(expression, key), Dst(gap=gap, repeat=repeat)
+    if policy != REAL_TIME and (tz.key == "UTC" or fields.follows_real_time):
+        # The policy makes no difference: one recurrence for all of them.
+        return _cron(expression, key, tz, REAL_TIME.gap, REAL_TIME.repeat)
+    return cron_times(fields, tz, policy)
 
 
 def _build_interval(trigger: IntervalTrigger, dst: Dst, anchor: datetime) -> Recurrence:

@@ -1,6 +1,6 @@
 """A trigger in words, for people who do not read cron."""
 
-from cron_descriptor import ExpressionDescriptor, Options  # type: ignore[import-untyped]
+from cron_descriptor import ExpressionDescriptor, Options
 
 from foliot.model.trigger import (
     CronTrigger,

@@ -18,6 +18,8 @@ from foliot.target.function import UnknownTaskError
 from foliot.target.protocol import Assignment, Fire, Progress, Target
 from foliot.timing.clock import ClusterClock
 
+UNKNOWN_TASK_PAUSE_S = 5.0
+"""How long an execution waits for a worker that knows its task function, before it is offered again."""
 RESULT_BYTES = 64 * 1024
 TEXT_LENGTH = 20_000
 
@@ -64,6 +66,8 @@ class Attempt:
             if self.stopped.status is None:
                 return None
             status = self.stopped.status
+        except UnknownTaskError as unknown:
+            return self._left_to_others(str(unknown))
         except TimeoutError as late:
             status, error = Status.TIMEOUT, str(late) or "it took longer than timeout_seconds"
         except (Exception, SystemExit) as failure:
@@ -89,10 +93,22 @@ class Attempt:
             # Told apart from a TimeoutError that the work itself raised: that one is a failure like others.
             await asyncio.wait({work}, timeout=1)
             raise TimeoutError(f"stopped after timeout_seconds ({spec.timeout_seconds:g} s)")
+        if work.cancelled():
+            raise RuntimeError("CancelledError: the work cancelled itself")
         try:
             return work.result()
         except TimeoutError as failure:
             raise RuntimeError(f"TimeoutError: {failure}") from failure
+
+    def _left_to_others(self, why: str) -> Settlement:
+        """Not a failure: another worker of the queue may know the task. This one is to look again later."""
+        return Settlement(
+            self.claim,
+            attempt_status=Status.PENDING,
+            status=Status.PENDING,
+            retry_in_s=UNKNOWN_TASK_PAUSE_S,
+            error=why,
+        )
 
     def _settlement(
         self,

@@ -80,10 +80,14 @@ def test_a_grace_of_nothing_fires_only_what_is_not_late_at_all() -> None:
 
 
 def test_lateness_counts_from_when_to_act_and_not_from_the_nominal_time() -> None:
-    schedule = created(at(1), jitter_seconds=59, misfire={"policy": "skip"})
+    schedule = created(
+        trigger={"kind": "interval", "hours": 1}, jitter_seconds=3600, misfire={"policy": "skip"}
+    )
     assert schedule.next_run_ts is not None
-    assert schedule.next_run_ts > at(2, 10)
-    assert briefs(plan(schedule, schedule.next_run_ts)) == [(at(2), None, 0, None)]
+    assert schedule.next_run_ts > at(60, 20)
+    assert briefs(plan(schedule, schedule.next_run_ts + timedelta(seconds=9)))[0][1] is None
+    late = briefs(plan(schedule, schedule.next_run_ts + timedelta(seconds=10)))
+    assert late == [(at(60), SkipReason.MISFIRE, 0, None)]
 
 
 # --- several at once: fire_once ------------------------------------------------------------------------

@@ -1,0 +1,150 @@
+"""What a worker does with the executions it claims."""
+
+import asyncio
+from typing import Any
+
+from foliot.model.execution import Status, TriggeredBy
+from foliot.store.sql import SqlStore
+from tests.engine import WORKER, add, every_second, noop, registry, running, spec, until
+
+SOON = {"kind": "interval", "seconds": 1}
+HURRIED = {"initial_delay_seconds": 0.05, "max_delay_seconds": 0.1}
+
+
+async def result_of(store: SqlStore, url: str, function: Any, **fields: Any) -> Any:
+    """Run a function once through the whole engine, and give the row of the ledger it ends as."""
+    target = {"kind": "function", "name": function.__name__, "args": fields.pop("args", {})}
+    schedule = await add(store, spec("one", SOON, max_runs=1, target=target, **fields))
+    tasks = registry(function)
+    async with running(url), running(url, roles=WORKER, tasks=tasks):
+
+        async def is_final() -> bool:
+            rows = await store.schedules.executions(schedule.schedule_id)
+            return bool(rows) and rows[0].ended_ts is not None
+
+        await until(is_final)
+    (row,) = await store.schedules.executions(schedule.schedule_id)
+    return row
+
+
+async def test_an_async_function_runs_with_its_arguments(store: SqlStore, database_url: str) -> None:
+    async def add_up(left: int, right: int = 2) -> dict[str, int]:
+        return {"sum": left + right}
+
+    row = await result_of(store, database_url, add_up, args={"left": 40})
+    assert (row.status, row.result, row.attempt) == (Status.SUCCESS, {"sum": 42}, 1)
+    assert row.duration_seconds is not None
+
+
+async def test_a_plain_function_runs_beside_the_event_loop(store: SqlStore, database_url: str) -> None:
+    def plain() -> str:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return "no loop here"
+        return "on the loop"
+
+    row = await result_of(store, database_url, plain)
+    assert row.result == "no loop here"
+
+
+async def test_a_failure_is_tried_again_and_then_final(store: SqlStore, database_url: str) -> None:
+    async def broken() -> None:
+        raise ValueError("no\0good")
+
+    row = await result_of(store, database_url, broken, retry={"max_attempts": 3, **HURRIED})
+    assert (row.status, row.attempt) == (Status.FAILED, 3)
+    assert row.error == "ValueError: no\ufffdgood"
+    assert "raise ValueError" in row.traceback
+
+
+async def test_work_that_takes_too_long_is_stopped(store: SqlStore, database_url: str) -> None:
+    stopped = asyncio.Event()
+
+    async def endless() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    row = await result_of(
+        store, database_url, endless, timeout_seconds=0.2, retry={"max_attempts": 1, **HURRIED}
+    )
+    assert row.status is Status.TIMEOUT
+    assert stopped.is_set()
+
+
+async def test_work_that_cancels_itself_has_failed(store: SqlStore, database_url: str) -> None:
+    async def gives_up() -> None:
+        raise asyncio.CancelledError
+
+    row = await result_of(store, database_url, gives_up, retry={"max_attempts": 1, **HURRIED})
+    assert row.status is Status.FAILED
+    assert "cancelled itself" in row.error
+
+
+async def test_an_execution_that_a_worker_does_not_know_is_left_to_others(
+    store: SqlStore, database_url: str
+) -> None:
+    schedule = await add(store, every_second("a", max_runs=1))  # of the task `noop`
+
+    async def other() -> None: ...
+
+    async with running(database_url), running(database_url, roles=WORKER, tasks=registry(other)):
+
+        async def is_refused() -> bool:
+            rows = await store.schedules.executions(schedule.schedule_id)
+            return bool(rows) and rows[0].error is not None
+
+        await until(is_refused)
+        (row,) = await store.schedules.executions(schedule.schedule_id)
+        assert row.status is Status.PENDING
+        assert 'no task function "noop"' in (row.error or "")
+        async with running(database_url, roles=WORKER, tasks=registry(noop)):
+
+            async def is_done() -> bool:
+                (row,) = await store.schedules.executions(schedule.schedule_id)
+                return row.status is Status.SUCCESS
+
+            await until(is_done)
+
+
+async def test_held_executions_run_one_after_another(store: SqlStore, database_url: str) -> None:
+    running_now, most = 0, 0
+
+    async def slow() -> None:
+        nonlocal running_now, most
+        running_now += 1
+        most = max(most, running_now)
+        await asyncio.sleep(0.3)
+        running_now -= 1
+
+    target = {"kind": "function", "name": "slow"}
+    schedule = await add(store, spec("q", SOON, max_runs=4, target=target, overlap={"policy": "queue"}))
+    for _ in range(3):
+        await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+    async with running(database_url), running(database_url, roles=WORKER, tasks=registry(slow)):
+
+        async def all_done() -> bool:
+            rows = await store.schedules.executions(schedule.schedule_id)
+            return len(rows) == 7 and all(row.status is Status.SUCCESS for row in rows)
+
+        await until(all_done)
+    assert most == 1
+
+
+async def test_stopping_a_worker_hands_back_what_does_not_finish(store: SqlStore, database_url: str) -> None:
+    started = asyncio.Event()
+
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    target = {"kind": "function", "name": "long"}
+    schedule = await add(store, spec("long", SOON, max_runs=1, target=target))
+    async with running(database_url):
+        async with running(database_url, roles=WORKER, tasks=registry(long), stop_grace_seconds=0.1):
+            async with asyncio.timeout(30):
+                await started.wait()
+        (row,) = await store.schedules.executions(schedule.schedule_id)
+        assert (row.status, row.attempt) == (Status.PENDING, 1)
