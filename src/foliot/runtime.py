@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
 import signal
@@ -278,6 +279,17 @@ class Instance:
             is_leader=self.scheduler is not None and bool(self.scheduler.leases),
             clock_offset_s=self.clock.offset_s,
         )
+
+
+def spare_collector() -> None:
+    """For a process that is Foliot's own: let the cyclic garbage collector look less often.
+
+    A leader keeps hundreds of thousands of small tuples and makes thousands a second, none of them in cycles.
+    By default the collector would walk them all again and again: 15 % of the time of firing, and pauses of
+    half a second with half a million schedules in memory.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 class Presence:

@@ -16,7 +16,7 @@ from foliot.api.app import make_app
 from foliot.api.health import Pulse, Readiness
 from foliot.api.server import listen, serving, url_of
 from foliot.model.event import Observer
-from foliot.runtime import Instance, Plan, Role
+from foliot.runtime import Instance, Plan, Role, spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
 from foliot.telemetry import logs
@@ -96,6 +96,7 @@ def _log() -> Any:
 
 
 def _run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    spare_collector()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(main())
 

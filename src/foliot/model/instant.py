@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INSTANT = timedelta(microseconds=1)
+"""The smallest step of time that Foliot tells apart."""
 _DAY_US = 86_400_000_000
 
 

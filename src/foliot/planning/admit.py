@@ -1,14 +1,16 @@
 """Is a definition meaningful? Asked before anything is stored."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from foliot.model.errors import InvalidError, Problem
+from foliot.model.instant import INSTANT
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
 from foliot.planning.definition import Cadence, compile_spec
-from foliot.planning.next import INSTANT, Next, next_after, run_ts_of
+from foliot.planning.next import Next, next_after, run_ts_of
 from foliot.timing.zone import check_zone
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -39,13 +41,15 @@ def admit_new(
 ) -> Cadence:
     """The same, and it must ever fire from now on."""
     cadence = admit(spec, schedule_id, now, check_target=check_target)
-    if spec.active and first_fire(cadence, spec, schedule_id, now) is None:
+    if spec.active and first_fire(cadence, spec, schedule_id, now, includes_now=True) is None:
         raise InvalidError.at(*_why_never(spec))
     return cadence
 
 
-def first_fire(cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: datetime) -> Next | None:
-    """The first time that a definition which holds from now on fires at."""
+def first_fire(
+    cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, includes_now: bool = False
+) -> Next | None:
+    """The first time that a definition which holds from now on fires at; now itself if that is its start."""
     if isinstance(spec.trigger, OnceTrigger):
         # A single instant that has just passed is still meant; `misfire.grace_seconds` says for how long.
         oldest = now - timedelta(seconds=spec.misfire.grace_seconds)
@@ -58,13 +62,10 @@ def first_fire(cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: dat
         if spec.start_ts is not None and spec.start_ts > now:
             fire_ts = spec.start_ts
         return None if spec.end_ts is not None and fire_ts > spec.end_ts else Next(fire_ts, fire_ts)
-    if spec.start_ts is None or spec.start_ts < now:
-        return next_after(cadence, schedule_id, now)
-    # The start itself counts, also when it is this very moment, which is not after the definition took effect.
-    fire_ts = cadence.recurrence.after(spec.start_ts - INSTANT)
-    if fire_ts is None or (spec.end_ts is not None and fire_ts > spec.end_ts):
-        return None
-    return Next(fire_ts, run_ts_of(cadence, schedule_id, fire_ts))
+    if includes_now and spec.start_ts == now:
+        cadence = replace(cadence, effective_ts=now - INSTANT)
+        return next_after(cadence, schedule_id, now - INSTANT)
+    return next_after(cadence, schedule_id, now)
 
 
 def _why_never(spec: ScheduleSpec) -> tuple[str, str, str, str]:

@@ -11,11 +11,12 @@ from uuid import UUID
 
 from foliot.model.execution import SkipReason
 from foliot.model.ids import new_id, slot_of
+from foliot.model.instant import INSTANT
 from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.admit import CheckTarget, admit, admit_new, first_fire
 from foliot.planning.definition import Cadence, Definition, compile_spec, policies_of
 from foliot.planning.fire import Decision, Due, plan_skip
-from foliot.planning.next import INSTANT, Next, next_after, run_ts_of
+from foliot.planning.next import Next, next_after, run_ts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def create(
 ) -> Change:
     schedule_id = schedule_id or new_id()
     cadence = admit_new(spec, schedule_id, now, check_target=check_target)
-    upcoming = first_fire(cadence, spec, schedule_id, now) if spec.active else None
+    upcoming = first_fire(cadence, spec, schedule_id, now, includes_now=True) if spec.active else None
     schedule = Schedule(
         schedule_id=schedule_id,
         host_id=host_id,
@@ -86,10 +87,8 @@ def edit(
     is_retimed = _timing_of(spec) != _timing_of(schedule.spec)
     effective_ts = now if is_retimed else schedule.effective_ts
     check = admit_new if is_retimed else admit
-    cadence = check(spec, schedule.schedule_id, now, check_target=check_target)
-    cadence = replace(cadence, effective_ts=effective_ts)
-    if not is_retimed:
-        cadence = compile_spec(spec, schedule.schedule_id, effective_ts)
+    check(spec, schedule.schedule_id, now, check_target=check_target)
+    cadence = compile_spec(spec, schedule.schedule_id, effective_ts)
     changed = replace(
         _touched(schedule, now, author), spec=spec, effective_ts=effective_ts, state_reason=None
     )
@@ -110,7 +109,7 @@ def edit(
 
 
 def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> Change:
-    """Keep what is due. Of several times that the new definition does not have, the latest stands and fires."""
+    """Keep what is due. Of several times that the new definition does not have, only the latest fires."""
     changed = replace(changed, state=ScheduleState.ACTIVE)
     end_ts = changed.spec.end_ts
     if not is_retimed and (end_ts is None or end_ts >= now):
@@ -295,5 +294,4 @@ def _from_now_on(schedule: Schedule, cadence: Cadence, now: datetime) -> Next | 
         return None
     if cadence.delay_s is not None:
         return first_fire(cadence, spec, schedule.schedule_id, now)
-    start = now if spec.start_ts is None else max(now, spec.start_ts - INSTANT)
-    return next_after(cadence, schedule.schedule_id, start)
+    return next_after(cadence, schedule.schedule_id, now)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import Field, TypeAdapter
 
-from foliot.model.instant import EPOCH
+from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import (
     Delivery,
     Dst,
@@ -71,6 +71,7 @@ class Cadence:
     recurrence: Recurrence
     policies: Policies
     effective_ts: datetime
+    """The schedule has only times after this: when its timing was set, or right before its `start_ts`."""
     end_ts: datetime | None
     max_runs: int | None
 
@@ -118,7 +119,7 @@ def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
         trigger=trigger,
         recurrence=recurrence,
         policies=policies,
-        effective_ts=definition.effective_ts,
+        effective_ts=_earliest(definition.effective_ts, definition.anchor_ts),
         end_ts=definition.end_ts,
         max_runs=definition.max_runs,
     )
@@ -126,8 +127,17 @@ def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
 
 def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) -> Cadence:
     """The same for a definition that a user has just written."""
-    policies = policies_of(spec)
-    recurrence = compile_trigger(
-        spec.trigger, dst=spec.dst, anchor=spec.start_ts or effective_ts, key=str(schedule_id)
+    anchor_ts = spec.start_ts or effective_ts
+    return Cadence(
+        trigger=spec.trigger,
+        recurrence=compile_trigger(spec.trigger, dst=spec.dst, anchor=anchor_ts, key=str(schedule_id)),
+        policies=policies_of(spec),
+        effective_ts=_earliest(effective_ts, anchor_ts),
+        end_ts=spec.end_ts,
+        max_runs=spec.max_runs,
     )
-    return Cadence(spec.trigger, recurrence, policies, effective_ts, spec.end_ts, spec.max_runs)
+
+
+def _earliest(effective_ts: datetime, anchor_ts: datetime) -> datetime:
+    """Times come only after this. The anchor is `start_ts` where there is one, and is itself a time."""
+    return effective_ts if anchor_ts <= effective_ts else anchor_ts - INSTANT

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from foliot.model.execution import SkipReason
+from foliot.model.instant import INSTANT
 from foliot.model.policy import MisfirePolicy
 from foliot.planning.definition import Cadence, Definition
-from foliot.planning.next import INSTANT, Next, next_after, nominal_after, run_ts_of
+from foliot.planning.next import Next, next_after, nominal_after, run_ts_of
 from foliot.timing.window import is_inside
 
 # Values on the path of every fire are named tuples: frozen dataclasses take three times as long to make.

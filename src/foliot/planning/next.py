@@ -4,11 +4,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from foliot.model.instant import INSTANT
 from foliot.planning.definition import Cadence
 from foliot.timing.jitter import jitter_s
-
-INSTANT = timedelta(microseconds=1)
-"""The smallest step of time that Foliot tells apart."""
 
 
 class Next(NamedTuple):

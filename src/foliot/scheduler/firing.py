@@ -1,6 +1,6 @@
 """Takes what is due, plans it, commits it in batches.
 
-Planning a batch overlaps with committing the one before. What is in flight is marked, so nothing is planned
+Planning a batch overlaps with committing the one before, where the store gains from it. What is in flight is marked, so nothing is planned
 twice by one leader; what the guarded update refuses is read again. A transaction whose outcome is not known
 is treated the same way: its rows say what became of it.
 """
@@ -25,7 +25,6 @@ from foliot.timing.clock import ClusterClock
 BATCH = 1000
 PLANS_PER_TURN = 100
 """Plans made before the event loop gets a turn, so that heartbeats and commits go on meanwhile."""
-COMMITS_AT_ONCE = 2
 
 
 class FiringService:
@@ -86,9 +85,9 @@ class FiringService:
                 batch = term.queue.take(BATCH)
                 term.in_flight.update(due.schedule_id for due in batch)
                 firings = await self._plan(term, batch)
-                while len(commits) >= COMMITS_AT_ONCE:
-                    commits = await self._first_of(commits)
                 commits.add(asyncio.create_task(self._commit(term, firings)))
+                while len(commits) > self._store.commits_in_background:
+                    commits = await self._first_of(commits)
                 term.advance(self._clock.now())
         finally:
             # Also when one failed: the others go on to their end, and then the first failure is told.

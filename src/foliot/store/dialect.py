@@ -27,6 +27,8 @@ class Pool(StrEnum):
 
 class Dialect(Protocol):
     name: str
+    commits_in_background: int
+    """How many transactions a process gains from having under way while it computes."""
 
     def now(self) -> ColumnElement[datetime]:
         """The store's clock, read by the statement itself."""

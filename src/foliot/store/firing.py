@@ -50,6 +50,7 @@ from foliot.planning.definition import Definition, policies_from
 from foliot.planning.fire import Decision, Due, Firing
 from foliot.planning.overlap import Admission, admit_execution
 from foliot.store.cancelling import request_cancel
+from foliot.store.columns import spread
 from foliot.store.database import Database
 from foliot.store.dialect import Columns, Dialect, Pool
 from foliot.store.leases import require_lease
@@ -93,6 +94,10 @@ class FiringStatements:
         self._database = database
         self._dialect: Dialect = database.dialect
 
+    @property
+    def commits_in_background(self) -> int:
+        return self._dialect.commits_in_background
+
     # --- in ---------------------------------------------------------------------------------------
 
     async def load(self, shard: Shard, *, until: datetime, after: Position | None, limit: int) -> list[Due]:
@@ -112,7 +117,11 @@ class FiringStatements:
         statement = (
             select(*_DUE_COLUMNS)
             .join(wanted, wanted.c.schedule_id == schedule_t.c.schedule_id)
-            .where(schedule_t.c.active, schedule_t.c.next_run_ts.is_not(None), *is_of(shard))
+            .where(
+                self._dialect.guard(schedule_t.c.active) == true(),
+                self._dialect.guard(schedule_t.c.next_run_ts).is_not(None),
+                *is_of(shard),
+            )
         )
         return await self._due(statement)
 
@@ -134,7 +143,7 @@ class FiringStatements:
                 moved = [firing for firing in firings if firing.due.schedule_id in advanced]
                 refused = [firing.due for firing in firings if firing.due.schedule_id not in advanced]
             opened = await self._count_open(connection, moved)
-            rows = [row for firing in moved for row in _admit(firing, opened, now)]
+            rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
             await self._after_overlap(connection, moved, rows)
             return _report(rows, refused, now)
@@ -144,7 +153,8 @@ class FiringStatements:
     async def _advance(
         self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing]
     ) -> frozenset[UUID]:
-        planned = self._dialect.rows(
+        table, planned = spread(
+            self._dialect,
             "planned",
             {
                 "schedule_id": Uuid(),
@@ -167,24 +177,25 @@ class FiringStatements:
                 )
                 for firing in firings
             ],
+            by=("schedule_id", "fire_ts", "aggregate_version"),
         )
         now = self._dialect.now()
         result = await connection.execute(
             update(schedule_t)
             .where(
-                schedule_t.c.schedule_id == planned.c.schedule_id,
-                schedule_t.c.next_fire_ts == planned.c.fire_ts,
-                schedule_t.c.aggregate_version == planned.c.aggregate_version,
+                schedule_t.c.schedule_id == table.c.schedule_id,
+                schedule_t.c.next_fire_ts == table.c.fire_ts,
+                schedule_t.c.aggregate_version == table.c.aggregate_version,
                 *is_of(lease.shard),
                 self._dialect.guard(schedule_t.c.active) == true(),
                 or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
                 self._dialect.guard(schedule_t.c.next_run_ts) <= now,
             )
             .values(
-                next_fire_ts=planned.c.next_fire_ts,
-                next_run_ts=planned.c.next_run_ts,
-                run_count=schedule_t.c.run_count + planned.c.fires,
-                state=planned.c.state,
+                next_fire_ts=planned["next_fire_ts"],
+                next_run_ts=planned["next_run_ts"],
+                run_count=schedule_t.c.run_count + planned["fires"],
+                state=planned["state"],
                 paused=False,
                 paused_until_ts=null(),
                 pause_reason=null(),
@@ -291,17 +302,25 @@ def _overlap_of(due: Due) -> Overlap:
     return policies_from(due.definition.policies).overlap
 
 
-def _admit(firing: Firing, opened: dict[UUID, int], now: datetime) -> Iterable[NewExecution]:
-    due = firing.due
-    count = opened.get(due.schedule_id, 0)
-    for decision in firing.decisions:
-        admission = Admission.RUN
-        if decision.reason is None:
-            is_skippable = not (decision.is_catchup or firing.is_delay)
-            admission = admit_execution(_overlap_of(due), count, is_skippable=is_skippable)
-            count += admission is not Admission.SKIP
-        reason = SkipReason.OVERLAP if admission is Admission.SKIP else decision.reason
-        yield NewExecution(new_id(now), due, decision, admission, reason)
+def _admit(firings: Sequence[Firing], opened: dict[UUID, int], now: datetime) -> list[NewExecution]:
+    """Let overlap have its say on everything that is to fire."""
+    rows = []
+    for firing in firings:
+        due, decisions = firing.due, firing.decisions
+        if len(decisions) == 1 and not (opened and due.schedule_id in opened):
+            # Nearly always: one decision, and nothing open that it could overlap with.
+            rows.append(NewExecution(new_id(now), due, decisions[0], Admission.RUN, decisions[0].reason))
+            continue
+        count = opened.get(due.schedule_id, 0)
+        for decision in decisions:
+            admission = Admission.RUN
+            if decision.reason is None:
+                is_skippable = not (decision.is_catchup or firing.is_delay)
+                admission = admit_execution(_overlap_of(due), count, is_skippable=is_skippable)
+                count += admission is not Admission.SKIP
+            reason = SkipReason.OVERLAP if admission is Admission.SKIP else decision.reason
+            rows.append(NewExecution(new_id(now), due, decision, admission, reason))
+    return rows
 
 
 def _next_of(firing: Firing) -> tuple[datetime | None, datetime | None, str]:
@@ -369,20 +388,23 @@ async def insert_executions(
     """Write scheduled rows of the ledger; one that is there already stays as it is."""
     if not rows:
         return
-    new = dialect.rows("new", _NEW_COLUMNS, [_values_of(row) for row in rows])
+    values = [_values_of(row) for row in rows]
+    table, new = spread(dialect, "new", _NEW_COLUMNS, values, by=("execution_id", "schedule_id"))
     now = dialect.now()
-    is_skipped = new.c.status == Status.SKIPPED.value
-    ready = case((new.c.is_ready, now))
-    source = select(
-        *[new.c[name] for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")],
-        ready,
-        case((new.c.is_ready, dialect.plus(now, new.c.sla_s))),
-        case((is_skipped, now)),
-        now,
-        literal(TriggeredBy.SCHEDULER.value),
-        literal(instance_id),
-    ).where(true())
     names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
+    source = (
+        select(
+            *[new[name] for name in names],
+            case((new["is_ready"], now)),
+            case((new["is_ready"], dialect.plus(now, new["sla_s"]))),
+            case((new["status"] == Status.SKIPPED.value, now)),
+            now,
+            literal(TriggeredBy.SCHEDULER.value),
+            literal(instance_id),
+        )
+        .select_from(table)
+        .where(true())
+    )
     names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
     await connection.execute(
         dialect.insert(execution_t)

@@ -46,6 +46,7 @@ our own limits on a transaction that took too long."""
 
 class PostgresDialect:
     name = "postgresql"
+    commits_in_background = 1
 
     def now(self) -> ColumnElement[datetime]:
         return func.clock_timestamp(type_=Instant)
@@ -59,23 +60,13 @@ class PostgresDialect:
         return instant + interval
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
-        arrays: list[Any] = []
-        varying: list[Any] = []
-        fields: list[Any] = []
-        values = zip(*rows, strict=True) if rows else [()] * len(columns)
-        for (label, kind), value in zip(columns.items(), values, strict=True):
-            # A value that all rows share is one parameter: asyncpg takes half a microsecond for each
-            # element of an array, and most columns of a batch hold one value.
-            if arrays and _is_constant(value):
-                fields.append(cast(bindparam(None, value[0], type_=kind, unique=True), kind).label(label))
-                continue
-            arrays.append(bindparam(None, value, type_=ARRAY(_array_item(kind)), unique=True))
-            varying.append(column(label, kind))
-            fields.append(varying[-1])
-        table = func.unnest(*arrays).table_valued(*varying, name=name).render_derived()
-        if len(varying) == len(fields):
-            return table
-        return select(*fields).select_from(table).subquery(name)
+        values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+        arrays = [
+            bindparam(None, value, type_=ARRAY(_array_item(kind)), unique=True)
+            for kind, value in zip(columns.values(), values, strict=True)
+        ]
+        names = [column(label, kind) for label, kind in columns.items()]
+        return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
 
     def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
         return column
@@ -140,13 +131,6 @@ class PostgresDialect:
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             return True
         return _sqlstate(error).startswith(_UNREACHABLE)
-
-
-def _is_constant(values: Sequence[Any]) -> bool:
-    if len(values) < 2:
-        return False
-    first = values[0]
-    return values[-1] == first and all(value is first or value == first for value in values)
 
 
 def _array_item(kind: TypeEngine[Any]) -> TypeEngine[Any]:

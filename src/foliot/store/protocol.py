@@ -72,6 +72,11 @@ class Fired:
 
 
 class FiringStore(Protocol):
+    @property
+    def commits_in_background(self) -> int:
+        """How many firing transactions may be under way while the next batch is planned."""
+        ...
+
     async def load(self, shard: Shard, *, until: datetime, after: Position | None, limit: int) -> list[Due]:
         """Schedules that will be due by then, soonest first, a page at a time."""
         ...

@@ -51,6 +51,9 @@ BUSY_TIMEOUT_S = 5
 
 class SqliteDialect:
     name = "sqlite"
+    # Its work is done by a thread of this process, which would wait for Python's lock after every call while
+    # another thread computes: half as fast as taking turns.
+    commits_in_background = 0
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

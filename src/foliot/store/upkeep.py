@@ -57,7 +57,8 @@ class Upkeep:
                 .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
                 .where(
                     execution_t.c.status == text("'running'"),
-                    execution_t.c.lease_until < self._dialect.now(),
+                    # A query of its own: called for every row, the clock would be no bound of the index.
+                    execution_t.c.lease_until < select(self._dialect.now()).scalar_subquery(),
                     *is_of(lease.shard),
                 )
                 .order_by(execution_t.c.lease_until)

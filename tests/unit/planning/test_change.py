@@ -156,6 +156,14 @@ def test_a_schedule_retimed_between_nominal_time_and_jitter_still_fires_that_tim
     assert (change.schedule.next_fire_ts, change.schedule.next_run_ts) == (at(1), schedule.next_run_ts)
 
 
+def test_nothing_fires_between_a_due_time_that_stands_and_a_new_start() -> None:
+    trigger = {"kind": "cron", "expression": "* * * * *"}
+    change = edited(created(), at(1, 30), trigger=trigger, start_ts=at(9, 30))
+    firing = plan(change.schedule, at(1, 31))
+    assert [brief(decision) for decision in firing.decisions] == [(at(1), None, 0, None)]
+    assert firing.next == (at(10), at(10))
+
+
 def test_a_due_time_stands_when_the_trigger_was_changed_twice() -> None:
     once = edited(created(), at(1, 30), trigger=EVERY_FIVE).schedule
     twice = edited(once, at(1, 40), trigger={"kind": "interval", "minutes": 7})
@@ -295,6 +303,11 @@ def test_a_pause_never_goes_on_with_a_time_that_it_has_just_decided() -> None:
     assert change.decision is not None
     assert change.decision.fire_ts == at(4)
     assert change.schedule.next_fire_ts == at(5)
+
+
+def test_a_pause_that_ends_before_the_start_waits_for_the_start() -> None:
+    schedule = created(trigger={"kind": "cron", "expression": "* * * * *"}, start_ts=at(9, 30))
+    assert paused(schedule, at(0, 30), until_ts=at(2)).schedule.next_fire_ts == at(10)
 
 
 def test_a_delay_is_not_paused_past_its_end() -> None:

@@ -1,0 +1,37 @@
+"""Rows of a batch as columns to select from."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, literal
+
+from foliot.store.dialect import Columns, Dialect, Rows
+
+
+def spread(
+    dialect: Dialect, name: str, columns: Columns, rows: Rows, *, by: Collection[str]
+) -> tuple[FromClause, Mapping[str, ColumnElement[Any]]]:
+    """The rows as a table, and each column of it as an expression.
+
+    A value that all rows share is one parameter instead of a column: most columns of a batch hold one value,
+    and the driver takes half a microsecond for each element of an array. Not so for the columns `by` which
+    rows are told apart or found: a constant there would tempt the planner to another index.
+    """
+    by_column = list(zip(*rows, strict=True))
+    shared = {
+        label: values[0]
+        for label, values in zip(columns, by_column, strict=True)
+        if label not in by and _is_one(values)
+    }
+    varying = {label: kind for label, kind in columns.items() if label not in shared}
+    kept = [values for label, values in zip(columns, by_column, strict=True) if label not in shared]
+    table = dialect.rows(name, varying, list(zip(*kept, strict=True)))
+    return table, {
+        label: literal(shared[label], kind) if label in shared else table.c[label]
+        for label, kind in columns.items()
+    }
+
+
+def _is_one(values: Sequence[Any]) -> bool:
+    first = values[0]
+    return all(value is first or value == first for value in values)
