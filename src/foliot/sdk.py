@@ -129,6 +129,8 @@ class Foliot:
     @overload
     def task(
         self,
+        function: None = None,
+        /,
         *,
         name: str | None = None,
         retries: int | None = None,
@@ -139,17 +141,35 @@ class Foliot:
         system: bool = False,
     ) -> Callable[[F], F]: ...
 
-    def task(self, function: Any = None, /, **options: Any) -> Any:
+    def task(
+        self,
+        function: F | None = None,
+        /,
+        *,
+        name: str | None = None,
+        retries: int | None = None,
+        timeout: Duration | None = None,
+        queue: str | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        system: bool = False,
+    ) -> F | Callable[[F], F]:
         """Register a function under its name; its signature becomes the schema of its arguments."""
-        if function is not None:
-            self.tasks.add(describe_task(function))
-            return function
+        given: dict[str, Any] = {
+            "name": name,
+            "queue": queue,
+            "display_name": display_name,
+            "description": description,
+            "timeout_s": None if timeout is None else seconds_of(timeout, "/timeout"),
+            "retry": None if retries is None else _retry_of(retries),
+        }
+        options = {option: value for option, value in given.items() if value is not None}
 
         def register(target: F) -> F:
-            self.tasks.add(describe_task(target, **_task_options(options)))
+            self.tasks.add(describe_task(target, is_system=system, **options))
             return target
 
-        return register
+        return register if function is None else register(function)
 
     def schedule(
         self,
@@ -164,8 +184,8 @@ class Foliot:
     ) -> ScheduleSpec:
         """Declare a schedule: an upsert by name when the application starts.
 
-        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap`, `misfire`
-        and `window` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
+        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap` and `misfire`
+        may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
         """
         known = self._task_of(task)
         document: dict[str, Any] = {"name": name, "trigger": when, **fields}
@@ -177,7 +197,7 @@ class Foliot:
         limit_s = known.timeout_s if timeout is None else seconds_of(timeout, "/timeout")
         document.setdefault("timeout_seconds", limit_s)
         if retries is not None:
-            document.setdefault("retry", {"max_attempts": retries + 1})
+            document.setdefault("retry", _retry_of(retries))
         elif known.retry is not None:
             document.setdefault("retry", known.retry)
         spec = ScheduleSpec.parse(document)
@@ -242,14 +262,7 @@ class Foliot:
         return running
 
 
-def _task_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in options.items() if value is not None}
-    known: dict[str, Any] = {
-        name: given[name] for name in ("name", "queue", "display_name", "description") if name in given
-    }
-    if "timeout" in given:
-        known["timeout_s"] = seconds_of(given["timeout"], "/timeout")
-    if "retries" in given:
-        known["retry"] = Retry(max_attempts=given["retries"] + 1)
-    known["is_system"] = bool(given.get("system", False))
-    return known
+def _retry_of(retries: int) -> Retry:
+    if retries < 0:
+        raise InvalidError.at("/retries", "negative", "must be 0 or more", "0 means one attempt")
+    return Retry(max_attempts=retries + 1)

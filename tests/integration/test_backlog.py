@@ -4,7 +4,6 @@ from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import insert, select, update
-from tests.engine import AUTHOR, add, every_second, running, seen, spec, until
 
 from foliot.model.event import BatchFired
 from foliot.model.ids import new_id
@@ -14,6 +13,7 @@ from foliot.store.dialect import Pool
 from foliot.store.schedule_rows import row_of
 from foliot.store.schema import execution_t, host_t, schedule_t
 from foliot.store.sql import SqlStore
+from tests.engine import AUTHOR, add, every_second, running, seen, spec, until
 
 HOURLY = {"kind": "interval", "hours": 1}
 

@@ -11,9 +11,6 @@ from pathlib import Path
 
 from examples.reports import app as reports
 from sqlalchemy import select
-from tests.engine import until
-from tests.ledger import assert_exact
-from tests.servers import free_port
 
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -21,6 +18,9 @@ from foliot.store.dialect import Pool
 from foliot.store.schema import instance_t, scheduler_lock_t
 from foliot.store.sql import SqlStore
 from foliot.testing import TestApp
+from tests.engine import until
+from tests.ledger import assert_exact
+from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,8 +42,10 @@ def four_server_processes(url: str, log: Path) -> Iterator[None]:
     environment = {**os.environ, "FOLIOT_DATABASE_URL": url, "PYTHONPATH": str(ROOT)}
     with log.open("wb") as output:
         server = subprocess.Popen(
-            [sys.executable, "-m", "uvicorn", "examples.fastapi_app:web"]
-            + f"--workers 4 --port {free_port()}".split(),  # noqa: RUF005
+            [
+                *(sys.executable, "-m", "uvicorn", "examples.fastapi_app:web"),
+                *("--workers", "4", "--port", str(free_port())),
+            ],
             cwd=log.parent,
             env=environment,
             stdout=output,

@@ -9,6 +9,19 @@ from uuid import UUID
 import asyncpg
 import pytest
 from sqlalchemy import text
+
+from foliot.model.errors import DatabaseUnreachableError, FencedError
+from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
+from foliot.model.execution import Status
+from foliot.model.lease import Lease, Shard
+from foliot.planning.definition import compile_definition
+from foliot.planning.fire import Firing, plan_firing
+from foliot.runtime import Role
+from foliot.scheduler.shard import ShardScheduler
+from foliot.store.dialect import Pool
+from foliot.store.protocol import Fired
+from foliot.store.sql import SqlStore
+from foliot.timing.clock import SystemClock
 from tests.conftest import OpenStore
 from tests.engine import (
     TTL_S,
@@ -24,19 +37,6 @@ from tests.engine import (
 )
 from tests.ledger import assert_exact
 from tests.servers import PostgresServer
-
-from foliot.model.errors import DatabaseUnreachableError, FencedError
-from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
-from foliot.model.execution import Status
-from foliot.model.lease import Lease, Shard
-from foliot.planning.definition import compile_definition
-from foliot.planning.fire import Firing, plan_firing
-from foliot.runtime import Role
-from foliot.scheduler.shard import ShardScheduler
-from foliot.store.dialect import Pool
-from foliot.store.protocol import Fired
-from foliot.store.sql import SqlStore
-from foliot.timing.clock import SystemClock
 
 SECOND = timedelta(seconds=1)
 SHARD = Shard(0, 1)

@@ -5,8 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.engine import AUTHOR, add, every_second, make_instance, seen, spec, until
-from tests.ledger import assert_exact
 
 from foliot.model.event import LeaderElected, SchedulesLoaded
 from foliot.model.execution import Status
@@ -14,6 +12,8 @@ from foliot.model.schedule import Schedule
 from foliot.planning.change import delete, edit, pause
 from foliot.runtime import Instance
 from foliot.store.sql import SqlStore
+from tests.engine import AUTHOR, add, every_second, make_instance, seen, spec, until
+from tests.ledger import assert_exact
 
 SECOND = timedelta(seconds=1)
 SOON = {"kind": "interval", "seconds": 2}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
 from foliot.planning.change import create
 from foliot.planning.definition import compile_definition
-from foliot.planning.fire import plan_firing
+from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
 from foliot.store.protocol import Claim, Settlement
 from foliot.store.schedule_rows import row_of
@@ -37,7 +37,8 @@ def counted(store: SqlStore, pool: Pool) -> Iterator[list[str]]:
     engine = store.database.engine(pool).sync_engine
 
     def listener(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        issued.append(statement)
+        if not statement.startswith("BEGIN"):  # SQLite's is one too, PostgreSQL's is the driver's
+            issued.append(statement)
 
     event.listen(engine, "before_cursor_execute", listener)
     try:
@@ -89,13 +90,17 @@ async def lead(store: SqlStore) -> Lease:
     return lease
 
 
+def planned(due: Due, now: datetime) -> Firing:
+    return plan_firing(due, compile_definition(due.definition, due.schedule_id), now)
+
+
 async def fire(store: SqlStore, count: int, **fields: Any) -> list[str]:
     """Fire so many schedules; the statements it took."""
     await add_due(store, count, **fields)
     lease = await lead(store)
     now = await store.now()
     loaded = await store.firing.load(WHOLE, until=now, after=None, limit=count)
-    firings = [plan_firing(due, compile_definition(due.definition, due.schedule_id), now) for due in loaded]
+    firings = [planned(due, now) for due in loaded]
     with counted(store, Pool.FIRING) as issued:
         fired = await store.firing.fire(lease, firings, limit_s=30, now=now)
     assert len(fired.fired) + len(fired.skipped) == count

@@ -1,8 +1,8 @@
 """Takes what is due, plans it, commits it in batches.
 
-Planning a batch overlaps with committing the one before, where the store gains from it. What is in flight is marked, so nothing is planned
-twice by one leader; what the guarded update refuses is read again. A transaction whose outcome is not known
-is treated the same way: its rows say what became of it.
+Planning a batch overlaps with committing the one before, where the store gains from it. What is in flight is
+marked, so nothing is planned twice by one leader; what the guarded update refuses is read again. A
+transaction whose outcome is not known is treated the same way: its rows say what became of it.
 """
 
 import asyncio

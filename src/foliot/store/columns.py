@@ -23,13 +23,24 @@ def spread(
         for label, values in zip(columns, by_column, strict=True)
         if label not in by and _is_one(values)
     }
-    varying = {label: kind for label, kind in columns.items() if label not in shared}
-    kept = [values for label, values in zip(columns, by_column, strict=True) if label not in shared]
-    table = dialect.rows(name, varying, list(zip(*kept, strict=True)))
+    kept: dict[str, Sequence[Any]] = {}
+    same_as: dict[str, str] = {}
+    for label, values in zip(columns, by_column, strict=True):
+        if label not in shared:
+            twin = next((other for other in kept if _are_same(kept[other], values)), label)
+            same_as[label] = twin
+            kept.setdefault(twin, values)
+    varying = {label: columns[label] for label in kept}
+    table = dialect.rows(name, varying, list(zip(*kept.values(), strict=True)))
     return table, {
-        label: literal(shared[label], kind) if label in shared else table.c[label]
+        label: literal(shared[label], kind) if label in shared else table.c[same_as[label]]
         for label, kind in columns.items()
     }
+
+
+def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """The very same values: without jitter a schedule's next run is its next fire time."""
+    return some[0] is others[0] and all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _is_one(values: Sequence[Any]) -> bool:
