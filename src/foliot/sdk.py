@@ -184,8 +184,8 @@ class Foliot:
     ) -> ScheduleSpec:
         """Declare a schedule: an upsert by name when the application starts.
 
-        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap` and `misfire`
-        may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
+        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap` and
+        `misfire` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
         """
         known = self._task_of(task)
         document: dict[str, Any] = {"name": name, "trigger": when, **fields}
