@@ -1,7 +1,6 @@
 """Is a definition meaningful? Asked before anything is stored."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -63,7 +62,7 @@ def first_fire(
             fire_ts = spec.start_ts
         return None if spec.end_ts is not None and fire_ts > spec.end_ts else Next(fire_ts, fire_ts)
     if includes_now and spec.start_ts == now:
-        cadence = replace(cadence, effective_ts=now - INSTANT)
+        cadence = cadence._replace(effective_ts=now - INSTANT)
         return next_after(cadence, schedule_id, now - INSTANT)
     return next_after(cadence, schedule_id, now)
 

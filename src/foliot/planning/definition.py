@@ -4,7 +4,6 @@ A Definition holds the stored JSON texts and is compiled only when it is planned
 equal schedules, and the compiled recurrences live in bounded caches.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -63,8 +62,7 @@ class Definition(NamedTuple):
     priority: Priority
 
 
-@dataclass(frozen=True, slots=True)
-class Cadence:
+class Cadence(NamedTuple):
     """A Definition, compiled for one schedule."""
 
     trigger: Trigger
@@ -100,9 +98,30 @@ def _stands_alone(trigger: Trigger) -> bool:
     return isinstance(trigger, CronTrigger) and "H" not in trigger.expression.upper()
 
 
+class _Remembering:
+    """A recurrence that many schedules share: what follows an instant is worked out once for all of them."""
+
+    __slots__ = ("_asked", "_found", "_times", "before", "count")
+
+    def __init__(self, times: Recurrence) -> None:
+        self._times = times
+        self._asked = EPOCH
+        self._found = times.after(EPOCH)
+        self.before = times.before
+        self.count = times.count
+
+    def after(self, instant: datetime) -> datetime | None:
+        if instant != self._asked:
+            # Found first: a caller in between must not see an answer to another question.
+            found = self._times.after(instant)
+            self._asked, self._found = instant, found
+        return self._found
+
+
 @lru_cache(maxsize=16_384)
 def _shared_recurrence(text: str, gap: DstGap, repeat: DstRepeat) -> Recurrence:
-    return build_trigger(_trigger_of(text), dst=Dst(gap=gap, repeat=repeat), anchor=EPOCH, key="")
+    dst = Dst(gap=gap, repeat=repeat)
+    return _Remembering(build_trigger(_trigger_of(text), dst=dst, anchor=EPOCH, key=""))
 
 
 def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:

@@ -46,7 +46,7 @@ our own limits on a transaction that took too long."""
 
 class PostgresDialect:
     name = "postgresql"
-    commits_in_background = 1
+    commits_in_background = 2
 
     def now(self) -> ColumnElement[datetime]:
         return func.clock_timestamp(type_=Instant)

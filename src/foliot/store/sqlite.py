@@ -47,6 +47,8 @@ from foliot.store.types import Instant, Json
 from foliot.timing.clock import Clock
 
 BUSY_TIMEOUT_S = 5
+CACHE_KB = 32_000
+"""Per connection, as far as it is needed. SQLite's own 2 MB hold the indexes of a few thousand schedules."""
 
 
 class SqliteDialect:
@@ -160,6 +162,8 @@ def _prepare(connection: Any, synchronous: str) -> None:
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute(f"PRAGMA synchronous = {synchronous}")
+    cursor.execute(f"PRAGMA cache_size = {-CACHE_KB}")
+    cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.close()
 
 
