@@ -273,7 +273,7 @@ class Story:
         return [item for model in self._model.values() for item in model.executions.items()]
 
     async def _claim(self, first: int, second: int) -> None:
-        limit, worker = 1 + first % 3, f"worker-{second % 2}"
+        limit, worker = 1 + first % 3, f"worker-{second % 5 // 4}"
         is_abandoned = second % 3 == 0
         waiting = {
             key: each
@@ -293,19 +293,25 @@ class Story:
             assert (claim.attempt, claim.failed_attempts) == (execution.attempt, execution.failures)
         self._claims += claims
 
+    async def _lose(self, _first: int, _second: int) -> None:
+        """A worker vanishes with what it claimed."""
+        await self._claim(0, 0)
+        await self.compare()
+        await self._rescue(0, 0)
+
     async def _settle(self, first: int, second: int) -> None:
         """Settle any claim there ever was, also one that is long another's."""
         if not self._claims:
             return
         claim = self._claims[first % len(self._claims)]
         execution = dict(self._executions())[claim.execution_id]
-        worker = f"worker-{second % 2}"
+        worker = f"worker-{second % 3 // 2}"
         ended, status = (
             (Status.SUCCESS, Status.SUCCESS),
             (Status.FAILED, Status.FAILED),
             (Status.FAILED, Status.RETRYING),
             (Status.PENDING, Status.PENDING),
-        )[second // 2 % 4]
+        )[second // 3 % 4]
         refused = await self._scene.settle(claim, status, worker, attempt_status=ended)
         is_mine = (execution.status, execution.attempt, execution.worker) == (
             "running",
@@ -398,7 +404,7 @@ def postgres_store(runner: asyncio.Runner, postgres_server: PostgresServer) -> I
 
 KINDS = (
     *("create", "edit", "pause", "resume", "delete", "trigger", "trigger", "plan", "plan", "fire", "fire"),
-    *("rescue", "release", "claim", "claim", "settle", "settle"),
+    *("rescue", "release", "claim", "claim", "lose", "settle", "settle"),
 )
 steps = st.tuples(st.sampled_from(KINDS), st.integers(0, 7), st.integers(0, 23))
 stories = st.lists(steps, min_size=5, max_size=40)

@@ -8,10 +8,8 @@ transaction whose outcome is not known is treated the same way: its rows say wha
 import asyncio
 from collections.abc import Sequence
 
-from pydantic import ValidationError
-
 from foliot.lease.leadership import Leadership
-from foliot.model.errors import FencedError, InvalidError
+from foliot.model.errors import FencedError
 from foliot.model.event import BatchFired, Observer, ScheduleParked, TickCompleted, WriteFenced
 from foliot.model.execution import SkipReason
 from foliot.planning.definition import compile_definition
@@ -84,7 +82,11 @@ class FiringService:
             while len(term.queue) and self._leadership.lease == term.lease:
                 batch = term.queue.take(BATCH)
                 term.in_flight.update(due.schedule_id for due in batch)
-                firings = await self._plan(term, batch)
+                try:
+                    firings = await self._plan(term, batch)
+                except BaseException:
+                    self._give_up(term, batch)
+                    raise
                 commits.add(asyncio.create_task(self._commit(term, firings)))
                 while len(commits) > self._store.commits_in_background:
                     commits = await self._first_of(commits)
@@ -110,7 +112,7 @@ class FiringService:
                 try:
                     cadence = compile_definition(due.definition, due.schedule_id)
                     firings.append(plan_firing(due, cadence, now))
-                except (InvalidError, ValidationError, ValueError, OverflowError) as error:
+                except Exception as error:
                     await self._park(term, due, error)
             await asyncio.sleep(0)
         return firings
@@ -118,10 +120,8 @@ class FiringService:
     async def _park(self, term: Term, due: Due, error: Exception) -> None:
         """A schedule that can't be planned must not hold up the others."""
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        try:
-            await self._store.park(term.lease, due, reason)
-        finally:
-            term.in_flight.discard(due.schedule_id)
+        await self._store.park(term.lease, due, reason)
+        term.in_flight.discard(due.schedule_id)
         self._observer.notify(ScheduleParked(due.schedule_id, reason))
 
     async def _commit(self, term: Term, firings: Sequence[Firing]) -> None:
@@ -138,8 +138,7 @@ class FiringService:
             return
         except BaseException:
             # Committed or not: nobody knows. The rows do.
-            self._land(term, firings)
-            self._read_again(term, [firing.due for firing in firings])
+            self._give_up(term, [firing.due for firing in firings])
             raise
         self._land(term, firings)
         self._remember(term, firings, fired)
@@ -156,6 +155,11 @@ class FiringService:
                 self._clock.monotonic() - started,
             )
         )
+
+    def _give_up(self, term: Term, dues: Sequence[Due]) -> None:
+        """What becomes of these is not known here; their rows are read again."""
+        term.in_flight.difference_update(due.schedule_id for due in dues)
+        self._read_again(term, dues)
 
     def _land(self, term: Term, firings: Sequence[Firing]) -> None:
         term.in_flight.difference_update(firing.due.schedule_id for firing in firings)

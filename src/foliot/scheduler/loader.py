@@ -54,7 +54,7 @@ class Loader:
         """Start over for a new term."""
         self.term = term
         self._hinted.clear()
-        self._polled_at = self._clock.monotonic()
+        self._polled_at = float("-inf")
         self.wake.set()
 
     def hint(self, schedule_ids: tuple[UUID, ...]) -> None:
@@ -73,12 +73,13 @@ class Loader:
         changed = self._hinted | term.to_reload
         if changed:
             await self._reload(term, changed)
+        # Also while pages are still to be loaded: they come by time alone, the poll sees to every host.
+        if self._clock.monotonic() - self._polled_at >= self._poll_s:
+            await self._poll(term)
         if self._is_load_wanted(term):
             await self._load_page(term)
             self._firing_wake.set()
             return 0.0
-        if self._clock.monotonic() - self._polled_at >= self._poll_s:
-            await self._poll(term)
         if self._hinted or term.to_reload:
             return IN_FLIGHT_PAUSE_S
         return max(0.0, self._polled_at + self._poll_s - self._clock.monotonic())
