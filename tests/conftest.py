@@ -66,8 +66,10 @@ async def open_test_store() -> AsyncIterator[OpenStore]:
     """Opens stores with the schema in place, and closes them after the test."""
     opened: list[SqlStore] = []
 
-    async def open_one(url: str, *, clock: Clock | None = None, shards: int = 1) -> SqlStore:
-        store = open_store(url, clock=clock or SystemClock())
+    async def open_one(
+        url: str, *, clock: Clock | None = None, shards: int = 1, ttl_s: float = 3.0
+    ) -> SqlStore:
+        store = open_store(url, clock=clock or SystemClock(), ttl_s=ttl_s)
         opened.append(store)
         await upgrade(store.database, shards=shards)
         return store

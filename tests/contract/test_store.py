@@ -16,7 +16,7 @@ from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.lease import Lease
 from foliot.store import database as database_module
 from foliot.store.database import TRANSIENT_TRIES
-from foliot.store.dialect import Pool
+from foliot.store.dialect import Limit, Pool
 from foliot.store.leases import require_lease
 from foliot.store.schema import execution_t, scheduler_lock_t
 from foliot.testing.conformance.scene import STALE, WHOLE, Scene
@@ -47,7 +47,7 @@ class TestPostgres:
         engine = scene.store.database.engine(Pool.FIRING)
         connection = await engine.connect()
         await connection.begin()
-        await scene.store.database.dialect.limit(connection, 0.1)
+        await scene.store.database.dialect.limit(connection, Limit(idle_s=0.1))
         await require_lease(connection, lease)
         standing = await other.leases.take(WHOLE, "two", STALE)
         assert standing.lease == Lease(WHOLE, lease.epoch + 1, "two")
@@ -76,7 +76,7 @@ class TestPostgres:
 
     async def test_a_statement_beyond_its_limit_is_a_database_that_can_not_serve(self, scene: Scene) -> None:
         async def work(connection: AsyncConnection) -> None:
-            await scene.store.database.dialect.limit(connection, 0.05)
+            await scene.store.database.dialect.limit(connection, Limit(idle_s=1, statement_s=0.05))
             await connection.execute(text("SELECT pg_sleep(60)"))
 
         with pytest.raises(DatabaseUnreachableError):

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -19,6 +20,7 @@ from foliot.planning.fire import Firing, plan_firing
 from foliot.runtime import Role
 from foliot.scheduler.shard import ShardScheduler
 from foliot.store.dialect import Pool
+from foliot.store.leases import require_lease
 from foliot.store.protocol import Fired
 from foliot.store.sql import SqlStore
 from foliot.timing.clock import SystemClock
@@ -78,13 +80,13 @@ async def test_a_crash_before_commit_leaves_nothing_and_another_leader_fires(sto
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("foliot.store.firing._report", kill)  # the last thing before COMMIT
         with pytest.raises(Killed):
-            await store.firing.fire(standing.lease, firings, limit_s=5, now=await store.now())
+            await store.firing.fire(standing.lease, firings, now=await store.now())
     assert await decided(store, schedule.schedule_id) == 0
     assert (await store.schedules.get(schedule.schedule_id)).next_fire_ts == schedule.next_fire_ts
 
     second = await store.leases.take(SHARD, "second", -1.0)
     assert second.lease is not None
-    fired = await store.firing.fire(second.lease, await due_firings(store), limit_s=5, now=await store.now())
+    fired = await store.firing.fire(second.lease, await due_firings(store), now=await store.now())
     assert len(fired.fired) == 1
 
 
@@ -155,7 +157,7 @@ async def test_two_that_fire_the_same_time_at_once_make_one_row(store: SqlStore)
     await until(all_due)
     firings = await due_firings(store)
     now = await store.now()
-    results = await asyncio.gather(*(store.firing.fire(held, firings, limit_s=10, now=now) for _ in range(3)))
+    results = await asyncio.gather(*(store.firing.fire(held, firings, now=now) for _ in range(3)))
     assert sum(len(result.fired) for result in results) == 20
     assert sum(len(result.refused) for result in results) == 40
     for schedule, firing in zip(schedules, sorted(firings, key=lambda f: f.due.schedule_id), strict=True):
@@ -203,10 +205,46 @@ async def test_an_old_epoch_can_write_nothing(store: SqlStore) -> None:
     firings = await due_firings(store)
     assert (await store.leases.take(SHARD, "new", -1.0)).lease is not None
     with pytest.raises(FencedError):
-        await store.firing.fire(old, firings, limit_s=5, now=await store.now())
+        await store.firing.fire(old, firings, now=await store.now())
     with pytest.raises(FencedError):
         await store.upkeep.rescue(Lease(SHARD, old.epoch, "old"), limit=10)
     assert await decided(store, schedule.schedule_id) == 0
+
+
+@pytest.mark.parametrize("act", ["fire", "rescue", "release_held", "restart_delays", "prune"])
+async def test_whatever_a_leader_is_stopped_in_it_does_not_keep_its_successor_waiting(
+    postgres_url: str, open_test_store: OpenStore, act: str
+) -> None:
+    """SIGSTOP in the middle of any transaction under the lease: the database ends it by itself."""
+    stopped = await open_test_store(postgres_url, ttl_s=TTL_S)
+    other = await open_test_store(postgres_url, ttl_s=60.0)
+    lease = (await stopped.leases.take(SHARD, "stopped", 0.0)).lease
+    assert lease is not None
+    holding = asyncio.Event()
+
+    async def hold(connection: Any, lease: Lease) -> None:
+        await require_lease(connection, lease)
+        holding.set()
+        await asyncio.Event().wait()  # as if the process did not run any more
+
+    now = await stopped.now()
+    acts: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "fire": lambda: stopped.firing.fire(lease, [], now=now),
+        "rescue": lambda: stopped.upkeep.rescue(lease, limit=1),
+        "release_held": lambda: stopped.upkeep.release_held(lease, limit=1),
+        "restart_delays": lambda: stopped.upkeep.restart_delays(lease, limit=1),
+        "prune": lambda: stopped.upkeep.prune(lease, before=now, limit=1),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("foliot.store.firing.require_lease", hold)
+        patch.setattr("foliot.store.upkeep.require_lease", hold)
+        task = asyncio.create_task(acts[act]())
+        async with asyncio.timeout(30):
+            await holding.wait()
+            standing = await other.leases.take(SHARD, "other", -1.0)
+    assert standing.lease is not None
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_leader_whose_event_loop_was_blocked_steps_down_by_itself(database_url: str) -> None:

@@ -20,9 +20,7 @@ async def test_a_schedule_that_can_not_be_planned_is_parked_and_the_others_fire(
         # As after a change of the rules, or of the zones that there are.
         nonsense = {"kind": "cron", "expression": "* * * * *", "timezone": "Mars/Olympus"}
         await connection.execute(
-            update(schedule_t)
-            .where(schedule_t.c.schedule_id == broken.schedule_id)
-            .values(trigger=nonsense)
+            update(schedule_t).where(schedule_t.c.schedule_id == broken.schedule_id).values(trigger=nonsense)
         )
     async with running(database_url) as (_, recorder):
 

@@ -321,7 +321,7 @@ async def test_firing_advances_by_id_and_counts_what_is_open_by_its_index(
     lease = await lead(store)
     firings = await due_firings(store, count)
     now = await store.now()
-    fired, plan = await explain(store, Pool.FIRING, store.firing.fire(lease, firings, limit_s=5, now=now))
+    fired, plan = await explain(store, Pool.FIRING, store.firing.fire(lease, firings, now=now))
     assert len(fired.refused) == 0
     check(plan, primary_key(store, "schedule_t"), "idx_execution_open")
 

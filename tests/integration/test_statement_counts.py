@@ -102,7 +102,7 @@ async def fire(store: SqlStore, count: int, **fields: Any) -> list[str]:
     loaded = await store.firing.load(WHOLE, until=now, after=None, limit=count)
     firings = [planned(due, now) for due in loaded]
     with counted(store, Pool.FIRING) as issued:
-        fired = await store.firing.fire(lease, firings, limit_s=30, now=now)
+        fired = await store.firing.fire(lease, firings, now=now)
     assert len(fired.fired) + len(fired.skipped) == count
     return issued
 
@@ -154,7 +154,7 @@ async def test_firing_that_overlap_holds_back_takes_as_many_statements_too(store
             plan_firing(due, compile_definition(due.definition, due.schedule_id), now) for due in loaded
         ]
         with counted(store, Pool.FIRING) as issued:
-            fired = await store.firing.fire(lease, firings, limit_s=30, now=now)
+            fired = await store.firing.fire(lease, firings, now=now)
         assert len(fired.skipped) == count
         counts.append(len(issued))
     assert counts[0] == counts[1]

@@ -36,7 +36,6 @@ class FiringService:
         hints: Hints,
         observer: Observer,
         *,
-        limit_s: float,
         idle_s: float,
     ) -> None:
         self.wake = Wake()
@@ -47,7 +46,6 @@ class FiringService:
         self._clock = clock
         self._hints = hints
         self._observer = observer
-        self._limit_s = limit_s
         self._idle_s = idle_s
 
     def begin(self, term: Term) -> None:
@@ -130,7 +128,7 @@ class FiringService:
         started = self._clock.monotonic()
         now = self._clock.now()
         try:
-            fired = await self._store.fire(term.lease, firings, limit_s=self._limit_s, now=now)
+            fired = await self._store.fire(term.lease, firings, now=now)
         except FencedError:
             self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
             if self._leadership.lease == term.lease:

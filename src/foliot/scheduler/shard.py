@@ -44,15 +44,12 @@ class ShardScheduler:
         self.leadership = Leadership(
             shard, provider, clock, observer, ttl_s=options.ttl_s, heartbeat_s=options.heartbeat_s
         )
-        # The database ends a firing transaction before others may take the lease.
-        limit_s = options.ttl_s * 0.8
         self.firing = FiringService(
             self.leadership,
             store.firing,
             clock,
             hints,
             observer,
-            limit_s=limit_s,
             idle_s=options.poll_s,
         )
         self.loader = Loader(

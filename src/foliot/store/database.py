@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from foliot.model.errors import DatabaseUnreachableError
-from foliot.store.dialect import Dialect, Pool
+from foliot.store.dialect import Dialect, Limit, Pool
 
 T = TypeVar("T")
 
@@ -25,11 +25,18 @@ TRANSIENT_PAUSE_S = 0.02
 
 
 class Database:
-    def __init__(self, dialect: Dialect, engines: Mapping[Pool, AsyncEngine], url: str) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        engines: Mapping[Pool, AsyncEngine],
+        url: str,
+        limits: Mapping[Pool, Limit] | None = None,
+    ) -> None:
         self.dialect = dialect
         self.url = url
         """Where it is, without the password."""
         self._engines = engines
+        self._limits = limits or {}
         self._closers: list[Callable[[], None]] = []
 
     def on_close(self, closer: Callable[[], None]) -> None:
@@ -53,6 +60,8 @@ class Database:
         for attempt in range(1, TRANSIENT_TRIES + 1):
             try:
                 async with self.dialect.begin(self._engines[pool]) as connection:
+                    if pool in self._limits:
+                        await self.dialect.limit(connection, self._limits[pool])
                     return await work(connection)
             except Exception as error:
                 if attempt == TRANSIENT_TRIES or not self.dialect.is_transient(error):

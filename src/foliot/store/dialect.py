@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
@@ -23,6 +24,16 @@ class Pool(StrEnum):
     FIRING = "firing"
     WORK = "work"
     API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How long a transaction may keep others waiting."""
+
+    idle_s: float
+    """Without a word from its client: it was stopped, or is gone."""
+    statement_s: float | None = None
+    """In one statement, also waiting for a lock."""
 
 
 class Dialect(Protocol):
@@ -69,7 +80,7 @@ class Dialect(Protocol):
         """A write transaction: committed when the block ends, rolled back when it raises."""
         ...
 
-    async def limit(self, connection: AsyncConnection, seconds: float) -> None:
+    async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
         """Let the database end this transaction if it lasts longer: whoever stops in it must not block."""
         ...
 

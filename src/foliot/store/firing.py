@@ -133,9 +133,8 @@ class FiringStatements:
 
     # --- out --------------------------------------------------------------------------------------
 
-    async def fire(self, lease: Lease, firings: Sequence[Firing], *, limit_s: float, now: datetime) -> Fired:
+    async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         async def work(connection: AsyncConnection) -> Fired:
-            await self._dialect.limit(connection, limit_s)
             await require_lease(connection, lease)
             advanced = await self._advance(connection, lease, firings)
             moved, refused = firings, []

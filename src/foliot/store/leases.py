@@ -20,7 +20,6 @@ from foliot.store.dialect import Pool
 from foliot.store.protocol import Standing
 from foliot.store.schema import cluster_t, scheduler_lock_t
 
-LOCK_WAIT_S = 2.0
 SHARDS = "shards"
 
 
@@ -42,7 +41,6 @@ class Leases:
             return Standing(None, seen.store_now, seen.instance_id, seen.epoch)
 
         async def take_over(connection: AsyncConnection) -> Standing:
-            await self._database.dialect.limit(connection, max(LOCK_WAIT_S, ttl_s))
             row = (await connection.execute(self._select(shard).with_for_update())).one_or_none()
             if row is None or not _is_stale(row, ttl_s):
                 holder = "" if row is None else row.instance_id

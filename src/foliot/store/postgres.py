@@ -32,7 +32,7 @@ from sqlalchemy.types import TypeEngine
 
 from foliot.model.policy import Priority
 from foliot.store.database import Database
-from foliot.store.dialect import Columns, Pool, Rows
+from foliot.store.dialect import Columns, Limit, Pool, Rows
 from foliot.store.schema import IS_CLAIMABLE, execution_t
 from foliot.store.types import Instant
 
@@ -42,6 +42,10 @@ _TRANSIENT = {"40001", "40P01", "55P03"}
 _UNREACHABLE = ("08", "57P", "53300", "25006", "28", "3D000", "25P03", "57014")
 """Connection trouble, shutdown, too many connections, read-only, wrong credentials, no such database, and
 our own limits on a transaction that took too long."""
+
+
+STOPPED_CLIENT_S = 10.0
+"""How long a worker or the API that was stopped in a transaction may hold what it has locked."""
 
 
 class PostgresDialect:
@@ -116,11 +120,14 @@ class PostgresDialect:
         async with engine.begin() as connection:
             yield connection
 
-    async def limit(self, connection: AsyncConnection, seconds: float) -> None:
-        milliseconds = str(max(1, int(seconds * 1000)))
-        names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+    async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
+        seconds = {"idle_in_transaction_session_timeout": limit.idle_s}
+        if limit.statement_s is not None:
+            seconds |= {"statement_timeout": limit.statement_s, "lock_timeout": limit.statement_s}
         # SET LOCAL takes no parameters and is three round trips; this is one, and as local.
-        await connection.execute(select(*[func.set_config(name, milliseconds, True) for name in names]))
+        await connection.execute(
+            select(*[func.set_config(name, str(int(value * 1000)), True) for name, value in seconds.items()])
+        )
 
     def is_transient(self, error: BaseException) -> bool:
         return _sqlstate(error) in _TRANSIENT
@@ -167,7 +174,12 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             connect_args=arguments,
             **options,
         )
-    return Database(PostgresDialect(), engines, url.render_as_string(hide_password=True))
+    # A leader that is stopped in a transaction must not keep its successor waiting: the database ends it
+    # before others may take the lease.
+    leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8)
+    others = Limit(idle_s=STOPPED_CLIENT_S)
+    limits = {pool: leading if pool in (Pool.LEASE, Pool.FIRING) else others for pool in sizes}
+    return Database(PostgresDialect(), engines, url.render_as_string(hide_password=True), limits)
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:

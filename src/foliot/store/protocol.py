@@ -89,7 +89,7 @@ class FiringStore(Protocol):
         """These schedules, as far as they are the shard's and will ever be due."""
         ...
 
-    async def fire(self, lease: Lease, firings: Sequence[Firing], *, limit_s: float, now: datetime) -> Fired:
+    async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         """The fence, the guarded advance and the rows, in one transaction. Raises FencedError."""
         ...
 

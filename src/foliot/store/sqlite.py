@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -41,7 +42,7 @@ from sqlalchemy.types import TypeEngine
 
 from foliot.model.instant import micros_of
 from foliot.store.database import Database
-from foliot.store.dialect import Columns, Pool, Rows
+from foliot.store.dialect import Columns, Limit, Pool, Rows
 from foliot.store.schema import IS_CLAIMABLE, execution_t
 from foliot.store.types import Instant, Json
 from foliot.timing.clock import Clock
@@ -131,7 +132,7 @@ class SqliteDialect:
             async with connection.begin():
                 yield connection
 
-    async def limit(self, connection: AsyncConnection, seconds: float) -> None:
+    async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
         """Nothing to do: a process that stops in mid-transaction is on this machine, for all to see."""
 
     def is_transient(self, error: BaseException) -> bool:
@@ -167,6 +168,12 @@ def _prepare(connection: Any, synchronous: str) -> None:
     cursor.close()
 
 
+def _require_folder(path: Path) -> None:
+    """Before the driver tries: it would say less, and leave a thread behind."""
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.absolute().parent}")
+
+
 def _begin(connection: Connection) -> None:
     statement = connection.get_execution_options().get("foliot_begin")
     if statement:
@@ -176,6 +183,7 @@ def _begin(connection: Connection) -> None:
 def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int], is_durable: bool = True) -> Database:
     """Opened lazily: the file is made with the first statement."""
     synchronous = "FULL" if is_durable else "OFF"
+    path = Path(str(url.database))
     engines = {}
     for pool, size in sizes.items():
         engine = create_async_engine(
@@ -183,5 +191,6 @@ def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int], is_durable: b
         )
         event.listen(engine.sync_engine, "connect", lambda raw, _record: _prepare(raw, synchronous))
         event.listen(engine.sync_engine, "begin", _begin)
+        event.listen(engine.sync_engine, "do_connect", lambda *_: _require_folder(path))
         engines[pool] = engine
     return Database(SqliteDialect(clock), engines, str(url.database))

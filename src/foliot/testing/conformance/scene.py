@@ -33,7 +33,6 @@ WHOLE = Shard(0, 1)
 STALE = -1.0
 """A TTL, or a worker's lease, that has run out whatever the clock says."""
 LONG = 3600.0
-LIMIT_S = 5.0
 SOMEBODY = Author("somebody", "because")
 EVERY_MINUTE = {"kind": "interval", "frequency_unit": "MINUTES", "frequency_time": 1}
 FUNCTION = {"kind": "function", "name": "work"}
@@ -139,7 +138,7 @@ class Scene:
 
     async def commit(self, lease: Lease, firings: Sequence[Firing]) -> Fired:
         now = await self.now()
-        return await self.store.firing.fire(lease, firings, limit_s=LIMIT_S, now=now)
+        return await self.store.firing.fire(lease, firings, now=now)
 
     async def fire(self, lease: Lease, *schedules: Schedule) -> Fired:
         """Fire what is due on these schedules."""

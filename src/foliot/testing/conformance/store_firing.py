@@ -185,10 +185,7 @@ class FiringConformance:
         stores = await scene.stores(3)
         batches = [firings, firings[::-1], firings]
         results = await asyncio.gather(
-            *(
-                store.firing.fire(lease, batch, limit_s=5, now=now)
-                for store, batch in zip(stores, batches, strict=True)
-            )
+            *(store.firing.fire(lease, batch, now=now) for store, batch in zip(stores, batches, strict=True))
         )
         assert sum(len(result.fired) for result in results) == 20
         assert sum(len(result.refused) for result in results) == 40

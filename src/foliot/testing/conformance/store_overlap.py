@@ -124,7 +124,7 @@ class OverlapConformance:
         first, *rest = await scene.stores(7)
         await asyncio.gather(
             *(scene.trigger(schedule, store) for store in rest[:3]),
-            first.firing.fire(lease, firings, limit_s=5, now=now),
+            first.firing.fire(lease, firings, now=now),
             *(scene.trigger(schedule, store) for store in rest[3:]),
         )
         rows = await scene.rows(select(execution_t.c.ready_ts))
