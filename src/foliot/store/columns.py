@@ -1,6 +1,6 @@
 """Rows of a batch as columns to select from."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, literal
@@ -9,19 +9,19 @@ from foliot.store.dialect import Columns, Dialect, Rows
 
 
 def spread(
-    dialect: Dialect, name: str, columns: Columns, rows: Rows, *, by: Collection[str]
+    dialect: Dialect, name: str, columns: Columns, rows: Rows, *, by: Sequence[str]
 ) -> tuple[FromClause, Mapping[str, ColumnElement[Any]]]:
     """The rows as a table, and each column of it as an expression.
 
     A value that all rows share is one parameter instead of a column: most columns of a batch hold one value,
     and the driver takes half a microsecond for each element of an array. Not so for the columns `by` which
-    rows are told apart or found: a constant there would tempt the planner to another index.
+    rows are told apart or found, if a constant there would tempt the planner to another index.
     """
     by_column = list(zip(*rows, strict=True))
     shared = {
         label: values[0]
         for label, values in zip(columns, by_column, strict=True)
-        if label not in by and _is_one(values)
+        if (label not in by or (dialect.shares_keys and label != by[0])) and _is_one(values)
     }
     kept: dict[str, Sequence[Any]] = {}
     same_as: dict[str, str] = {}

@@ -40,6 +40,8 @@ class Dialect(Protocol):
     name: str
     commits_in_background: int
     """How many transactions a process gains from having under way while it computes."""
+    shares_keys: bool
+    """Whether a key that all rows of a batch share may be a constant, without misleading the planner."""
 
     def now(self) -> ColumnElement[datetime]:
         """The store's clock, read by the statement itself."""

@@ -136,11 +136,7 @@ class FiringStatements:
     async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         async def work(connection: AsyncConnection) -> Fired:
             await require_lease(connection, lease)
-            advanced = await self._advance(connection, lease, firings)
-            moved, refused = firings, []
-            if len(advanced) < len(firings):
-                moved = [firing for firing in firings if firing.due.schedule_id in advanced]
-                refused = [firing.due for firing in firings if firing.due.schedule_id not in advanced]
+            moved, refused = await self._advance(connection, lease, firings)
             opened = await self._count_open(connection, moved)
             rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
@@ -151,7 +147,8 @@ class FiringStatements:
 
     async def _advance(
         self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing]
-    ) -> frozenset[UUID]:
+    ) -> tuple[Sequence[Firing], Sequence[Due]]:
+        """Move on what is still as it was planned; the rest comes back as refused."""
         table, planned = spread(
             self._dialect,
             "planned",
@@ -183,8 +180,8 @@ class FiringStatements:
             update(schedule_t)
             .where(
                 schedule_t.c.schedule_id == table.c.schedule_id,
-                schedule_t.c.next_fire_ts == table.c.fire_ts,
-                schedule_t.c.aggregate_version == table.c.aggregate_version,
+                schedule_t.c.next_fire_ts == planned["fire_ts"],
+                schedule_t.c.aggregate_version == planned["aggregate_version"],
                 *is_of(lease.shard),
                 self._dialect.guard(schedule_t.c.active) == true(),
                 or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
@@ -199,9 +196,17 @@ class FiringStatements:
                 paused_until_ts=null(),
                 pause_reason=null(),
             )
-            .returning(schedule_t.c.schedule_id)
+            # As text: nearly always all of them have moved, and then nobody asks which.
+            .returning(cast(schedule_t.c.schedule_id, String))
         )
-        return frozenset(result.scalars())
+        ids = result.scalars().all()
+        if len(ids) == len(firings):
+            return firings, []
+        moved = {UUID(each) for each in ids}
+        return (
+            [firing for firing in firings if firing.due.schedule_id in moved],
+            [firing.due for firing in firings if firing.due.schedule_id not in moved],
+        )
 
     async def _count_open(self, connection: AsyncConnection, firings: Iterable[Firing]) -> dict[UUID, int]:
         asking = [
