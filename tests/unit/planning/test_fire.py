@@ -111,9 +111,9 @@ def test_fire_once_skips_all_of_them_when_even_the_latest_is_too_late() -> None:
 
 def test_a_month_of_a_schedule_by_the_second_is_one_row_planned_in_milliseconds() -> None:
     schedule = created(trigger=EVERY_SECOND)
-    started = time.perf_counter()
+    started = time.process_time()
     firing = plan(schedule, NOON + MONTH)
-    assert time.perf_counter() - started < 0.05
+    assert time.process_time() - started < 0.05
     assert briefs(firing) == [(NOON + MONTH, None, 30 * 86400 - 1, at(seconds=1))]
 
 
@@ -123,9 +123,9 @@ def test_a_month_of_cron_by_the_second_is_planned_in_milliseconds(policy: str, e
     trigger = {"kind": "cron", "expression": expression, "timezone": "America/New_York"}
     schedule = created(trigger=trigger, misfire={"policy": policy})
     plan(schedule, NOON + timedelta(hours=1))
-    started = time.perf_counter()
+    started = time.process_time()
     firing = plan(schedule, NOON + MONTH)
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
     assert sum(1 + decision.missed_count for decision in firing.decisions) > 100_000
 
 
