@@ -11,7 +11,6 @@ import asyncio
 import random
 import shutil
 import sqlite3
-import statistics
 import sys
 import tempfile
 import time
@@ -43,8 +42,8 @@ from foliot.store.schema import execution_t, queue_t, schedule_t
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import ClusterClock, SystemClock
 
-COUNT = 20_000
-ROUNDS = 3
+COUNT = 10_000
+ROUNDS = 7
 MARKS = {"postgresql": 0.6, "sqlite": 0.5}
 """The least part of the floor that firing must reach."""
 PAST = timedelta(seconds=2)
@@ -211,7 +210,9 @@ async def postgres_floor(url: str, rows: list[Row]) -> float:
     due_ts = await connection.fetchval("SELECT max(next_run_ts) FROM schedule_t")
     batches = floor_values(rows, due_ts, datetime.now(UTC))
     update = """
-        UPDATE schedule_t s SET next_fire_ts = v.next_ts, next_run_ts = v.next_ts, run_count = s.run_count + 1
+        UPDATE schedule_t s SET next_fire_ts = v.next_ts, next_run_ts = v.next_ts,
+            run_count = s.run_count + 1, state = 'active', paused = false, paused_until_ts = NULL,
+            pause_reason = NULL
         FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) AS v(schedule_id, fire_ts, next_ts)
         WHERE s.schedule_id = v.schedule_id AND s.next_fire_ts = v.fire_ts RETURNING s.schedule_id"""
     write = f"""
@@ -246,7 +247,8 @@ async def sqlite_floor(path: str, rows: list[Row]) -> float:
         ]
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(
-            "UPDATE schedule_t SET next_fire_ts = ?, next_run_ts = ?, run_count = run_count + 1 "
+            "UPDATE schedule_t SET next_fire_ts = ?, next_run_ts = ?, run_count = run_count + 1, "
+            "state = 'active', paused = 0, paused_until_ts = NULL, pause_reason = NULL "
             "WHERE schedule_id = ? AND next_fire_ts = ?",
             updates,
         )
@@ -267,8 +269,9 @@ async def sqlite_floor(path: str, rows: list[Row]) -> float:
 async def measured(
     open_url: Callable[[], Awaitable[str]], floor: Callable[[str, list[Row]], Awaitable[float]], count: int
 ) -> "Figures":
-    """The median of rounds that take turns, each on a database of its own."""
-    first, again, floors = [], [], []
+    """The round with the median ratio. Ours and the floor take turns, each on a database of its own, so
+    that whatever else the machine does meets both."""
+    rounds: list[Figures] = []
     for number in range(ROUNDS):
         rows = make_rows(count, seed=number)
         for is_ours in (True, False):
@@ -277,14 +280,13 @@ async def measured(
             await upgrade(store.database)
             await fill(store, rows)
             if is_ours:
-                figures = await product(store, count)
-                first.append(figures[0])
-                again.append(figures[1])
+                first, again = await product(store, count)
                 await store.close()
             else:
                 await store.close()
-                floors.append(await floor(url, rows))
-    return Figures(*(statistics.median(each) for each in (first, again, floors)))
+                rounds.append(Figures(first, again, await floor(url, rows)))
+    rounds.sort(key=lambda each: each.again / each.floor)
+    return rounds[len(rounds) // 2]
 
 
 async def run(count: int = COUNT) -> dict[str, Figures]:

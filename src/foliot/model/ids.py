@@ -1,7 +1,9 @@
 """Identities: time-ordered ids, and the fixed slot that places a schedule in a shard."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -21,6 +23,11 @@ def new_id(now: datetime | None = None) -> UUID:
     With `now` its time is the cluster's, so that history can be pruned by a range of ids.
     """
     return uuid7(nanoseconds=None if now is None else micros_of(now) * 1000)
+
+
+def ids_at(now: datetime) -> Callable[[], UUID]:
+    """Makes ids of one instant, for a batch."""
+    return partial(uuid7, nanoseconds=micros_of(now) * 1000)
 
 
 def first_id_at(instant: datetime) -> UUID:

@@ -4,7 +4,7 @@ A Definition holds the stored JSON texts and is compiled only when it is planned
 equal schedules, and the compiled recurrences live in bounded caches.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
@@ -15,8 +15,6 @@ from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import (
     Delivery,
     Dst,
-    DstGap,
-    DstRepeat,
     Misfire,
     Overlap,
     Priority,
@@ -25,7 +23,8 @@ from foliot.model.policy import (
 )
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trigger import CronTrigger, DelayTrigger, Document, Trigger
-from foliot.timing.compile import build_trigger, compile_trigger
+from foliot.timing.compile import build_trigger, compile_trigger, elapsed_step
+from foliot.timing.interval import Elapsed
 from foliot.timing.recurrence import Recurrence
 
 
@@ -93,11 +92,6 @@ def policies_from(text: str) -> Policies:
     return Policies.model_validate_json(text)
 
 
-def _stands_alone(trigger: Trigger) -> bool:
-    """Whether the times depend on the trigger alone, so that one computation serves all schedules with it."""
-    return isinstance(trigger, CronTrigger) and "H" not in trigger.expression.upper()
-
-
 class _Remembering:
     """A recurrence that many schedules share: what follows an instant is worked out once for all of them."""
 
@@ -118,22 +112,36 @@ class _Remembering:
         return self._found
 
 
+class _Parsed(NamedTuple):
+    """What the stored texts of a definition say, and all that can be made of them without the schedule."""
+
+    trigger: Trigger
+    policies: Policies
+    shared: Recurrence | None
+    """The times, if they depend on the trigger alone: one computation serves all schedules with it."""
+    step: timedelta | None
+    """The length of an interval of elapsed time."""
+
+
 @lru_cache(maxsize=16_384)
-def _shared_recurrence(text: str, gap: DstGap, repeat: DstRepeat) -> Recurrence:
-    dst = Dst(gap=gap, repeat=repeat)
-    return _Remembering(build_trigger(_trigger_of(text), dst=dst, anchor=EPOCH, key=""))
+def _parsed(trigger_text: str, policies_text: str) -> _Parsed:
+    trigger, policies = _trigger_of(trigger_text), policies_from(policies_text)
+    shared = None
+    if isinstance(trigger, CronTrigger) and "H" not in trigger.expression.upper():
+        shared = _Remembering(build_trigger(trigger, dst=policies.dst, anchor=EPOCH, key=""))
+    return _Parsed(trigger, policies, shared, elapsed_step(trigger))
 
 
 def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
     """Raises InvalidError or ValidationError when what is stored can't be understood any more."""
-    policies = policies_from(definition.policies)
-    trigger = _trigger_of(definition.trigger)
-    if _stands_alone(trigger):
-        recurrence = _shared_recurrence(definition.trigger, policies.dst.gap, policies.dst.repeat)
-    else:
-        # Only `H` asks which schedule it is, and writing out an id takes as long as half a plan.
-        key = str(schedule_id) if isinstance(trigger, CronTrigger) else ""
-        recurrence = build_trigger(trigger, dst=policies.dst, anchor=definition.anchor_ts, key=key)
+    trigger, policies, recurrence, step = _parsed(definition.trigger, definition.policies)
+    if recurrence is None:
+        if step is not None:
+            recurrence = Elapsed(definition.anchor_ts, step)
+        else:
+            recurrence = build_trigger(
+                trigger, dst=policies.dst, anchor=definition.anchor_ts, key=str(schedule_id)
+            )
     return Cadence(
         trigger=trigger,
         recurrence=recurrence,

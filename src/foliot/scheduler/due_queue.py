@@ -30,11 +30,14 @@ class DueQueue:
 
     def put(self, due: Due) -> None:
         """Add a schedule; one that waits already keeps its place and gets the newer facts."""
-        is_new = due.schedule_id not in self._waiting
+        before = len(self._waiting)
         self._waiting[due.schedule_id] = due
-        if is_new:
+        if len(self._waiting) > before:
             lane = self._lanes[due.definition.priority]
-            lane.setdefault(due.host_id, deque()).append(due)
+            line = lane.get(due.host_id)
+            if line is None:
+                line = lane[due.host_id] = deque()
+            line.append(due)
 
     def discard(self, schedule_id: UUID) -> None:
         """Forget a schedule; its place is passed over when its turn comes."""

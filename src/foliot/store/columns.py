@@ -44,5 +44,4 @@ def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
 
 
 def _is_one(values: Sequence[Any]) -> bool:
-    first = values[0]
-    return all(value is first or value == first for value in values)
+    return values.count(values[0]) == len(values)

@@ -42,7 +42,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import FiredExecution, SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy
-from foliot.model.ids import new_id
+from foliot.model.ids import ids_at
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap, OverlapPolicy, Priority
 from foliot.model.schedule import ScheduleState
@@ -308,12 +308,12 @@ def _overlap_of(due: Due) -> Overlap:
 
 def _admit(firings: Sequence[Firing], opened: dict[UUID, int], now: datetime) -> list[NewExecution]:
     """Let overlap have its say on everything that is to fire."""
-    rows = []
+    rows, next_id = [], ids_at(now)
     for firing in firings:
         due, decisions = firing.due, firing.decisions
         if len(decisions) == 1 and not (opened and due.schedule_id in opened):
             # Nearly always: one decision, and nothing open that it could overlap with.
-            rows.append(NewExecution(new_id(now), due, decisions[0], Admission.RUN, decisions[0].reason))
+            rows.append(NewExecution(next_id(), due, decisions[0], Admission.RUN, decisions[0].reason))
             continue
         count = opened.get(due.schedule_id, 0)
         for decision in decisions:
@@ -323,7 +323,7 @@ def _admit(firings: Sequence[Firing], opened: dict[UUID, int], now: datetime) ->
                 admission = admit_execution(_overlap_of(due), count, is_skippable=is_skippable)
                 count += admission is not Admission.SKIP
             reason = SkipReason.OVERLAP if admission is Admission.SKIP else decision.reason
-            rows.append(NewExecution(new_id(now), due, decision, admission, reason))
+            rows.append(NewExecution(next_id(), due, decision, admission, reason))
     return rows
 
 

@@ -48,6 +48,8 @@ from foliot.store.types import Instant, Json
 from foliot.timing.clock import Clock
 
 BUSY_TIMEOUT_S = 5
+CHECKPOINT_PAGES = 8_000
+"""32 MB of log before it is written back: firing touches the same pages again and again."""
 CACHE_KB = 32_000
 """Per connection, as far as it is needed. SQLite's own 2 MB hold the indexes of a few thousand schedules."""
 
@@ -166,6 +168,7 @@ def _prepare(connection: Any, synchronous: str) -> None:
     cursor.execute(f"PRAGMA synchronous = {synchronous}")
     cursor.execute(f"PRAGMA cache_size = {-CACHE_KB}")
     cursor.execute("PRAGMA temp_store = MEMORY")
+    cursor.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     cursor.close()
 
 

@@ -63,6 +63,13 @@ def build_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> 
             return _NO_GRID
 
 
+def elapsed_step(trigger: Trigger) -> timedelta | None:
+    """The length of an interval of seconds, minutes or hours; None for whatever the calendar has a say in."""
+    if not isinstance(trigger, IntervalTrigger) or trigger.frequency_unit not in _ELAPSED_S:
+        return None
+    return timedelta(seconds=trigger.frequency_time * _ELAPSED_S[trigger.frequency_unit])
+
+
 def _within(instant: datetime, pointer: str) -> datetime:
     if LOWEST <= naive_utc(instant) < HIGHEST:
         return instant
