@@ -86,7 +86,9 @@ class Instance:
         self._notify: PostgresHints | None = None
         if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
             self.hints = self._notify = PostgresHints(self.url)
-        self.targets: dict[str, Target] = {"function": FunctionRunner(plan.tasks)}
+        self.targets: dict[str, Target] = {
+            "function": FunctionRunner(plan.tasks, threads=settings.worker_concurrency)
+        }
         self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
         self.worker = self._make_worker() if Role.WORKER in plan.roles else None
         self._renewer = self._make_renewer()
@@ -149,6 +151,8 @@ class Instance:
             with contextlib.suppress(Exception):
                 await self.scheduler.release()
         if self.worker is not None:
+            # A claim in flight brings more work, so its step comes to an end first.
+            await self._finished([self.worker] if self.worker in self._loops else [])
             with contextlib.suppress(Exception):
                 await self._drain(self.worker)
         for loop, _task in self._loops.values():

@@ -60,6 +60,8 @@ class SkipReason(StrEnum):
     PAUSED = "paused"
     INACTIVE = "inactive"
     DELETED = "deleted"
+    ERROR = "error"
+    """Its schedule could not be planned."""
 
 
 class TriggeredBy(StrEnum):

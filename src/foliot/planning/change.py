@@ -271,7 +271,8 @@ def _with_next(schedule: Schedule, upcoming: Next | None, state: ScheduleState) 
 
 
 def _activated(schedule: Schedule, upcoming: Next | None) -> Schedule:
-    waits_for_end = upcoming is None and schedule.spec.trigger.kind == "delay"
+    is_delay = schedule.spec.trigger.kind == "delay"
+    waits_for_end = upcoming is None and is_delay and not _has_run_enough(schedule)
     is_over = upcoming is None and not waits_for_end
     return _with_next(schedule, upcoming, ScheduleState.COMPLETED if is_over else ScheduleState.ACTIVE)
 

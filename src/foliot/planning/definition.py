@@ -83,13 +83,13 @@ _TRIGGER: TypeAdapter[Trigger] = TypeAdapter(Trigger)
 
 @lru_cache(maxsize=16_384)
 def _trigger_of(text: str) -> Trigger:
-    return _TRIGGER.validate_json(text)
+    return _TRIGGER.validate_json(text, extra="ignore")
 
 
 @lru_cache(maxsize=4_096)
 def policies_from(text: str) -> Policies:
     """Parse the stored document, once for all schedules that share it."""
-    return Policies.model_validate_json(text)
+    return Policies.model_validate_json(text, extra="ignore")
 
 
 class _Remembering:

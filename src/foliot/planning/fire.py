@@ -25,8 +25,8 @@ CATCHUP_PER_STEP = 10
 CATCHUP_PACE_S = 0.1
 """`fire_all` catches up in steps of so many, so far apart, so that one schedule never holds up the rest."""
 
-WINDOW_WALK = 10_000
-"""How many missed times are looked at, backwards, for one that lies inside the window."""
+WINDOW_WALK = 4_000
+"""How many missed times are looked at, backwards, for one inside the window: an hour by the second."""
 
 
 class Due(NamedTuple):
@@ -84,10 +84,20 @@ def plan_firing(due: Due, cadence: Cadence, now: datetime) -> Firing:
         return _plan_delay(due, cadence, now)
     following = next_after(cadence, due.schedule_id, due.fire_ts)
     if following is None or following.run_ts > now:
-        decisions: tuple[Decision, ...] = (_decide(cadence, due.fire_ts, due.run_ts, now),)
+        decisions: tuple[Decision, ...] = (_decide_last(due, cadence, now),)
     else:
         decisions = _plan_missed(due, cadence, now)
     return _finish(due, cadence, decisions, following, now)
+
+
+def _decide_last(due: Due, cadence: Cadence, now: datetime) -> Decision:
+    """Decide the only time that is due."""
+    run_ts = due.run_ts
+    if cadence.policies.misfire.policy is MisfirePolicy.FIRE_ALL:
+        # It may be the last of a catch-up, and its stored run_ts only the pace of that.
+        run_ts = min(run_ts, run_ts_of(cadence, due.schedule_id, due.fire_ts))
+    decision = _decide(cadence, due.fire_ts, run_ts, now)
+    return decision if run_ts == due.run_ts else decision._replace(is_catchup=decision.reason is None)
 
 
 def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> Decision:
@@ -160,10 +170,10 @@ def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, .
         case MisfirePolicy.FIRE_ONCE:
             return _fire_once(due, cadence, now)
         case MisfirePolicy.FIRE_ALL:
-            return _fire_latest(due, cadence, now, cadence.policies.misfire.max_catchup)
+            return _fire_latest(due, cadence, now, cadence.policies.misfire.max_catchup, is_catchup=True)
         case MisfirePolicy.SKIP:
             # Times are at least a second apart, so no more than this can be under SKIP_AFTER_S late.
-            return _fire_latest(due, cadence, now, int(SKIP_AFTER_S) + 1)
+            return _fire_latest(due, cadence, now, int(SKIP_AFTER_S) + 1, is_catchup=False)
 
 
 def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
@@ -197,12 +207,14 @@ def _latest_inside_window(due: Due, cadence: Cadence, last: datetime) -> datetim
     return None
 
 
-def _fire_latest(due: Due, cadence: Cadence, now: datetime, most: int) -> tuple[Decision, ...]:
+def _fire_latest(
+    due: Due, cadence: Cadence, now: datetime, most: int, *, is_catchup: bool
+) -> tuple[Decision, ...]:
     """Fire the latest `most` times that are not too late, oldest first; one row decides those before."""
     last, count = _last_due(due, cadence, now)
     latest = _latest_times(due, cadence, last, most)
     decided = [
-        Decision(each.fire_ts, each.run_ts, each.reason, is_catchup=each.reason is None)
+        Decision(each.fire_ts, each.run_ts, each.reason, is_catchup=is_catchup and each.reason is None)
         for each in (_decide(cadence, at, run_ts_of(cadence, due.schedule_id, at), now) for at in latest)
     ]
     first_kept = next(

@@ -23,9 +23,12 @@ def outcome_of(
 
     `unknown` as input means lost: the worker vanished and nobody can say what it did.
     """
-    if ended in (Status.SUCCESS, Status.CANCELLED, Status.PENDING):
+    if ended in (Status.SUCCESS, Status.CANCELLED):
         return Outcome(ended)
     if delivery is Delivery.AT_MOST_ONCE:
+        # Work that began and was handed back may have done something: it must not begin again.
+        return Outcome(Status.UNKNOWN if ended is Status.PENDING else ended)
+    if ended is Status.PENDING:
         return Outcome(ended)
     if failures >= retry.max_attempts:
         return Outcome(Status.FAILED if ended is Status.UNKNOWN else ended)

@@ -8,10 +8,13 @@ transaction whose outcome is not known is treated the same way: its rows say wha
 import asyncio
 from collections.abc import Sequence
 
+from pydantic import ValidationError
+
 from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError
 from foliot.model.event import BatchFired, Observer, ScheduleParked, TickCompleted, WriteFenced
 from foliot.model.execution import SkipReason
+from foliot.model.schedule import problems_of
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.scheduler.term import Term
@@ -21,8 +24,8 @@ from foliot.store.protocol import Fired, FiringStore
 from foliot.timing.clock import ClusterClock
 
 BATCH = 1000
-PLANS_PER_TURN = 100
-"""Plans made before the event loop gets a turn, so that heartbeats and commits go on meanwhile."""
+TURN_S = 0.002
+"""How long plans are made before the event loop gets a turn: heartbeats and commits go on meanwhile."""
 
 
 class FiringService:
@@ -104,20 +107,24 @@ class FiringService:
 
     async def _plan(self, term: Term, batch: Sequence[Due]) -> list[Firing]:
         firings = []
-        for start in range(0, len(batch), PLANS_PER_TURN):
-            now = self._clock.now()
-            for due in batch[start : start + PLANS_PER_TURN]:
-                try:
-                    cadence = compile_definition(due.definition, due.schedule_id)
-                    firings.append(plan_firing(due, cadence, now))
-                except Exception as error:
-                    await self._park(term, due, error)
-            await asyncio.sleep(0)
+        now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
+        for due in batch:
+            try:
+                cadence = compile_definition(due.definition, due.schedule_id)
+                firings.append(plan_firing(due, cadence, now))
+            except Exception as error:
+                await self._park(term, due, error)
+            if self._clock.monotonic() >= turn_ends:
+                await asyncio.sleep(0)
+                now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
         return firings
 
     async def _park(self, term: Term, due: Due, error: Exception) -> None:
         """A schedule that can't be planned must not hold up the others."""
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if isinstance(error, ValidationError):
+            reason = "; ".join(str(problem) for problem in problems_of(error))
+        else:
+            reason = str(error).partition("\n")[0] or type(error).__name__
         await self._store.park(term.lease, due, reason)
         term.in_flight.discard(due.schedule_id)
         self._observer.notify(ScheduleParked(due.schedule_id, reason))
@@ -139,6 +146,7 @@ class FiringService:
             self._give_up(term, [firing.due for firing in firings])
             raise
         self._land(term, firings)
+        term.refuse(fired.refused)
         self._remember(term, firings, fired)
         if fired.fired:
             self._hints.send(Hint.READY)

@@ -69,7 +69,8 @@ class Janitor:
             return await self._keep_up(lease)
         except FencedError:
             self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
-            self._leadership.lose("a write was fenced")
+            if self._leadership.lease == lease:
+                self._leadership.lose("a write was fenced")
             return self._every_s
 
     async def _keep_up(self, lease: Lease) -> float:

@@ -96,7 +96,8 @@ class Loader:
         except BaseException:
             term.to_reload.update(asked)
             raise
-        term.replace(asked, [due for due in found if term.position is None or term.knows(due.run_ts)])
+        known = [due for due in found if term.position is None or term.knows(due.run_ts)]
+        term.replace(asked, known, self._clock.now())
         self._observer.notify(SchedulesLoaded(term.lease.shard.number, len(found), "hint"))
         self._firing_wake.set()
 

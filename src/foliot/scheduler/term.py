@@ -11,6 +11,8 @@ from foliot.scheduler.due_queue import DueQueue
 from foliot.store.protocol import Position
 from foliot.timing.wheel import TimingWheel
 
+LOCKED_PAUSE_US = 500_000
+
 
 class Term:
     def __init__(self, lease: Lease, now: datetime) -> None:
@@ -21,6 +23,8 @@ class Term:
         """Being decided by a transaction that has not returned yet."""
         self.position: Position | None = None
         """How far the load has come; what is due later is not known here."""
+        self.refused: dict[UUID, tuple[int, datetime]] = {}
+        """What the store would not move on, as it was planned."""
         self.to_reload: set[UUID] = set()
         """Rows that turned out to be other than remembered."""
 
@@ -42,7 +46,7 @@ class Term:
             news += 1
         return news
 
-    def replace(self, asked: Iterable[UUID], found: Iterable[Due]) -> None:
+    def replace(self, asked: Iterable[UUID], found: Iterable[Due], now: datetime) -> None:
         """Take over what the store says of these schedules; those it does not speak of are not due."""
         found_ids = set()
         for due in found:
@@ -50,11 +54,21 @@ class Term:
             found_ids.add(key)
             if key not in self.in_flight:
                 self.queue.discard(key)
-                self.wheel.insert(key, micros_of(due.run_ts), due)
+                due_us = micros_of(due.run_ts)
+                if self.refused.pop(key, None) == _age(due):
+                    # Just as it was planned: somebody has it locked. Not at once again.
+                    due_us = max(due_us, micros_of(now) + LOCKED_PAUSE_US)
+                self.wheel.insert(key, due_us, due)
         for key in asked:
             if key not in found_ids:
                 self.wheel.cancel(key)
                 self.queue.discard(key)
+
+    def refuse(self, dues: Iterable[Due]) -> None:
+        """The store did not move these on; they are to be read again."""
+        for due in dues:
+            self.refused[due.schedule_id] = _age(due)
+            self.to_reload.add(due.schedule_id)
 
     def advance(self, now: datetime) -> int:
         """Move what is due from the wheel to the queue; returns how many."""

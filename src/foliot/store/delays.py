@@ -53,7 +53,8 @@ async def set_next_after_end(
         cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
         if cadence.delay_s is None:
             continue
-        upcoming = next_after_end(cadence, row.store_now)
+        has_run_enough = cadence.max_runs is not None and schedule.run_count >= cadence.max_runs
+        upcoming = None if has_run_enough else next_after_end(cadence, row.store_now)
         await connection.execute(
             update(schedule_t)
             .where(schedule_t.c.schedule_id == schedule.schedule_id)

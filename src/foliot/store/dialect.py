@@ -33,7 +33,9 @@ class Limit:
     idle_s: float
     """Without a word from its client: it was stopped, or is gone."""
     statement_s: float | None = None
-    """In one statement, also waiting for a lock."""
+    """In one statement."""
+    lock_s: float | None = None
+    """Waiting for a lock."""
 
 
 class Dialect(Protocol):

@@ -42,7 +42,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import FiredExecution, SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy
-from foliot.model.ids import ids_at
+from foliot.model.ids import ids_at, new_id
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap, OverlapPolicy, Priority
 from foliot.model.schedule import ScheduleState
@@ -134,9 +134,18 @@ class FiringStatements:
     # --- out --------------------------------------------------------------------------------------
 
     async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
+        tries = 0
+
         async def work(connection: AsyncConnection) -> Fired:
+            nonlocal tries
+            tries += 1
             await require_lease(connection, lease)
-            moved, refused = await self._advance(connection, lease, firings)
+            # One row that somebody holds locked must not hold up a thousand: it is left for later.
+            free = firings if tries == 1 else await self._unlocked(connection, firings)
+            moved, refused = await self._advance(connection, lease, free)
+            if len(free) < len(firings):
+                left = {firing.due.schedule_id for firing in free}
+                refused = [*refused, *(f.due for f in firings if f.due.schedule_id not in left)]
             opened = await self._count_open(connection, moved)
             rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
@@ -149,6 +158,8 @@ class FiringStatements:
         self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing]
     ) -> tuple[Sequence[Firing], Sequence[Due]]:
         """Move on what is still as it was planned; the rest comes back as refused."""
+        if not firings:
+            return [], []
         table, planned = spread(
             self._dialect,
             "planned",
@@ -208,6 +219,18 @@ class FiringStatements:
             [firing.due for firing in firings if firing.due.schedule_id not in moved],
         )
 
+    async def _unlocked(self, connection: AsyncConnection, firings: Sequence[Firing]) -> Sequence[Firing]:
+        """Those whose rows nobody else has locked, now locked by us."""
+        ids = [(firing.due.schedule_id,) for firing in firings]
+        wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, ids)
+        result = await connection.execute(
+            select(schedule_t.c.schedule_id)
+            .where(schedule_t.c.schedule_id.in_(select(wanted.c.schedule_id)))
+            .with_for_update(key_share=True, skip_locked=True)
+        )
+        free = set(result.scalars())
+        return [firing for firing in firings if firing.due.schedule_id in free]
+
     async def _count_open(self, connection: AsyncConnection, firings: Iterable[Firing]) -> dict[UUID, int]:
         asking = [
             firing.due.schedule_id
@@ -251,9 +274,11 @@ class FiringStatements:
         )
 
     async def park(self, lease: Lease, due: Due, reason: str) -> None:
+        decision = Decision(due.fire_ts, due.run_ts, SkipReason.ERROR)
+
         async def work(connection: AsyncConnection) -> None:
             await require_lease(connection, lease)
-            await connection.execute(
+            result = await connection.execute(
                 update(schedule_t)
                 .where(
                     schedule_t.c.schedule_id == due.schedule_id,
@@ -267,6 +292,9 @@ class FiringStatements:
                     next_run_ts=null(),
                 )
             )
+            if result.rowcount:
+                row = NewExecution(new_id(due.run_ts), due, decision, Admission.RUN, decision.reason)
+                await insert_executions(connection, self._dialect, [row], lease.instance_id)
 
         await self._database.write(Pool.FIRING, work)
 

@@ -153,4 +153,7 @@ def _held_by(lease: Lease) -> tuple[Any, ...]:
 
 
 def _is_stale(row: Any, ttl_s: float) -> bool:
-    return bool(row.store_now - row.last_heartbeat > timedelta(seconds=ttl_s))
+    age = row.store_now - row.last_heartbeat
+    # A heartbeat from the future: the database's clock was set back, and nobody would lead until it is there
+    # again. Taking over is safe at any time; the fence sees to that.
+    return bool(age > timedelta(seconds=ttl_s) or age < -timedelta(seconds=abs(ttl_s)))

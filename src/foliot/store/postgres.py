@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +47,10 @@ our own limits on a transaction that took too long."""
 
 STOPPED_CLIENT_S = 10.0
 """How long a worker or the API that was stopped in a transaction may hold what it has locked."""
+
+
+LOCKED_ROW_S = 0.25
+"""How long a batch waits for a row that somebody else has locked, before it goes on without it."""
 
 
 class PostgresDialect:
@@ -125,7 +130,9 @@ class PostgresDialect:
     async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
         seconds = {"idle_in_transaction_session_timeout": limit.idle_s}
         if limit.statement_s is not None:
-            seconds |= {"statement_timeout": limit.statement_s, "lock_timeout": limit.statement_s}
+            seconds["statement_timeout"] = limit.statement_s
+        if limit.lock_s is not None:
+            seconds["lock_timeout"] = limit.lock_s
         # SET LOCAL takes no parameters and is three round trips; this is one, and as local.
         await connection.execute(
             select(*[func.set_config(name, str(int(value * 1000)), True) for name, value in seconds.items()])
@@ -179,8 +186,9 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
     # A leader that is stopped in a transaction must not keep its successor waiting: the database ends it
     # before others may take the lease.
     leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8)
-    others = Limit(idle_s=STOPPED_CLIENT_S)
-    limits = {pool: leading if pool in (Pool.LEASE, Pool.FIRING) else others for pool in sizes}
+    firing = replace(leading, lock_s=min(LOCKED_ROW_S, ttl_s * 0.4))
+    limits = {Pool.LEASE: leading, Pool.FIRING: firing}
+    limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
     return Database(PostgresDialect(), engines, url.render_as_string(hide_password=True), limits)
 
 

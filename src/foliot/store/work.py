@@ -20,6 +20,7 @@ from sqlalchemy import (
     case,
     literal,
     null,
+    or_,
     select,
     true,
     update,
@@ -177,14 +178,16 @@ class Work:
         )
         now = self._dialect.now()
         again_at = self._dialect.plus(now, ended.c.retry_in_s)
+        is_over = and_(execution_t.c.cancel_requested, ~ended.c.is_final)
         result = await connection.execute(
             update(execution_t)
             .where(*_is_mine(ended, worker_id))
             .values(
-                status=ended.c.status,
+                # Whoever asked for it to stop does not want it tried again.
+                status=case((is_over, Status.CANCELLED.value), else_=ended.c.status),
                 lease_until=null(),
                 failed_attempts=execution_t.c.failed_attempts + case((ended.c.is_failure, 1), else_=0),
-                ended_ts=case((ended.c.is_final, now)),
+                ended_ts=case((or_(ended.c.is_final, is_over), now)),
                 duration_seconds=ended.c.duration_s,
                 result=self._dialect.json(ended.c.result),
                 error=ended.c.error,

@@ -5,9 +5,12 @@ the arguments; they are checked when a schedule is saved and again when it runs.
 """
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -166,8 +169,10 @@ class FunctionRunner:
 
     kind = "function"
 
-    def __init__(self, registry: TaskRegistry) -> None:
+    def __init__(self, registry: TaskRegistry, threads: int = 50) -> None:
         self._registry = registry
+        # As many as the worker runs at once: waiting for a thread would count against the timeout.
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="foliot-task")
 
     def check(self, spec: ScheduleSpec) -> list[Problem]:
         assert isinstance(spec.target, FunctionTarget)
@@ -182,5 +187,22 @@ class FunctionRunner:
         task = self._registry.get(assignment.spec.target.name)
         bound = task.bind(assignment)
         if task.is_async:
-            return await task.function(**bound)
-        return await asyncio.to_thread(task.function, **bound)
+            try:
+                return await task.function(**bound)
+            except (SystemExit, KeyboardInterrupt) as leaving:
+                raise _stayed(leaving) from leaving
+        loop = asyncio.get_running_loop()
+        call = partial(contextvars.copy_context().run, _call, task.function, bound)
+        return await loop.run_in_executor(self._threads, call)
+
+
+def _call(function: Callable[..., Any], bound: dict[str, Any]) -> Any:
+    try:
+        return function(**bound)
+    except (SystemExit, KeyboardInterrupt) as leaving:
+        raise _stayed(leaving) from leaving
+
+
+def _stayed(leaving: BaseException) -> RuntimeError:
+    """A task that wants to leave has failed; the worker stays."""
+    return RuntimeError(f"{type(leaving).__name__}: {leaving}")

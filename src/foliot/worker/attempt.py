@@ -150,7 +150,10 @@ def _result_of(value: Any) -> str | None:
     """The result as JSON text. What JSON can't hold is kept as words; what is too long is cut off."""
     if value is None:
         return None
-    text = to_json(value, fallback=repr, inf_nan_mode="null").decode()
+    try:
+        text = to_json(value, fallback=repr, inf_nan_mode="null", bytes_mode="base64").decode()
+    except Exception:
+        text = to_json(_plain(repr(value))).decode()
     if len(text) > RESULT_BYTES:
         text = to_json({"truncated": text[: RESULT_BYTES // 2]}).decode()
     # PostgreSQL's JSON has no NUL.
@@ -169,4 +172,6 @@ def _trace_of(failure: BaseException) -> str:
 
 
 def _plain(text: str) -> str:
-    return text[:TEXT_LENGTH].replace("\0", "\ufffd")
+    """What every database can hold: no NUL, and no half of a character (as file names may have)."""
+    whole = text[:TEXT_LENGTH].encode("utf-8", "replace").decode()
+    return whole.replace("\0", "\ufffd")

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from uuid import UUID
 
+from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.event import (
     ClaimedExecution,
     ExecutionsClaimed,
@@ -102,6 +104,9 @@ class Worker:
             # They are ours, but can't be started: given back, not left to be rescued.
             self._ended.extend(_handed_back(claim) for claim in claims)
             raise
+        if self._is_draining:
+            self._ended.extend(_handed_back(claim) for claim in claims)
+            return 0
         for claim in claims:
             self._start(claim, specs.get((claim.schedule_id, claim.aggregate_version)))
         self._tell_load()
@@ -144,11 +149,31 @@ class Worker:
             batch, self._ended = self._ended[:SETTLE_BATCH], self._ended[SETTLE_BATCH:]
             try:
                 refused = await self._store.settle(self.worker_id, batch)
-            except BaseException:
+            except DatabaseUnreachableError:
                 # Perhaps settled, perhaps not: settling again is refused for those that were.
                 self._ended = batch + self._ended
                 raise
+            except Exception:
+                # One that can't be stored must not keep the others from it.
+                await self._settle_each(batch)
+                continue
             self._tell_settled(batch, refused)
+
+    async def _settle_each(self, batch: Sequence[Settlement]) -> None:
+        for index, each in enumerate(batch):
+            try:
+                refused = await self._store.settle(self.worker_id, [each])
+            except DatabaseUnreachableError:
+                self._ended = [*batch[index:], *self._ended]
+                raise
+            except Exception as error:
+                each = _unstorable(each, error)
+                try:
+                    refused = await self._store.settle(self.worker_id, [each])
+                except DatabaseUnreachableError:
+                    self._ended = [*batch[index:], *self._ended]
+                    raise
+            self._tell_settled([each], refused)
 
     def _tell_settled(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
         settled = [each for each in batch if each.claim.execution_id not in refused]
@@ -187,6 +212,10 @@ class Worker:
             await asyncio.wait(tasks)
 
 
+LOST_AT = 0.8
+"""The part of a lease after which a worker that could not renew stops its work."""
+
+
 class Renewer:
     """Renews the leases of everything that runs, in one statement, every third of the lease."""
 
@@ -207,10 +236,12 @@ class Renewer:
             self._renewed_at = self._clock.monotonic()
             return self._lease_s / 3
         sent_at = self._clock.monotonic()
+        left_s = self._renewed_at + self._lease_s * LOST_AT - sent_at
         try:
-            renewal = await self._store.renew(
-                self._worker.worker_id, [each.claim for each in attempts.values()], self._lease_s
-            )
+            async with asyncio.timeout(max(0.05, left_s)):
+                renewal = await self._store.renew(
+                    self._worker.worker_id, [each.claim for each in attempts.values()], self._lease_s
+                )
         except Exception:
             self._stop_what_may_be_lost(attempts)
             raise
@@ -225,9 +256,15 @@ class Renewer:
 
     def _stop_what_may_be_lost(self, attempts: Mapping[UUID, Attempt]) -> None:
         """The database can't be reached: stop before others may take the work over."""
-        if self._clock.monotonic() - self._renewed_at >= self._lease_s * 0.8:
+        if self._clock.monotonic() - self._renewed_at >= self._lease_s * LOST_AT:
             for attempt in attempts.values():
                 attempt.stop(None)
+
+
+def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
+    """The same end, without the words that the database would not take."""
+    told = f"what it returned or raised could not be stored: {type(error).__name__}"
+    return replace(settlement, result=None, error=told, traceback=None)
 
 
 def _claimed(claim: Claim) -> ClaimedExecution:
