@@ -32,6 +32,7 @@ _OF_PARTS_TO_COME = {
     "FOLIOT_OTLP_ENDPOINT",
     "FOLIOT_PUBLIC_URL",
     "FOLIOT_RATE_LIMIT",
+    "FOLIOT_RELAY",
     "FOLIOT_RATE_LIMIT_ANONYMOUS",
     "FOLIOT_REDIS_URL",
     "FOLIOT_SECRET_KEY",
@@ -39,6 +40,8 @@ _OF_PARTS_TO_COME = {
 }
 """Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
 _BY_NAME = "FOLIOT_SECRET_VALUE_"
+_NEVER_SHOWN = {"FOLIOT_DATABASE_URL"}
+"""What may hold a password is never said back."""
 
 
 class Settings(BaseSettings):
@@ -141,4 +144,6 @@ def _explain(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         close = difflib.get_close_matches(str(item["loc"][0]), list(Settings.model_fields), n=1)
         return f"{name} is not a setting of this version" + (f"; did you mean {close[0]}?" if close else "")
+    if name in _NEVER_SHOWN:
+        return f"{name}: {message}"
     return f"{name}: {message} (it is {item['input']!r})"

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from foliot.store.dialect import Pool
 from foliot.store.leases import require_lease
 from foliot.store.protocol import Fired
 from foliot.store.sql import SqlStore
-from foliot.timing.clock import SystemClock
+from foliot.timing.clock import SystemClock, VirtualClock
 from tests.conftest import OpenStore
 from tests.engine import (
     TTL_S,
@@ -391,3 +391,48 @@ async def test_a_pool_that_is_used_up_never_delays_a_heartbeat(
         for holder in holders:
             holder.cancel()
         await asyncio.gather(*holders, return_exceptions=True)
+
+
+async def test_one_locked_schedule_does_not_hold_up_the_others(
+    postgres_url: str, open_test_store: OpenStore
+) -> None:
+    store = await open_test_store(postgres_url)
+    policy = {"policy": "allow"}
+    schedules = await add_all(store, [every_second(f"s{n}", overlap=policy) for n in range(20)])
+    locked, *others = schedules
+    async with running(postgres_url) as (_, recorder):
+        await until(lambda: bool(seen(recorder, LeaderElected)))
+        connection = await asyncpg.connect(postgres_url)
+        async with connection.transaction():
+            await connection.execute(
+                "SELECT 1 FROM schedule_t WHERE schedule_id = $1 FOR UPDATE", locked.schedule_id
+            )
+            before = await decided(store, others[0].schedule_id)
+
+            async def others_went_on() -> bool:
+                return await decided(store, others[0].schedule_id) >= before + 4
+
+            await until(others_went_on)
+            held = await decided(store, locked.schedule_id)
+        await connection.close()
+
+        async def it_went_on() -> bool:
+            return await decided(store, locked.schedule_id) > held
+
+        await until(it_went_on)
+    for schedule in schedules:
+        assert schedule.next_fire_ts is not None
+        assert_exact(await store.schedules.executions(schedule.schedule_id), SECOND, schedule.next_fire_ts)
+
+
+async def test_a_heartbeat_from_the_future_does_not_keep_the_lease_for_ever(
+    sqlite_url: str, open_test_store: OpenStore
+) -> None:
+    """The leader is gone and the database's clock was set back: somebody must be able to lead."""
+    clock = VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
+    store = await open_test_store(sqlite_url, clock=clock)
+    assert (await store.leases.take(SHARD, "gone", TTL_S)).lease is not None
+    clock.jump(-3600)
+    standing = await store.leases.take(SHARD, "next", TTL_S)
+    assert standing.lease is not None
+    assert standing.lease.epoch == 2

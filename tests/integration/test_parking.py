@@ -3,6 +3,7 @@
 from sqlalchemy import update
 
 from foliot.model.event import ScheduleParked
+from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleState
 from foliot.planning.change import edit
 from foliot.store.dialect import Pool
@@ -32,7 +33,8 @@ async def test_a_schedule_that_can_not_be_planned_is_parked_and_the_others_fire(
     parked = await store.schedules.get(broken.schedule_id)
     assert parked.state is ScheduleState.ERROR
     assert "Mars/Olympus" in (parked.state_reason or "")
-    assert await store.schedules.executions(broken.schedule_id) == []
+    (row,) = await store.schedules.executions(broken.schedule_id)
+    assert (row.status, row.reason, row.fire_ts) == (Status.SKIPPED, "error", broken.next_fire_ts)
 
     mended = await store.schedules.change(
         broken.schedule_id,

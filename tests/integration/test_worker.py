@@ -1,7 +1,10 @@
 """What a worker does with the executions it claims."""
 
 import asyncio
+import sys
 from typing import Any
+
+import pytest
 
 from foliot.model.execution import Status, TriggeredBy
 from foliot.store.sql import SqlStore
@@ -83,6 +86,40 @@ async def test_work_that_cancels_itself_has_failed(store: SqlStore, database_url
     assert "cancelled itself" in row.error
 
 
+async def test_words_that_no_database_can_hold_do_not_stop_the_worker(
+    store: SqlStore, database_url: str
+) -> None:
+    async def broken() -> None:
+        raise ValueError("caf\udce9.txt")
+
+    row = await result_of(store, database_url, broken, retry={"max_attempts": 1, **HURRIED})
+    assert (row.status, row.error) == (Status.FAILED, "ValueError: caf?.txt")
+
+
+async def test_a_result_that_json_can_not_hold_is_kept_as_words(store: SqlStore, database_url: str) -> None:
+    async def odd() -> object:
+        return {"bytes": b"\xff", "name": "caf\udce9"}
+
+    row = await result_of(store, database_url, odd)
+    assert row.status is Status.SUCCESS
+    assert "caf" in str(row.result)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_task_that_exits_has_failed_and_the_worker_stays(
+    store: SqlStore, database_url: str, is_async: bool
+) -> None:
+    async def leaves() -> None:
+        sys.exit(3)
+
+    def leaves_plainly() -> None:
+        sys.exit(3)
+
+    function = leaves if is_async else leaves_plainly
+    row = await result_of(store, database_url, function, retry={"max_attempts": 1, **HURRIED})
+    assert (row.status, row.error) == (Status.FAILED, "RuntimeError: SystemExit: 3")
+
+
 async def test_an_execution_that_a_worker_does_not_know_is_left_to_others(
     store: SqlStore, database_url: str
 ) -> None:
@@ -148,3 +185,48 @@ async def test_stopping_a_worker_hands_back_what_does_not_finish(store: SqlStore
                 await started.wait()
         (row,) = await store.schedules.executions(schedule.schedule_id)
         assert (row.status, row.attempt) == (Status.PENDING, 1)
+
+
+async def test_work_that_began_is_not_handed_back_when_it_may_run_once_only(
+    store: SqlStore, database_url: str
+) -> None:
+    started = asyncio.Event()
+
+    async def long() -> None:
+        started.set()
+        await asyncio.sleep(3600)
+
+    target = {"kind": "function", "name": "long"}
+    schedule = await add(store, spec("long", SOON, max_runs=1, target=target, delivery="at_most_once"))
+    async with running(database_url):
+        async with running(database_url, roles=WORKER, tasks=registry(long), stop_grace_seconds=0.1):
+            async with asyncio.timeout(30):
+                await started.wait()
+        (row,) = await store.schedules.executions(schedule.schedule_id)
+        assert (row.status, row.attempt) == (Status.UNKNOWN, 1)
+
+
+async def test_a_worker_that_can_not_renew_stops_its_work(store: SqlStore, database_url: str) -> None:
+    """Its renewals hang, as on a connection that swallows everything."""
+    stopped = asyncio.Event()
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            stopped.set()
+
+    target = {"kind": "function", "name": "long"}
+    await add(store, spec("long", SOON, max_runs=1, target=target))
+    async with (
+        running(database_url),
+        running(database_url, roles=WORKER, tasks=registry(long)) as (worker, _),
+    ):
+
+        async def hang(*_: object) -> None:
+            await asyncio.Event().wait()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(worker._renewer, "_store", type("Hung", (), {"renew": staticmethod(hang)}))
+            async with asyncio.timeout(30):
+                await stopped.wait()
