@@ -16,11 +16,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, overload
 
+from pydantic import ValidationError
+
 from foliot.model.errors import InvalidError
 from foliot.model.event import Observer
 from foliot.model.ids import new_id
 from foliot.model.policy import Retry
-from foliot.model.schedule import ScheduleSpec
+from foliot.model.schedule import ScheduleSpec, problems_of
 from foliot.model.trigger import (
     CronTrigger,
     DelayTrigger,
@@ -36,12 +38,13 @@ from foliot.target.function import Task, TaskRegistry, describe_task
 from foliot.timing.clock import SystemClock
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 Duration = str | float | timedelta
 
 
 def cron(expression: str, tz: str = "UTC") -> CronTrigger:
     """At the times of a cron expression: 5 fields, 6 with seconds first, or `@daily` and its kin."""
-    return CronTrigger(expression=expression, timezone=tz)
+    return _checked(CronTrigger, expression=expression, timezone=tz)
 
 
 def every(
@@ -77,19 +80,26 @@ def every(
 
 def once(at: datetime) -> OnceTrigger:
     """At a single instant."""
-    if at.tzinfo is None:
-        raise InvalidError.at("/at", "timezone", "must have a time zone", "datetime(…, tzinfo=UTC)")
-    return OnceTrigger(at=at)
+    if not isinstance(at, datetime) or at.tzinfo is None:  # type: ignore[redundant-expr] # users err
+        raise InvalidError.at("/at", "timezone", "must be a datetime with a zone", "datetime(…, tzinfo=UTC)")
+    return _checked(OnceTrigger, at=at)
 
 
 def rrule(rule: str, tz: str = "UTC") -> RRuleTrigger:
     """At the times of an RFC 5545 recurrence rule."""
-    return RRuleTrigger(rule=rule, timezone=tz)
+    return _checked(RRuleTrigger, rule=rule, timezone=tz)
 
 
 def delay(duration: Duration) -> DelayTrigger:
     """So long after the end of the last run."""
-    return DelayTrigger(seconds=seconds_of(duration, "/delay"))
+    return _checked(DelayTrigger, seconds=seconds_of(duration, "/delay"))
+
+
+def _checked(kind: type[T], **fields: Any) -> T:
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        raise InvalidError(problems_of(error)) from None
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -102,7 +112,7 @@ def seconds_of(duration: Duration, pointer: str) -> float:
         return duration.total_seconds()
     if isinstance(duration, int | float):
         return float(duration)
-    text = duration.strip()
+    text = duration.strip() if isinstance(duration, str) else ""  # type: ignore[redundant-expr] # users err
     parts = list(_PART.finditer(text))
     if not parts or "".join(part.group(0) for part in parts).replace(" ", "") != text.replace(" ", ""):
         raise InvalidError.at(pointer, "duration", f"{duration!r} is not a duration", '"30s", "10m", "1h30m"')
@@ -188,6 +198,10 @@ class Foliot:
         `misfire` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
         """
         known = self._task_of(task)
+        if "target" in fields:
+            raise InvalidError.at("/target", "unexpected", "is the task function", "leave it out")
+        if retries is not None and "retry" in fields:
+            raise InvalidError.at("/retries", "twice", "is given beside retry", "one of them")
         document: dict[str, Any] = {"name": name, "trigger": when, **fields}
         document["target"] = {"kind": "function", "name": known.name, "args": dict(args or {})}
         for policy in ("overlap", "misfire"):
@@ -265,4 +279,4 @@ class Foliot:
 def _retry_of(retries: int) -> Retry:
     if retries < 0:
         raise InvalidError.at("/retries", "negative", "must be 0 or more", "0 means one attempt")
-    return Retry(max_attempts=retries + 1)
+    return _checked(Retry, max_attempts=retries + 1)

@@ -41,13 +41,6 @@ class ScheduleSpec(Document):
     calendars: tuple[Annotated[str, Field(min_length=1, max_length=126)], ...] = ()
     jitter_seconds: float = Field(default=0, ge=0, le=86400)
 
-    @field_validator("name", "description")
-    @classmethod
-    def _printable(cls, value: str) -> str:
-        if "\0" in value:
-            raise ValueError("must not contain NUL")
-        return value
-
     @field_validator("name")
     @classmethod
     def _trimmed(cls, value: str) -> str:
@@ -61,6 +54,12 @@ class ScheduleSpec(Document):
             raise ValueError("end_ts must not be before start_ts")
         return self
 
+    @field_validator("description", "labels", "target", "calendars")
+    @classmethod
+    def _can_be_stored(cls, value: Any) -> Any:
+        _require_storable(value.model_dump() if isinstance(value, Document) else value, "")
+        return value
+
     @classmethod
     def parse(cls, document: Any) -> "ScheduleSpec":
         """Read what a user wrote; anything wrong is an InvalidError that names each field."""
@@ -68,6 +67,24 @@ class ScheduleSpec(Document):
             return cls.model_validate(document)
         except ValidationError as error:
             raise InvalidError(problems_of(error)) from None
+
+
+def _require_storable(value: Any, path: str) -> None:
+    """No database holds a NUL in its text, or half of a character."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise ValueError(f"{path} must not contain NUL".strip())
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{path} must be whole characters, no halves of a pair".strip()) from None
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _require_storable(key, f"a name in {path}".rstrip())
+            _require_storable(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            _require_storable(item, f"{path}.{index}".lstrip("."))
 
 
 def problems_of(error: ValidationError) -> list[Problem]:

@@ -28,8 +28,12 @@ def admit(
     if not problems:
         try:
             cadence = compile_spec(spec, schedule_id, now)
+            first_fire(cadence, spec, schedule_id, now)
         except InvalidError as error:
             problems.extend(error.problems)
+        except OverflowError:
+            detail = "has times that no calendar holds"
+            problems.append(Problem("/trigger", "out_of_range", detail, "times between the years 2 and 9998"))
     if problems or cadence is None:
         raise InvalidError(problems)
     return cadence

@@ -200,4 +200,5 @@ def connect_arguments(url: URL) -> dict[str, Any]:
         "user": url.username,
         "password": url.password,
         "database": url.database,
+        "ssl": url.query.get("ssl"),
     }

@@ -92,7 +92,7 @@ def parse_url(url: str) -> URL:
         return URL.create("sqlite", database=MEMORY)
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise SettingError(f"FOLIOT_DATABASE_URL is not a database URL; right would be {right}") from None
     backend = parsed.get_backend_name()
     if backend == "postgres":
@@ -101,4 +101,17 @@ def parse_url(url: str) -> URL:
         raise SettingError(f"FOLIOT_DATABASE_URL names {backend}, which is not supported; use {right}")
     if not parsed.database or parsed.database == ":memory:":
         raise SettingError(f"FOLIOT_DATABASE_URL names no database; right would be {right}")
-    return parsed
+    return _with_known_parameters(parsed)
+
+
+def _with_known_parameters(url: URL) -> URL:
+    """Of the parameters that a PostgreSQL URL may have elsewhere, `sslmode` has a meaning here."""
+    parameters = dict(url.query)
+    if "sslmode" in parameters:
+        parameters["ssl"] = parameters.pop("sslmode")
+    known = {"ssl"} if url.get_backend_name() == "postgresql" else set()
+    for name in parameters:
+        if name not in known:
+            takes = "sslmode" if known else "none"
+            raise SettingError(f"FOLIOT_DATABASE_URL has a parameter {name}; of these it takes {takes}")
+    return url.set(query=parameters)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema
 
 from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.policy import Retry
@@ -133,7 +134,9 @@ class TaskRegistry:
 
 def describe_task(function: TaskCallable, *, name: str | None = None, **options: Any) -> Task:
     """Read a function's signature; an InvalidError says what of it can't be called by a schedule."""
-    task_name = name or function.__name__
+    task_name = name or getattr(function, "__name__", None)
+    if task_name is None or not hasattr(function, "__qualname__"):
+        raise InvalidError.at("/task", "function", f"{function!r} is not a function", "a def or async def")
     hints = get_type_hints(function)
     fields: dict[str, Any] = {}
     fire_parameter = None
@@ -156,6 +159,15 @@ def describe_task(function: TaskCallable, *, name: str | None = None, **options:
         __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=()),
         **fields,
     )
+    try:
+        arguments.model_json_schema()
+    except PydanticInvalidForJsonSchema as error:
+        raise InvalidError.at(
+            "/task",
+            "signature",
+            f'task function "{task_name}" has a parameter that no schedule can give: {error.message}',
+            "arguments are JSON: text, numbers, lists, objects, Pydantic models",
+        ) from None
     summary = (inspect.getdoc(function) or "").strip()
     options.setdefault("description", summary.splitlines()[0] if summary else "")
     options.setdefault("display_name", task_name.replace("_", " ").strip().capitalize())
