@@ -15,33 +15,28 @@ them again. A COMMIT whose reply is lost is one or the other: the caller reads t
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
-    Float,
     Integer,
     Select,
     String,
     Text,
     Uuid,
-    case,
     cast,
-    func,
     literal,
     null,
     or_,
     select,
-    text,
     true,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import FiredExecution, SkippedExecution
-from foliot.model.execution import SkipReason, Status, TriggeredBy
+from foliot.model.execution import SkipReason
 from foliot.model.ids import ids_at, new_id
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap, OverlapPolicy, Priority
@@ -52,10 +47,11 @@ from foliot.planning.overlap import Admission, admit_execution
 from foliot.store.cancelling import request_cancel
 from foliot.store.columns import spread
 from foliot.store.database import Database
-from foliot.store.dialect import Columns, Dialect, Pool
+from foliot.store.dialect import Dialect, Pool
 from foliot.store.leases import require_lease
+from foliot.store.ledger import NewExecution, count_open, insert_executions
 from foliot.store.protocol import Fired, Position
-from foliot.store.schema import IS_OPEN, execution_t, host_t, schedule_t
+from foliot.store.schema import host_t, schedule_t
 from foliot.store.shards import is_of
 from foliot.store.types import Instant
 
@@ -76,17 +72,6 @@ _DUE_COLUMNS = (
     schedule_t.c.queue,
     schedule_t.c.priority,
 )
-
-
-class NewExecution(NamedTuple):
-    """A row about to be inserted."""
-
-    execution_id: UUID
-    due: Due
-    decision: Decision
-    admission: Admission
-    reason: SkipReason | None
-    """Why it is skipped, by policy or by overlap; None: it fires."""
 
 
 class FiringStatements:
@@ -379,90 +364,3 @@ def _report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime)
                 )
             )
     return Fired(fired, skipped, refused)
-
-
-async def count_open(
-    connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
-) -> dict[UUID, int]:
-    """Open executions per schedule, of those that have any. Exact while the schedules' rows are locked."""
-    if not schedule_ids:
-        return {}
-    wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
-    result = await connection.execute(
-        select(execution_t.c.schedule_id, func.count().label("open_count"))
-        .join(wanted, wanted.c.schedule_id == execution_t.c.schedule_id)
-        .where(text(IS_OPEN))
-        .group_by(execution_t.c.schedule_id)
-    )
-    return {row.schedule_id: row.open_count for row in result}
-
-
-_NEW_COLUMNS: Columns = {
-    "execution_id": Uuid(),
-    "schedule_id": Uuid(),
-    "host_id": Uuid(),
-    "aggregate_version": BigInteger(),
-    "fire_ts": Instant(),
-    "missed_count": BigInteger(),
-    "missed_from_ts": Instant(),
-    "status": String(),
-    "reason": String(),
-    "queue": String(),
-    "priority": String(),
-    "is_ready": Boolean(),
-    "sla_s": Float(),
-}
-
-
-async def insert_executions(
-    connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
-) -> None:
-    """Write scheduled rows of the ledger; one that is there already stays as it is."""
-    if not rows:
-        return
-    values = [_values_of(row) for row in rows]
-    table, new = spread(dialect, "new", _NEW_COLUMNS, values, by=("execution_id", "schedule_id"))
-    now = dialect.now()
-    names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
-    source = (
-        select(
-            *[new[name] for name in names],
-            case((new["is_ready"], now)),
-            case((new["is_ready"], dialect.plus(now, new["sla_s"]))),
-            case((new["status"] == Status.SKIPPED.value, now)),
-            now,
-            literal(TriggeredBy.SCHEDULER.value),
-            literal(instance_id),
-        )
-        .select_from(table)
-        .where(true())
-    )
-    names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
-    await connection.execute(
-        dialect.insert(execution_t)
-        .from_select(names, source)
-        .on_conflict_do_nothing(
-            index_elements=[execution_t.c.schedule_id, execution_t.c.fire_ts],
-            index_where=text("triggered_by = 'scheduler'"),
-        )
-    )
-
-
-def _values_of(row: NewExecution) -> tuple[Any, ...]:
-    due, decision, reason = row.due, row.decision, row.reason
-    definition = due.definition
-    return (
-        row.execution_id,
-        due.schedule_id,
-        due.host_id,
-        due.aggregate_version,
-        decision.fire_ts,
-        decision.missed_count,
-        decision.missed_from_ts,
-        "pending" if reason is None else "skipped",
-        reason,
-        definition.queue,
-        definition.priority,
-        reason is None and row.admission is Admission.RUN,
-        definition.priority.sla_s,
-    )

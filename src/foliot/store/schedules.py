@@ -25,7 +25,7 @@ from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.execution_rows import execution_of
-from foliot.store.firing import NewExecution, count_open, insert_executions
+from foliot.store.ledger import NewExecution, count_open, insert_executions
 from foliot.store.schedule_rows import row_of, schedule_of
 from foliot.store.schema import execution_t, queue_t, schedule_t, schedule_version_t
 

@@ -148,32 +148,26 @@ class Worker:
         while self._ended:
             batch, self._ended = self._ended[:SETTLE_BATCH], self._ended[SETTLE_BATCH:]
             try:
-                refused = await self._store.settle(self.worker_id, batch)
-            except DatabaseUnreachableError:
+                await self._settle_batch(batch)
+            except BaseException:
                 # Perhaps settled, perhaps not: settling again is refused for those that were.
                 self._ended = batch + self._ended
                 raise
-            except Exception:
-                # One that can't be stored must not keep the others from it.
-                await self._settle_each(batch)
-                continue
-            self._tell_settled(batch, refused)
 
-    async def _settle_each(self, batch: Sequence[Settlement]) -> None:
-        for index, each in enumerate(batch):
-            try:
-                refused = await self._store.settle(self.worker_id, [each])
-            except DatabaseUnreachableError:
-                self._ended = [*batch[index:], *self._ended]
-                raise
-            except Exception as error:
-                each = _unstorable(each, error)
-                try:
-                    refused = await self._store.settle(self.worker_id, [each])
-                except DatabaseUnreachableError:
-                    self._ended = [*batch[index:], *self._ended]
-                    raise
-            self._tell_settled([each], refused)
+    async def _settle_batch(self, batch: Sequence[Settlement]) -> None:
+        try:
+            refused = await self._store.settle(self.worker_id, batch)
+        except DatabaseUnreachableError:
+            raise
+        except Exception as error:
+            # One that can't be stored must not keep the others from it.
+            if len(batch) > 1:
+                for each in batch:
+                    await self._settle_batch([each])
+                return
+            batch = [_unstorable(batch[0], error)]
+            refused = await self._store.settle(self.worker_id, batch)
+        self._tell_settled(batch, refused)
 
     def _tell_settled(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
         settled = [each for each in batch if each.claim.execution_id not in refused]
