@@ -42,6 +42,9 @@ class Database:
     def on_close(self, closer: Callable[[], None]) -> None:
         self._closers.append(closer)
 
+    def limit(self, pool: Pool) -> Limit | None:
+        return self._limits.get(pool)
+
     def engine(self, pool: Pool) -> AsyncEngine:
         return self._engines[pool]
 

@@ -88,6 +88,10 @@ class Dialect(Protocol):
         """Let the database end this transaction if it lasts longer: whoever stops in it must not block."""
         ...
 
+    async def end_overdue(self, connection: AsyncConnection, table: Table, limit: Limit) -> None:
+        """End transactions on a table that have outlived the limit without being ended by it."""
+        ...
+
     def is_transient(self, error: BaseException) -> bool:
         """The transaction was rolled back, and the same again may succeed at once."""
         ...

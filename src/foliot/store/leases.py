@@ -41,6 +41,9 @@ class Leases:
             return Standing(None, seen.store_now, seen.instance_id, seen.epoch)
 
         async def take_over(connection: AsyncConnection) -> Standing:
+            limit = self._database.limit(Pool.LEASE)
+            if limit is not None:
+                await self._database.dialect.end_overdue(connection, scheduler_lock_t, limit)
             row = (await connection.execute(self._select(shard).with_for_update())).one_or_none()
             if row is None or not _is_stale(row, ttl_s):
                 holder = "" if row is None else row.instance_id

@@ -138,6 +138,17 @@ class PostgresDialect:
             select(*[func.set_config(name, str(int(value * 1000)), True) for name, value in seconds.items()])
         )
 
+    async def end_overdue(self, connection: AsyncConnection, table: Table, limit: Limit) -> None:
+        # The server does not count a session as idle, nor its statement as running, while it waits for the
+        # rest of a statement that is being prepared. A client that stops just there, as a new leader may in
+        # its first batch, keeps its locks whatever the limits say.
+        overdue = text(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE relation = CAST(:table AS regclass) AND pid <> pg_backend_pid() "
+            "AND xact_start < clock_timestamp() - make_interval(secs => :seconds)"
+        )
+        await connection.execute(overdue, {"table": table.name, "seconds": limit.idle_s})
+
     def is_transient(self, error: BaseException) -> bool:
         return _sqlstate(error) in _TRANSIENT
 
@@ -185,8 +196,8 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
         )
     # A leader that is stopped in a transaction must not keep its successor waiting: the database ends it
     # before others may take the lease.
-    leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8)
-    firing = replace(leading, lock_s=min(LOCKED_ROW_S, ttl_s * 0.4))
+    leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8, lock_s=ttl_s * 0.2)
+    firing = replace(leading, lock_s=min(LOCKED_ROW_S, ttl_s * 0.2))
     limits = {Pool.LEASE: leading, Pool.FIRING: firing}
     limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
     return Database(PostgresDialect(), engines, url.render_as_string(hide_password=True), limits)
