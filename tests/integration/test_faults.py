@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from foliot.model.errors import DatabaseUnreachableError, FencedError
 from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
@@ -245,6 +246,31 @@ async def test_whatever_a_leader_is_stopped_in_it_does_not_keep_its_successor_wa
     assert standing.lease is not None
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_leader_stopped_while_it_prepares_a_statement_does_not_block_its_successor(
+    postgres_url: str, open_test_store: OpenStore
+) -> None:
+    """Then PostgreSQL counts it as neither idle nor running, and none of its limits ends it."""
+    other = await open_test_store(postgres_url, ttl_s=TTL_S)
+    assert (await other.leases.take(SHARD, "stopped", 0.0)).lease is not None
+    stopped = await asyncpg.connect(postgres_url)
+    await stopped.execute("BEGIN")
+    for name in ("idle_in_transaction_session_timeout", "statement_timeout"):
+        await stopped.execute(f"SET LOCAL {name} = {int(TTL_S * 800)}")
+    await stopped.execute("SELECT 1 FROM scheduler_lock_t FOR KEY SHARE")
+    await stopped.prepare("SELECT $1::int")  # and nothing more is heard of it
+
+    async def is_taken() -> bool:
+        try:
+            return (await other.leases.take(SHARD, "other", -1.0)).lease is not None
+        except (DatabaseUnreachableError, DBAPIError):
+            return False
+
+    try:
+        await until(is_taken)
+    finally:
+        stopped.terminate()
 
 
 async def test_a_leader_whose_event_loop_was_blocked_steps_down_by_itself(database_url: str) -> None:
