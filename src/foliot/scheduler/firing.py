@@ -24,7 +24,7 @@ from foliot.store.protocol import Fired, FiringStore
 from foliot.timing.clock import ClusterClock
 
 BATCH = 1000
-TURN_S = 0.002
+TURN_S = 0.005
 """How long plans are made before the event loop gets a turn: heartbeats and commits go on meanwhile."""
 
 
