@@ -43,7 +43,7 @@ from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import ClusterClock, SystemClock
 
 COUNT = 10_000
-ROUNDS = 7
+ROUNDS = 9
 MARKS = {"postgresql": 0.6, "sqlite": 0.5}
 """The least part of the floor that firing must reach."""
 PAST = timedelta(seconds=2)

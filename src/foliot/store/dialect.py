@@ -45,6 +45,9 @@ class Dialect(Protocol):
     shares_keys: bool
     """Whether a key that all rows of a batch share may be a constant, without misleading the planner."""
 
+    # Statements are kept by their dialect.
+    def __hash__(self) -> int: ...
+
     def now(self) -> ColumnElement[datetime]:
         """The store's clock, read by the statement itself."""
         ...
@@ -57,6 +60,14 @@ class Dialect(Protocol):
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
         """The given rows as a table, in a statement whose text does not depend on how many there are."""
+        ...
+
+    def table(self, name: str, columns: Columns) -> FromClause:
+        """The same for rows to come: the statement is run with their `arguments`."""
+        ...
+
+    def arguments(self, name: str, columns: Columns, values: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """Rows for a `table`, given column by column."""
         ...
 
     def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:

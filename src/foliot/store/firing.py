@@ -4,7 +4,8 @@
 
     1. limits     the database ends the transaction should this process stop in the middle of it
     2. fence      the shard's row, FOR KEY SHARE, with our epoch; or nothing is written
-    3. advance    one guarded UPDATE: only rows that are still as planned move on, and they are locked by it
+    3. advance    one guarded UPDATE: only rows that are still as planned move on, and they are locked by it.
+                  Should some have changed, the transaction starts over and asks which
     4. count      open executions of those whose overlap policy asks (a statement of its own, so that it sees
                   what committed while the UPDATE waited for a lock)
     5. insert     the rows of the ledger, ON CONFLICT DO NOTHING
@@ -15,6 +16,7 @@ them again. A COMMIT whose reply is lost is one or the other: the caller reads t
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +26,7 @@ from sqlalchemy import (
     Select,
     String,
     Text,
+    Update,
     Uuid,
     cast,
     literal,
@@ -45,7 +48,7 @@ from foliot.planning.definition import Definition, policies_from
 from foliot.planning.fire import Decision, Due, Firing
 from foliot.planning.overlap import Admission, admit_execution
 from foliot.store.cancelling import request_cancel
-from foliot.store.columns import spread
+from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.leases import require_lease
@@ -72,6 +75,10 @@ _DUE_COLUMNS = (
     schedule_t.c.queue,
     schedule_t.c.priority,
 )
+
+
+class _SomeRefusedError(Exception):
+    """Not all rows were as planned: nothing is kept, and the transaction is run again to learn which."""
 
 
 class FiringStatements:
@@ -120,6 +127,7 @@ class FiringStatements:
 
     async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         tries = 0
+        asks_which = False
 
         async def work(connection: AsyncConnection) -> Fired:
             nonlocal tries
@@ -127,7 +135,7 @@ class FiringStatements:
             await require_lease(connection, lease)
             # One row that somebody holds locked must not hold up a thousand: it is left for later.
             free = firings if tries == 1 else await self._unlocked(connection, firings)
-            moved, refused = await self._advance(connection, lease, free)
+            moved, refused = await self._advance(connection, lease, free, asks_which=asks_which)
             if len(free) < len(firings):
                 left = {firing.due.schedule_id for firing in free}
                 refused = [*refused, *(f.due for f in firings if f.due.schedule_id not in left)]
@@ -137,26 +145,23 @@ class FiringStatements:
             await self._after_overlap(connection, moved, rows)
             return _report(rows, refused, now)
 
-        return await self._database.write(Pool.FIRING, work)
+        try:
+            return await self._database.write(Pool.FIRING, work)
+        except _SomeRefusedError:
+            asks_which = True
+            return await self._database.write(Pool.FIRING, work)
 
     async def _advance(
-        self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing]
+        self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing], *, asks_which: bool
     ) -> tuple[Sequence[Firing], Sequence[Due]]:
-        """Move on what is still as it was planned; the rest comes back as refused."""
+        """Move on what is still as it was planned; the rest comes back as refused.
+
+        Nearly always everything moves, and the count says so; the ids are asked for only when it does not.
+        """
         if not firings:
             return [], []
-        table, planned = spread(
+        batch = _PLANNED.lay_out(
             self._dialect,
-            "planned",
-            {
-                "schedule_id": Uuid(),
-                "fire_ts": Instant(),
-                "aggregate_version": BigInteger(),
-                "next_fire_ts": Instant(),
-                "next_run_ts": Instant(),
-                "fires": Integer(),
-                "state": String(),
-            },
             [
                 (
                     firing.due.schedule_id,
@@ -169,36 +174,15 @@ class FiringStatements:
                 )
                 for firing in firings
             ],
-            by=("schedule_id", "fire_ts", "aggregate_version"),
         )
-        now = self._dialect.now()
-        result = await connection.execute(
-            update(schedule_t)
-            .where(
-                schedule_t.c.schedule_id == table.c.schedule_id,
-                schedule_t.c.next_fire_ts == planned["fire_ts"],
-                schedule_t.c.aggregate_version == planned["aggregate_version"],
-                *is_of(lease.shard),
-                self._dialect.guard(schedule_t.c.active) == true(),
-                or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
-                self._dialect.guard(schedule_t.c.next_run_ts) <= now,
-            )
-            .values(
-                next_fire_ts=planned["next_fire_ts"],
-                next_run_ts=planned["next_run_ts"],
-                run_count=schedule_t.c.run_count + planned["fires"],
-                state=planned["state"],
-                paused=False,
-                paused_until_ts=null(),
-                pause_reason=null(),
-            )
-            # As text: nearly always all of them have moved, and then nobody asks which.
-            .returning(cast(schedule_t.c.schedule_id, String))
-        )
-        ids = result.scalars().all()
-        if len(ids) == len(firings):
-            return firings, []
-        moved = {UUID(each) for each in ids}
+        advance = _advance_planned(self._dialect, lease.shard, batch.shape)
+        if not asks_which:
+            result = await connection.execute(advance, batch.arguments)
+            if result.rowcount == len(firings):
+                return firings, []
+            raise _SomeRefusedError
+        returned = await connection.execute(advance.returning(schedule_t.c.schedule_id), batch.arguments)
+        moved = set(returned.scalars())
         return (
             [firing for firing in firings if firing.due.schedule_id in moved],
             [firing.due for firing in firings if firing.due.schedule_id not in moved],
@@ -282,6 +266,48 @@ class FiringStatements:
                 await insert_executions(connection, self._dialect, [row], lease.instance_id)
 
         await self._database.write(Pool.FIRING, work)
+
+
+_PLANNED = Spread(
+    "planned",
+    {
+        "schedule_id": Uuid(),
+        "fire_ts": Instant(),
+        "aggregate_version": BigInteger(),
+        "next_fire_ts": Instant(),
+        "next_run_ts": Instant(),
+        "fires": Integer(),
+        "state": String(),
+    },
+    by=("schedule_id", "fire_ts", "aggregate_version"),
+)
+
+
+@lru_cache(maxsize=256)
+def _advance_planned(dialect: Dialect, shard: Shard, shape: Shape) -> Update:
+    table, planned = _PLANNED.table(dialect, shape)
+    now = dialect.now()
+    return (
+        update(schedule_t)
+        .where(
+            schedule_t.c.schedule_id == table.c.schedule_id,
+            schedule_t.c.next_fire_ts == planned["fire_ts"],
+            schedule_t.c.aggregate_version == planned["aggregate_version"],
+            *is_of(shard),
+            dialect.guard(schedule_t.c.active) == true(),
+            or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
+            dialect.guard(schedule_t.c.next_run_ts) <= now,
+        )
+        .values(
+            next_fire_ts=planned["next_fire_ts"],
+            next_run_ts=planned["next_run_ts"],
+            run_count=schedule_t.c.run_count + planned["fires"],
+            state=planned["state"],
+            paused=False,
+            paused_until_ts=null(),
+            pause_reason=null(),
+        )
+    )
 
 
 def select_due(shard: Shard, until: datetime) -> Select[Any]:

@@ -115,13 +115,19 @@ class Leases:
         ).where(scheduler_lock_t.c.lock_id == shard.lock_id)
 
 
+_FENCE = (
+    select(scheduler_lock_t.c.epoch)
+    .where(*(scheduler_lock_t.c[name] == bindparam(name) for name in ("lock_id", "epoch", "instance_id")))
+    .with_for_update(read=True, key_share=True)
+)
+
+
 async def require_lease(connection: AsyncConnection, lease: Lease) -> None:
     """The fence: holds the shard's row until the transaction ends, or raises FencedError."""
     epoch = (
         await connection.execute(
-            select(scheduler_lock_t.c.epoch)
-            .where(*_held_by(lease))
-            .with_for_update(read=True, key_share=True)
+            _FENCE,
+            {"lock_id": lease.shard.lock_id, "epoch": lease.epoch, "instance_id": lease.instance_id},
         )
     ).scalar_one_or_none()
     if epoch is None:

@@ -5,16 +5,32 @@ and counts in the next, so that overlap is exact.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Boolean, Float, String, Uuid, case, func, literal, select, text, true
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Float,
+    Insert,
+    Select,
+    String,
+    Uuid,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.planning.fire import Decision, Due
 from foliot.planning.overlap import Admission
-from foliot.store.columns import spread
+from foliot.store.columns import Shape, Spread
 from foliot.store.dialect import Columns, Dialect
 from foliot.store.schema import IS_OPEN, execution_t
 from foliot.store.types import Instant
@@ -37,14 +53,23 @@ async def count_open(
     """Open executions per schedule, of those that have any. Exact while the schedules' rows are locked."""
     if not schedule_ids:
         return {}
-    wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
-    result = await connection.execute(
+    arguments = dialect.arguments("wanted", _WANTED_COLUMNS, [schedule_ids])
+    result = await connection.execute(_select_open(dialect), arguments)
+    return {row.schedule_id: row.open_count for row in result}
+
+
+_WANTED_COLUMNS: Columns = {"schedule_id": Uuid()}
+
+
+@lru_cache(maxsize=64)
+def _select_open(dialect: Dialect) -> Select[Any]:
+    wanted = dialect.table("wanted", _WANTED_COLUMNS)
+    return (
         select(execution_t.c.schedule_id, func.count().label("open_count"))
         .join(wanted, wanted.c.schedule_id == execution_t.c.schedule_id)
         .where(text(IS_OPEN))
         .group_by(execution_t.c.schedule_id)
     )
-    return {row.schedule_id: row.open_count for row in result}
 
 
 _NEW_COLUMNS: Columns = {
@@ -62,6 +87,7 @@ _NEW_COLUMNS: Columns = {
     "is_ready": Boolean(),
     "sla_s": Float(),
 }
+_NEW = Spread("new", _NEW_COLUMNS, by=("execution_id", "schedule_id"))
 
 
 async def insert_executions(
@@ -70,8 +96,13 @@ async def insert_executions(
     """Write scheduled rows of the ledger; one that is there already stays as it is."""
     if not rows:
         return
-    values = [_values_of(row) for row in rows]
-    table, new = spread(dialect, "new", _NEW_COLUMNS, values, by=("execution_id", "schedule_id"))
+    batch = _NEW.lay_out(dialect, [_values_of(row) for row in rows])
+    await connection.execute(_insert(dialect, batch.shape), {**batch.arguments, "instance_id": instance_id})
+
+
+@lru_cache(maxsize=256)
+def _insert(dialect: Dialect, shape: Shape) -> Insert:
+    table, new = _NEW.table(dialect, shape)
     now = dialect.now()
     names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
     source = (
@@ -82,13 +113,13 @@ async def insert_executions(
             case((new["status"] == Status.SKIPPED.value, now)),
             now,
             literal(TriggeredBy.SCHEDULER.value),
-            literal(instance_id),
+            bindparam("instance_id", type_=String()),
         )
         .select_from(table)
         .where(true())
     )
     names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
-    await connection.execute(
+    return (
         dialect.insert(execution_t)
         .from_select(names, source)
         .on_conflict_do_nothing(

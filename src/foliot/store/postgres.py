@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    BindParameter,
     ColumnElement,
     DateTime,
     FromClause,
@@ -72,12 +73,24 @@ class PostgresDialect:
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
         values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-        arrays = [
-            bindparam(None, value, type_=ARRAY(_array_item(kind)), unique=True)
-            for kind, value in zip(columns.values(), values, strict=True)
-        ]
-        names = [column(label, kind) for label, kind in columns.items()]
-        return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
+        return _unnest(
+            name,
+            columns,
+            [
+                bindparam(None, value, type_=ARRAY(_array_item(kind)), unique=True)
+                for kind, value in zip(columns.values(), values, strict=True)
+            ],
+        )
+
+    def table(self, name: str, columns: Columns) -> FromClause:
+        return _unnest(
+            name,
+            columns,
+            [bindparam(f"{name}_{label}", type_=ARRAY(_array_item(kind))) for label, kind in columns.items()],
+        )
+
+    def arguments(self, name: str, columns: Columns, values: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        return {f"{name}_{label}": each for label, each in zip(columns, values, strict=True)}
 
     def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
         return column
@@ -158,6 +171,11 @@ class PostgresDialect:
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             return True
         return _sqlstate(error).startswith(_UNREACHABLE)
+
+
+def _unnest(name: str, columns: Columns, arrays: Sequence[BindParameter[Any]]) -> FromClause:
+    names = [column(label, kind) for label, kind in columns.items()]
+    return func.unnest(*arrays).table_valued(*names, name=name).render_derived()
 
 
 def _array_item(kind: TypeEngine[Any]) -> TypeEngine[Any]:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,6 +20,7 @@ from sqlalchemy import (
     FromClause,
     Select,
     Table,
+    Text,
     UnaryExpression,
     Uuid,
     bindparam,
@@ -44,6 +44,7 @@ from foliot.model.instant import micros_of
 from foliot.store.database import Database
 from foliot.store.dialect import Columns, Limit, Pool, Rows
 from foliot.store.schema import IS_CLAIMABLE, execution_t
+from foliot.store.sqlite_driver import connector
 from foliot.store.types import Instant, Json
 from foliot.timing.clock import Clock
 
@@ -66,7 +67,8 @@ class SqliteDialect:
         self._turn = asyncio.Lock()
 
     def now(self) -> ColumnElement[datetime]:
-        return literal(self._clock.now(), Instant)
+        # Read when the statement runs, so that one which is built once does not stop the clock.
+        return bindparam(None, callable_=self._clock.now, type_=Instant(), unique=True)
 
     def plus(
         self, instant: ColumnElement[Any], seconds: ColumnElement[Any] | float
@@ -78,18 +80,14 @@ class SqliteDialect:
         return instant.op("+", return_type=Instant())(micros)
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
-        columnwise = [
-            _plain(kind, values)
-            for kind, values in zip(columns.values(), zip(*rows, strict=True), strict=False)
-        ]
-        document = orjson.dumps(list(zip(*columnwise, strict=True))).decode()
-        argument: BindParameter[str] = bindparam(None, document, unique=True)
-        each = func.json_each(argument).table_valued("value", name=f"{name}_json")
-        fields = [
-            type_coerce(func.json_extract(each.c.value, f"$[{index}]"), kind).label(label)
-            for index, (label, kind) in enumerate(columns.items())
-        ]
-        return select(*fields).select_from(each).subquery(name)
+        document = _document(columns, list(zip(*rows, strict=True)))
+        return _json_each(name, columns, bindparam(None, document, unique=True))
+
+    def table(self, name: str, columns: Columns) -> FromClause:
+        return _json_each(name, columns, bindparam(name, type_=Text()))
+
+    def arguments(self, name: str, columns: Columns, values: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        return {name: _document(columns, values)}
 
     def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
         # A unary plus keeps SQLite from using an index of the column. Without it, firing walks the index of
@@ -153,6 +151,20 @@ class SqliteDialect:
         )
 
 
+def _document(columns: Columns, values: Sequence[Sequence[Any]]) -> str:
+    columnwise = [_plain(kind, each) for kind, each in zip(columns.values(), values, strict=False)]
+    return orjson.dumps(list(zip(*columnwise, strict=True))).decode()
+
+
+def _json_each(name: str, columns: Columns, document: BindParameter[str]) -> FromClause:
+    each = func.json_each(document).table_valued("value", name=f"{name}_json")
+    fields = [
+        type_coerce(func.json_extract(each.c.value, f"$[{index}]"), kind).label(label)
+        for index, (label, kind) in enumerate(columns.items())
+    ]
+    return select(*fields).select_from(each).subquery(name)
+
+
 def _plain(kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
     """A column of values as SQLite keeps them."""
     if isinstance(kind, Instant):
@@ -175,12 +187,6 @@ def _prepare(connection: Any, synchronous: str) -> None:
     cursor.close()
 
 
-def _require_folder(path: Path) -> None:
-    """Before the driver tries: it would say less, and leave a thread behind."""
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.absolute().parent}")
-
-
 def _begin(connection: Connection) -> None:
     statement = connection.get_execution_options().get("foliot_begin")
     if statement:
@@ -190,14 +196,16 @@ def _begin(connection: Connection) -> None:
 def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int], is_durable: bool = True) -> Database:
     """Opened lazily: the file is made with the first statement."""
     synchronous = "FULL" if is_durable else "OFF"
-    path = Path(str(url.database))
     engines = {}
     for pool, size in sizes.items():
         engine = create_async_engine(
-            url.set(drivername="sqlite+aiosqlite"), pool_size=size, max_overflow=0, pool_timeout=30
+            url.set(drivername="sqlite+aiosqlite"),
+            async_creator=connector(str(url.database)),
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=30,
         )
         event.listen(engine.sync_engine, "connect", lambda raw, _record: _prepare(raw, synchronous))
         event.listen(engine.sync_engine, "begin", _begin)
-        event.listen(engine.sync_engine, "do_connect", lambda *_: _require_folder(path))
         engines[pool] = engine
     return Database(SqliteDialect(clock), engines, str(url.database))
