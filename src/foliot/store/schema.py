@@ -12,6 +12,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
     false,
     text,
@@ -196,6 +197,7 @@ execution_t = Table(
     Column("attempt", Integer, nullable=False, server_default=text("0")),
     Column("failed_attempts", Integer, nullable=False, server_default=text("0")),
     Column("cancel_requested", Boolean, nullable=False, server_default=false()),
+    Column("is_remote", Boolean, nullable=False, server_default=false()),
     Column("started_ts", Instant),
     Column("ended_ts", Instant),
     Column("duration_seconds", Float),
@@ -282,4 +284,73 @@ task_function_t = Table(
     Column("is_system", Boolean, nullable=False, server_default=false()),
     Column("created_ts", Instant, nullable=False),
     Column("updated_ts", Instant, nullable=False),
+)
+
+execution_log_t = Table(
+    "execution_log_t",
+    metadata,
+    Column("execution_id", Uuid, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("line", Integer, primary_key=True),
+    Column("logged_ts", Instant, nullable=False),
+    Column("level", String(16), nullable=False),
+    Column("logger", String(255), nullable=False),
+    Column("message", Text, nullable=False),
+)
+
+calendar_t = Table(
+    "calendar_t",
+    metadata,
+    Column("calendar_id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("calendar_name", String(126), nullable=False),
+    Column("description", Text, nullable=False, server_default=text("''")),
+    Column("document", Json, nullable=False),
+    Column("updated_by", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    Column("updated_ts", Instant, nullable=False),
+    UniqueConstraint("host_id", "calendar_name", name="uq_calendar_name"),
+)
+
+backfill_t = Table(
+    "backfill_t",
+    metadata,
+    Column("backfill_id", Uuid, primary_key=True),
+    Column("schedule_id", Uuid, nullable=False),
+    Column("host_id", Uuid, nullable=False),
+    Column("from_ts", Instant, nullable=False),
+    Column("to_ts", Instant, nullable=False),
+    Column("position_ts", Instant, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("total_count", BigInteger, nullable=False),
+    Column("created_count", BigInteger, nullable=False, server_default=text("0")),
+    Column("existing_count", BigInteger, nullable=False, server_default=text("0")),
+    Column("requested_by", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    Column("updated_ts", Instant, nullable=False),
+    Index(
+        "idx_backfill_running",
+        "created_ts",
+        postgresql_where=text("state = 'running'"),
+        sqlite_where=text("state = 'running'"),
+    ),
+    Index("idx_backfill_schedule", "schedule_id", "created_ts"),
+)
+
+secret_t = Table(
+    "secret_t",
+    metadata,
+    Column("host_id", Uuid, primary_key=True),
+    Column("name", String(126), primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("updated_by", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    Column("updated_ts", Instant, nullable=False),
+)
+
+cluster_key_t = Table(
+    "cluster_key_t",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
 )

@@ -60,7 +60,7 @@ def connector(path: str) -> Callable[[], Awaitable[aiosqlite.Connection]]:
     """Opens connections to the file; refuses where there is no folder for it."""
 
     async def connect() -> aiosqlite.Connection:
-        _require_folder(Path(path).absolute().parent)
+        _require_folder(path)
         connection = OneTripConnection(lambda: sqlite3.connect(path), iter_chunk_size=64)
         # A connection that nobody closed must not keep the process from ending.
         connection._thread.daemon = True
@@ -69,7 +69,8 @@ def connector(path: str) -> Callable[[], Awaitable[aiosqlite.Connection]]:
     return connect
 
 
-def _require_folder(folder: Path) -> None:
+def _require_folder(path: str) -> None:
     """Before the driver tries: it would say less, and leave a thread behind."""
+    folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
