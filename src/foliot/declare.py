@@ -9,19 +9,25 @@ from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.planning.admit import CheckTarget
 from foliot.planning.change import Author, Change, create, edit
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import ScheduleStore
+from foliot.store.protocol import CalendarStore, ScheduleStore
 
 TRIES = 5
 
 
 class Declarer:
     def __init__(
-        self, store: ScheduleStore, hints: Hints, observer: Observer, check_target: CheckTarget
+        self,
+        store: ScheduleStore,
+        hints: Hints,
+        observer: Observer,
+        check_target: CheckTarget,
+        calendars: CalendarStore | None = None,
     ) -> None:
         self._store = store
         self._hints = hints
         self._observer = observer
         self._check_target = check_target
+        self._calendars = calendars
 
     async def declare(
         self, host_id: UUID, spec: ScheduleSpec, author: Author, managed_by: ManagedBy
@@ -41,6 +47,7 @@ class Declarer:
         self, host_id: UUID, spec: ScheduleSpec, author: Author, managed_by: ManagedBy
     ) -> Schedule:
         planned: list[Change] = []
+        calendars = await self._calendars_for(host_id, spec)
 
         def plan(now: datetime) -> Change:
             change = create(
@@ -50,6 +57,7 @@ class Declarer:
                 author=author,
                 managed_by=managed_by,
                 check_target=self._check_target,
+                calendars=calendars,
             )
             planned.append(change)
             return change
@@ -59,20 +67,34 @@ class Declarer:
         return schedule
 
     async def _bring_up_to_date(self, known: Schedule, spec: ScheduleSpec, author: Author) -> Schedule:
+        if spec == known.spec:
+            return known
         planned: list[Change] = []
+        calendars = await self._calendars_for(known.host_id, spec)
 
         def plan(schedule: Schedule, now: datetime) -> Change | None:
-            change = edit(schedule, spec, now=now, author=author, check_target=self._check_target)
+            change = edit(
+                schedule,
+                spec,
+                now=now,
+                author=author,
+                check_target=self._check_target,
+                calendars=calendars,
+            )
             if change is not None:
                 planned.append(change)
             return change
 
-        if spec == known.spec:
-            return known
         schedule = await self._store.change(known.schedule_id, plan, author)
         if planned:
             self._tell(planned[-1], author)
         return schedule
+
+    async def _calendars_for(self, host_id: UUID, spec: ScheduleSpec) -> frozenset[str] | None:
+        """The names a definition may choose from, read only if it names any."""
+        if not spec.calendars or self._calendars is None:
+            return None
+        return await self._calendars.names(host_id)
 
     def _tell(self, change: Change, author: Author) -> None:
         schedule = change.schedule

@@ -13,22 +13,25 @@ from enum import StrEnum
 
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
-from foliot.model.errors import Problem
+from foliot.model.errors import FoliotError, Problem
 from foliot.model.event import (
     Event,
     InstanceStarted,
     InstanceStopped,
     LeaderElected,
     LeaseLost,
+    MemoryLimitPassed,
     Observer,
     Observers,
 )
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.schedule import ManagedBy, ScheduleSpec
+from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
 from foliot.scheduler.scheduler import Scheduler
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
+from foliot.scheduler.system_tasks import SYSTEM_TASKS
 from foliot.service import Loop, Service, Wake
 from foliot.settings import Settings
 from foliot.store.hints import Hints, LocalHints, PostgresHints
@@ -39,9 +42,23 @@ from foliot.target.function import FunctionRunner, Task, TaskRegistry
 from foliot.target.protocol import Target
 from foliot.timing.clock import Clock, ClusterClock, SystemClock
 from foliot.version import __version__
+from foliot.worker.journal import Journal
+from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
 from foliot.worker.worker import Renewer, Worker
 
 REGISTRY_EVERY_S = 5.0
+POLL_WITHOUT_HINTS_S = 0.1
+POLL_ALONE_S = 0.5
+CANCEL_SEEN_S = 0.8
+
+
+class OutgrownError(FoliotError):
+    """The worker has passed its memory limit; it finished what ran and ended, to be started anew."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(
+            f"the worker had grown past its memory limit ({limit}): it has finished what ran, start it anew"
+        )
 
 
 class Role(StrEnum):
@@ -61,6 +78,8 @@ class Plan:
     queues: Sequence[str] | None = None
     """What a worker serves; None: every queue."""
     upgrades_schema: bool = False
+    is_own_process: bool = False
+    """Whether the process is there for this instance alone: then its limits are the process's."""
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
 
@@ -82,6 +101,9 @@ class Instance:
             ttl_s=settings.lease_ttl_seconds,
             uses_hints=settings.uses_hints,
         )
+        self._limits = Limits(size_of(settings.worker_memory_limit), settings.worker_cpu_limit)
+        if plan.is_own_process and Role.WORKER in plan.roles and len(plan.roles) == 1:
+            keep_to_cores(settings.worker_cpu_limit)
         self.hints: Hints = LocalHints()
         self._notify: PostgresHints | None = None
         if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
@@ -91,14 +113,19 @@ class Instance:
         }
         self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
         self.worker = self._make_worker() if Role.WORKER in plan.roles else None
-        self._renewer = self._make_renewer()
+        self._worker_services = self._make_worker_services()
         self._presence = Presence(self, max(REGISTRY_EVERY_S, settings.heartbeat_seconds))
         self.observer.add(self._presence)
         self.declarer = Declarer(self.store.schedules, self.hints, self.observer, self.check_target)
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
         """Started, and not asked to stop yet."""
+        self.inactive_tasks: frozenset[str] = frozenset()
+        """Task functions that an operator has switched off."""
         self._hurry = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self.has_outgrown = False
+        """Stops because its process has passed its memory limit."""
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -112,6 +139,9 @@ class Instance:
         await require_schema(database)
         if self.plan.tasks:
             await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
+        if self.scheduler is not None:
+            await self.store.registry.register_tasks(SYSTEM_TASKS)
+        self.inactive_tasks = await self.store.work.inactive_tasks()
         for spec in self.plan.schedules:
             await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
         self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
@@ -124,8 +154,8 @@ class Instance:
             found.append(self._notify)
         if self.scheduler is not None:
             found += [self.scheduler, *self.scheduler.services]
-        if self.worker is not None and self._renewer is not None:
-            found += [self.worker, self._renewer]
+        if self.worker is not None:
+            found += [self.worker, *self._worker_services]
         return (*found, self._presence)
 
     async def start(self) -> None:
@@ -143,7 +173,8 @@ class Instance:
         """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
         self.is_running = False
         for loop, _task in self._loops.values():
-            if loop.service is not self._renewer and loop.service is not self._notify:
+            # What still runs needs its leases and its journal, and others need the last hints.
+            if loop.service not in self._worker_services and loop.service is not self._notify:
                 loop.stop()
         if self.scheduler is not None:
             # Firing first, so that nothing is in flight when the lease is given up.
@@ -173,7 +204,7 @@ class Instance:
 
     async def run(self, *, on_stopping: Callable[[], None] = lambda: None) -> None:
         """Start, and stop cleanly on SIGTERM or SIGINT; a second one hands back at once what still runs."""
-        stopping = asyncio.Event()
+        stopping = self._stopping
         loop = asyncio.get_running_loop()
 
         def ask() -> None:
@@ -189,6 +220,13 @@ class Instance:
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
+        if self.has_outgrown:
+            raise OutgrownError(self.plan.settings.worker_memory_limit)
+
+    def _outgrow(self, resident: int) -> None:
+        self.has_outgrown = True
+        self.observer.notify(MemoryLimitPassed(self.instance_id, resident, self._limits.memory_bytes or 0))
+        self._stopping.set()
 
     async def _drain(self, worker: Worker) -> None:
         draining = asyncio.create_task(worker.drain(self.plan.settings.stop_grace_seconds))
@@ -247,17 +285,39 @@ class Instance:
             self.clock,
             self.hints,
             self.observer,
+            Journal(self.instance_id, self.store.notes),
             queues=self.plan.queues,
             concurrency=settings.worker_concurrency,
             lease_s=settings.worker_lease_seconds,
-            poll_s=settings.poll_seconds,
+            poll_s=self._worker_poll_s,
         )
 
-    def _make_renewer(self) -> Renewer | None:
+    @property
+    def _worker_poll_s(self) -> float:
+        """How often a worker looks by itself, so that every priority starts in time without any hint."""
+        settings = self.plan.settings
+        if settings.worker_poll_seconds is not None:
+            return settings.worker_poll_seconds
+        if not settings.uses_hints:
+            return min(settings.poll_seconds, POLL_WITHOUT_HINTS_S)
+        # Inside one process hints are calls and can't be lost; other processes on SQLite send none.
+        return settings.poll_seconds if self._notify else min(settings.poll_seconds, POLL_ALONE_S)
+
+    def _make_worker_services(self) -> tuple[Service, ...]:
         if self.worker is None:
-            return None
+            return ()
         lease_s = self.plan.settings.worker_lease_seconds
-        return Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s)
+        every_s = lease_s / 3
+        if self._notify is None:
+            # Nobody tells of a cancel: it is to be seen within a second all the same.
+            every_s = min(every_s, max(CANCEL_SEEN_S, self._worker_poll_s))
+        found: list[Service] = [
+            Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s, every_s),
+            self.worker.journal,
+        ]
+        if self.plan.is_own_process and self._limits.memory_bytes is not None:
+            found.append(MemoryWatch(self._limits.memory_bytes, self._outgrow))
+        return tuple(found)
 
     def check_target(self, spec: ScheduleSpec) -> list[Problem]:
         """What is wrong with a definition's target, as far as this instance can tell."""
@@ -266,6 +326,9 @@ class Instance:
             kinds = ", ".join(sorted(self.targets))
             detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
             return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
+        if isinstance(spec.target, FunctionTarget) and spec.target.name in self.inactive_tasks:
+            detail = f'task function "{spec.target.name}" is switched off'
+            return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]
         return target.check(spec)
 
     def record(self) -> InstanceRecord:
@@ -312,6 +375,7 @@ class Presence:
 
     async def step(self) -> float | None:
         await self._instance.store.registry.heartbeat(self._instance.record())
+        self._instance.inactive_tasks = await self._instance.store.work.inactive_tasks()
         return self._every_s
 
 

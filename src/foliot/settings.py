@@ -2,11 +2,12 @@
 
 import difflib
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -17,30 +18,28 @@ from pydantic_settings import (
 from foliot.model.errors import SettingError
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, parse_url
+from foliot.worker.limits import size_of
 
 PREFIX = "FOLIOT_"
+LEAST_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
 _OF_PARTS_TO_COME = {
     "FOLIOT_ADMIN_KEY",
     "FOLIOT_DATABASE_READ_URL",
     "FOLIOT_ETCD_URL",
-    "FOLIOT_HTTP_ALLOW",
     "FOLIOT_JWT_AUDIENCE",
     "FOLIOT_JWT_ISSUER",
     "FOLIOT_JWT_JWKS_URL",
     "FOLIOT_JWT_SECRET",
     "FOLIOT_OTLP_ENDPOINT",
-    "FOLIOT_PUBLIC_URL",
     "FOLIOT_RATE_LIMIT",
     "FOLIOT_RELAY",
     "FOLIOT_RATE_LIMIT_ANONYMOUS",
     "FOLIOT_REDIS_URL",
-    "FOLIOT_SECRET_KEY",
-    "FOLIOT_SECRETS_DIR",
 }
 """Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
 _BY_NAME = "FOLIOT_SECRET_VALUE_"
-_NEVER_SHOWN = {"FOLIOT_DATABASE_URL"}
+_NEVER_SHOWN = {"FOLIOT_DATABASE_URL", "FOLIOT_SECRET_KEY"}
 """What may hold a password is never said back."""
 
 
@@ -62,6 +61,13 @@ class Settings(BaseSettings):
     hints: Literal["on", "off"] = "on"
     worker_lease_seconds: float = Field(default=15, ge=0.3, le=86400)
     worker_concurrency: int = Field(default=50, ge=1, le=10_000)
+    worker_poll_seconds: float | None = Field(default=None, ge=0.01, le=86400)
+    worker_memory_limit: str = "2GB"
+    worker_cpu_limit: int = Field(default=4, ge=1, le=4096)
+    public_url: str | None = None
+    http_allow: str = ""
+    secret_key: SecretStr | None = None
+    secrets_dir: Path | None = None
     stop_grace_seconds: float = Field(default=30, ge=0, le=86400)
     retention_days: float = Field(default=90, gt=0, le=36500)
     log_format: Literal["console", "json"] | None = None
@@ -77,6 +83,20 @@ class Settings(BaseSettings):
         if value != "memory":
             parse_url(value)
         return value
+
+    @field_validator("worker_memory_limit")
+    @classmethod
+    def _is_size(cls, value: str) -> str:
+        if size_of(value) < LEAST_MEMORY:
+            raise ValueError("must be at least 64MB")
+        return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_base_url(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^https?://[^/?#\s]+(/[^?#\s]*)?$", value):
+            raise ValueError("must be an address such as https://foliot.example.com")
+        return value and value.rstrip("/")
 
     @model_validator(mode="after")
     def _heartbeat_fits(self) -> Self:

@@ -21,9 +21,15 @@ from foliot.store.leases import require_lease
 from foliot.store.schema import execution_t, scheduler_lock_t
 from foliot.testing.conformance.scene import STALE, WHOLE, Scene
 from foliot.testing.conformance.store import StoreConformance
+from foliot.testing.conformance.store_backfill import BackfillConformance
+from foliot.testing.conformance.store_calendars import CalendarConformance
+from foliot.testing.conformance.store_executions import ExecutionsConformance
+from foliot.testing.conformance.store_secrets import SecretsConformance
 
 
-class TestStore(StoreConformance):
+class TestStore(
+    StoreConformance, CalendarConformance, ExecutionsConformance, BackfillConformance, SecretsConformance
+):
     """Every part of the contract, on SQLite and on PostgreSQL."""
 
 

@@ -25,7 +25,7 @@ from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.store.dialect import Pool
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, Position, Settlement
+from foliot.store.protocol import Claim, Position, Note, Settlement
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.servers import PostgresServer
@@ -339,7 +339,8 @@ async def test_renewing_progress_and_settling_scan_nothing(store: SqlStore) -> N
     claims = await claimed(store, 20)
     _, plan = await explain(store, Pool.WORK, store.work.renew("worker", claims, 600))
     check(plan)
-    _, plan = await explain(store, Pool.WORK, store.work.progress("worker", claims[0], 0.5, "half way"))
+    note = Note(claims[0].execution_id, claims[0].attempt, '{"fraction": 0.5}')
+    _, plan = await explain(store, Pool.WORK, store.notes.write("worker", [note]))
     check(plan)
     settlements = [Settlement(claim, Status.FAILED, Status.FAILED) for claim in claims]
     refused, plan = await explain(store, Pool.WORK, store.work.settle("worker", settlements))

@@ -3,18 +3,20 @@
 A pure engine goes through a random life of a schedule: outages, catching up, edits, pauses with and without
 an end, switching off and on. Beside it a simple observer writes down which nominal times there were, by
 walking the recurrence in force. In the end the rows, each unfolded into the times it says it decides, must be
-those.
+those. Which of them window and calendars forbid is looked up by hand.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError
 from foliot.model.execution import SkipReason
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -22,7 +24,15 @@ from foliot.model.policy import MisfirePolicy
 from foliot.model.schedule import Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author, Change, create, delete, due_of, edit, is_due, pause, resume
 from foliot.planning.definition import Cadence, compile_definition, compile_spec
-from foliot.planning.fire import CATCHUP_PACE_S, CATCHUP_PER_STEP, SKIP_AFTER_S, Decision, plan_firing
+from foliot.planning.fire import (
+    ALLOWED_WALK,
+    CATCHUP_PACE_S,
+    CATCHUP_PER_STEP,
+    SKIP_AFTER_S,
+    Decision,
+    plan_firing,
+)
+from foliot.timing.calendar import Calendar
 from foliot.timing.window import is_inside
 
 TICK = timedelta(microseconds=1)
@@ -51,6 +61,37 @@ TRIGGERS = [
     {"kind": "cron", "expression": "0 9 * * mon-fri", "timezone": "America/New_York"},
     {"kind": "cron", "expression": "0 0 29 2 *"},
 ]
+
+# Each as users write it, and by hand: in which zone (None: the trigger's) which days are excluded.
+CALENDARS: dict[str, tuple[dict[str, Any], str | None, Callable[[date], bool]]] = {
+    "weekends": ({"weekdays": [6, 7]}, None, lambda day: day.weekday() >= 5),
+    "odd days": (
+        {
+            "timezone": "Pacific/Auckland",
+            "days": [f"2026-{month:02}-{day:02}" for month in (3, 10) for day in (25, 27, 29, 31)],
+        },
+        "Pacific/Auckland",
+        lambda day: day.year == 2026 and day.month in (3, 10) and day.day in (25, 27, 29, 31),
+    ),
+    "closed": (
+        {"timezone": "Europe/Berlin", "days": [{"from": "2026-02-02", "to": "2026-04-05"}, "2026-10-25"]},
+        "Europe/Berlin",
+        lambda day: date(2026, 2, 2) <= day <= date(2026, 4, 5) or day == date(2026, 10, 25),
+    ),
+}
+BOOK = {
+    (DEFAULT_HOST_ID, name): Calendar(CalendarSpec.parse({"name": name, **fields}))
+    for name, (fields, _, _) in CALENDARS.items()
+}
+
+
+def is_excluded_by_hand(cadence: Cadence, instant: datetime) -> bool:
+    for name in cadence.policies.calendars:
+        _, own, excludes = CALENDARS[name]
+        zone_name: str = own or getattr(cadence.trigger, "timezone", "UTC")
+        if excludes(instant.astimezone(ZoneInfo(zone_name)).date()):
+            return True
+    return False
 
 
 class Life:
@@ -103,7 +144,7 @@ class Life:
             self.schedule = lapsed(self.schedule, self.now)
             due = due_of(self.schedule)
             cadence = compile_definition(due.definition, SCHEDULE_ID)
-            firing = plan_firing(due, cadence, self.now)
+            firing = plan_firing(due, cadence, self.now, BOOK)
             assert 1 <= len(firing.decisions) <= CATCHUP_PER_STEP + 1
             for decision in firing.decisions:
                 self._check(decision, cadence)
@@ -121,16 +162,23 @@ class Life:
             self.pass_to(self.now + timedelta(seconds=CATCHUP_PACE_S))
 
     def _check(self, decision: Decision, cadence: Cadence) -> None:
-        """What fires is inside the window, and not later than its policy allows."""
+        """What fires is allowed by window and calendars, and not later than its policy allows."""
         misfire, window = cadence.policies.misfire, cadence.policies.window
         late_s = (self.now - decision.run_ts).total_seconds()
-        is_in_window = window is None or is_inside(window, decision.fire_ts)
+
+        def forbidden(moment: datetime) -> SkipReason | None:
+            if window is not None and not is_inside(window, moment):
+                return SkipReason.WINDOW
+            return SkipReason.CALENDAR if is_excluded_by_hand(cadence, moment) else None
+
         if decision.reason is None:
-            assert is_in_window
+            assert forbidden(decision.fire_ts) is None
             assert late_s <= misfire.grace_seconds
             assert misfire.policy is not MisfirePolicy.SKIP or late_s < SKIP_AFTER_S
-        elif decision.reason is SkipReason.WINDOW:
-            assert not is_in_window
+        elif decision.reason in (SkipReason.WINDOW, SkipReason.CALENDAR):
+            assert forbidden(decision.fire_ts) is decision.reason
+            if decision.missed_count < ALLOWED_WALK:
+                assert all(forbidden(moment) for moment in unfolded(decision, cadence)), "none could fire"
         else:
             assert decision.reason is SkipReason.MISFIRE
 
@@ -202,7 +250,12 @@ windows = st.none() | st.fixed_dictionaries(
 )
 triggers = st.sampled_from(TRIGGERS)
 jitters = st.sampled_from([0, 0, 0.5, 40, 86400])
-policies = st.fixed_dictionaries({"misfire": misfires, "window": windows, "jitter_seconds": jitters})
+calendars: st.SearchStrategy[list[str]] = st.lists(
+    st.sampled_from(sorted(CALENDARS)), max_size=2, unique=True
+)
+policies = st.fixed_dictionaries(
+    {"misfire": misfires, "window": windows, "calendars": calendars, "jitter_seconds": jitters}
+)
 starts = st.none() | st.floats(min_value=-3, max_value=3)
 """So many gaps of the trigger from now."""
 steps = st.one_of(

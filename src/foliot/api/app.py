@@ -3,11 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from foliot.api import errors
 from foliot.version import __version__
 
 _PAGE = f"""\
@@ -24,9 +25,12 @@ The web interface comes with a later version.
 Problems = Callable[[], Awaitable[list[str]]]
 
 
-def make_app(problems: Problems, metrics: CollectorRegistry) -> FastAPI:
+def make_app(problems: Problems, metrics: CollectorRegistry, *routers: APIRouter) -> FastAPI:
     """`problems` says why the instance is not ready; none: it is."""
     app = FastAPI(title="Foliot", version=__version__, docs_url=None, redoc_url=None)
+    errors.install(app)
+    for router in routers:
+        app.include_router(router)
 
     @app.get("/", response_class=PlainTextResponse, summary="What this is")
     async def page() -> str:

@@ -41,7 +41,7 @@ def run_everything(app: Foliot, settings: Settings) -> None:
 def run_role(role: Role, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None) -> None:
     """One role, on a database whose schema somebody else keeps up to date."""
     logs.configure(settings.effective_log_format, settings.log_level)
-    plan = _plan(app, settings, frozenset({role}), [logs.LogObserver()], queues=queues)
+    plan = _plan(app, settings, frozenset({role}), [logs.LogObserver()], queues=queues, is_own_process=True)
     _run(lambda: _run_instance(Instance(plan)))
 
 
@@ -53,6 +53,7 @@ def _plan(
     *,
     queues: Sequence[str] | None = None,
     upgrades_schema: bool = False,
+    is_own_process: bool = False,
 ) -> Plan:
     return Plan(
         settings=settings,
@@ -61,6 +62,7 @@ def _plan(
         schedules=tuple(app.schedules.values()),
         queues=queues,
         upgrades_schema=upgrades_schema,
+        is_own_process=is_own_process,
         observers=observers,
     )
 

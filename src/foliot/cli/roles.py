@@ -31,6 +31,23 @@ def worker(
             help="How many executions to run at once.", show_default="FOLIOT_WORKER_CONCURRENCY, else 50"
         ),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Drain and end when the worker has grown past this; also the most that one isolated "
+            "function may use.",
+            show_default="FOLIOT_WORKER_MEMORY_LIMIT, else 2GB",
+        ),
+    ] = None,
+    cpu_limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="CORES",
+            help="Keep to this many cores.",
+            show_default="FOLIOT_WORKER_CPU_LIMIT, else 4",
+        ),
+    ] = None,
     tasks: TasksOption = None,
 ) -> None:
     """Run a worker.
@@ -45,7 +62,12 @@ def worker(
     from foliot.settings import load_settings
 
     app = load_app(tasks or ())
-    settings = load_settings(database_url=app.url, worker_concurrency=concurrency)
+    settings = load_settings(
+        database_url=app.url,
+        worker_concurrency=concurrency,
+        worker_memory_limit=memory_limit,
+        worker_cpu_limit=cpu_limit,
+    )
     run_role(Role.WORKER, app, settings, queues=names)
 
 

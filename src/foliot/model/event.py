@@ -57,6 +57,15 @@ class InstanceStopped(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryLimitPassed(Event):
+    """A worker has grown past its limit: it drains and ends."""
+
+    instance_id: str
+    resident_bytes: int
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseAttempted(Event):
     """A follower asked for a lease: `acquired`, `held` by another, or `contended` (lost a race)."""
 

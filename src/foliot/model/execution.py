@@ -46,8 +46,20 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 }
 
 
+RETRY_BY_HAND: dict[Status, frozenset[Status]] = {
+    status: frozenset({Status.PENDING})
+    for status in (Status.FAILED, Status.TIMEOUT, Status.CANCELLED, Status.UNKNOWN)
+}
+"""The one way out of an end: a person asks for another try. Nothing that runs by itself may take it."""
+
+
 def can_become(status: Status, wanted: Status) -> bool:
     return wanted in TRANSITIONS[status]
+
+
+def can_be_retried(status: Status) -> bool:
+    """Whether a person may ask for another try of an execution that stands so."""
+    return status in RETRY_BY_HAND
 
 
 class SkipReason(StrEnum):
@@ -77,6 +89,8 @@ class Execution:
 
     execution_id: UUID
     schedule_id: UUID
+    schedule_name: str | None
+    """The schedule's present name; None when the schedule is not stored any more."""
     host_id: UUID
     aggregate_version: int
     fire_ts: datetime
@@ -97,8 +111,41 @@ class Execution:
     started_ts: datetime | None
     ended_ts: datetime | None
     duration_seconds: float | None
+    cancel_requested: bool
+    """Somebody asked for it to stop; it stays `running` until its worker has stopped it."""
+    is_remote: bool
+    """An agent has taken it over and will report its end by itself."""
+    progress: dict[str, Any] | None
     result: Any
     error: str | None
     traceback: str | None
+    external_id: str | None
+    trace_id: str | None
     scheduler_instance_id: str | None
     created_ts: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One try at an execution, as read back."""
+
+    attempt: int
+    status: Status
+    worker_id: str | None
+    started_ts: datetime | None
+    ended_ts: datetime | None
+    duration_seconds: float | None
+    error: str | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedLine:
+    """A line that the code logged while it ran."""
+
+    attempt: int
+    line: int
+    logged_ts: datetime
+    level: str
+    logger: str
+    message: str

@@ -19,18 +19,43 @@ class FunctionTarget(Document):
     args: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-_HEADER_NAME = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+_HEADER_NAME = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}\Z")
+_OWN_HEADERS = frozenset({"idempotency-key", "traceparent", "tracestate", "accept-encoding"})
+_OWN_PREFIX = "x-foliot-"
+_CONNECTION_HEADERS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+MAX_HEADERS = 50
+MAX_HEADER_LENGTH = 8 * 1024
+MAX_HEADERS_LENGTH = 32 * 1024
 
 
 class HttpTarget(Document):
-    """A request to an HTTP agent."""
+    """A request to an HTTP agent. `${secret:name}` may stand in its URL, behind the host, in the values of
+    its headers, and in any text of its body."""
 
     kind: Literal["http"] = "http"
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
     url: str = Field(min_length=1, max_length=4000)
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict, max_length=MAX_HEADERS)
     body: JsonValue = None
-    expected_status: tuple[Annotated[int, Field(ge=100, le=599)], ...] | None = None
+    expected_status: (
+        Annotated[tuple[Annotated[int, Field(ge=200, le=599)], ...], Field(min_length=1, max_length=100)]
+        | None
+    ) = None
+    """What counts as success; left out, any 2xx."""
 
     @field_validator("url")
     @classmethod
@@ -40,21 +65,49 @@ class HttpTarget(Document):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https"):
             raise ValueError("must start with http:// or https://")
+        if "${" in parts.netloc:
+            raise ValueError("must name its host and port literally; a secret may only stand behind them")
         if not parts.hostname:
             raise ValueError("must name a host")
-        if parts.username is not None or parts.password is not None:
+        if "@" in parts.netloc:
             raise ValueError("must not carry a user or password; use a header with ${secret:name}")
+        if "\\" in parts.netloc:
+            raise ValueError("must not contain a backslash before the path")
+        if parts.port == 0:
+            raise ValueError("must not name port 0")
         return value
 
     @field_validator("headers")
     @classmethod
     def _clean_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        seen: set[str] = set()
         for name, text in value.items():
             if not _HEADER_NAME.match(name):
-                raise ValueError(f"{name!r} is not a header name")
-            if any(character in text for character in "\r\n\0"):
-                raise ValueError(f"the value of {name} must not contain line breaks or NUL")
+                raise ValueError(f"{name[:200]!r} is not a header name")
+            lowered = name.lower()
+            if lowered in seen:
+                raise ValueError(f"{name} must be given once, in whatever case")
+            seen.add(lowered)
+            if lowered in _OWN_HEADERS or lowered.startswith(_OWN_PREFIX):
+                raise ValueError(f"{name} is set by Foliot")
+            if lowered in _CONNECTION_HEADERS:
+                raise ValueError(f"{name} belongs to the connection and can't be set")
+            _require_header_value(name, text)
+        if sum(len(name) + len(text) for name, text in value.items()) > MAX_HEADERS_LENGTH:
+            raise ValueError(f"must have at most {MAX_HEADERS_LENGTH} characters in all")
         return value
+
+
+def _require_header_value(name: str, text: str) -> None:
+    if len(text) > MAX_HEADER_LENGTH:
+        raise ValueError(f"the value of {name} must have at most {MAX_HEADER_LENGTH} characters")
+    if has_control_characters(text):
+        raise ValueError(f"the value of {name} must not contain line breaks or other control characters")
+
+
+def has_control_characters(text: str) -> bool:
+    """Whether a header can't carry the text: a line break in it would begin another header."""
+    return any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in text)
 
 
 class EventTarget(Document):

@@ -1,6 +1,7 @@
 """Is a definition meaningful? Asked before anything is stored."""
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Set
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -18,10 +19,22 @@ CheckTarget = Callable[[ScheduleSpec], list[Problem]]
 
 
 def admit(
-    spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, check_target: CheckTarget | None = None
+    spec: ScheduleSpec,
+    schedule_id: UUID,
+    now: datetime,
+    *,
+    check_target: CheckTarget | None = None,
+    calendars: Set[str] | None = None,
 ) -> Cadence:
-    """Compile the definition, or raise an InvalidError that names every field that is wrong."""
-    problems = [*_check_zones(spec), *_check_calendars(spec), *(check_target(spec) if check_target else [])]
+    """Compile the definition, or raise an InvalidError that names every field that is wrong.
+
+    `calendars` are the names that the host has; None: not known here, and not looked at.
+    """
+    problems = [
+        *_check_zones(spec),
+        *([] if calendars is None else _check_calendars(spec, calendars)),
+        *(check_target(spec) if check_target else []),
+    ]
     if len(spec.model_dump_json()) > MAX_DOCUMENT_BYTES:
         problems.append(Problem("", "too_large", f"is larger than {MAX_DOCUMENT_BYTES} bytes"))
     cadence: Cadence | None = None
@@ -40,10 +53,15 @@ def admit(
 
 
 def admit_new(
-    spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, check_target: CheckTarget | None = None
+    spec: ScheduleSpec,
+    schedule_id: UUID,
+    now: datetime,
+    *,
+    check_target: CheckTarget | None = None,
+    calendars: Set[str] | None = None,
 ) -> Cadence:
     """The same, and it must ever fire from now on."""
-    cadence = admit(spec, schedule_id, now, check_target=check_target)
+    cadence = admit(spec, schedule_id, now, check_target=check_target, calendars=calendars)
     if spec.active and first_fire(cadence, spec, schedule_id, now, includes_now=True) is None:
         raise InvalidError.at(*_why_never(spec))
     return cadence
@@ -102,8 +120,20 @@ def _check_zones(spec: ScheduleSpec) -> list[Problem]:
     return found
 
 
-def _check_calendars(spec: ScheduleSpec) -> list[Problem]:
+def _check_calendars(spec: ScheduleSpec, known: Set[str]) -> list[Problem]:
     return [
-        Problem(f"/calendars/{index}", "not_found", f'there is no calendar named "{name}"', "leave it out")
+        Problem(
+            f"/calendars/{index}",
+            "not_found",
+            f'there is no calendar named "{name}"',
+            _nearest(name, known),
+        )
         for index, name in enumerate(spec.calendars)
+        if name not in known
     ]
+
+
+def _nearest(name: str, known: Set[str]) -> str:
+    spelled = {each.casefold(): each for each in sorted(known)}
+    near = difflib.get_close_matches(name.casefold(), spelled, n=1, cutoff=0.6)
+    return f'did you mean "{spelled[near[0]]}"?' if near else "make the calendar first, or leave it out"

@@ -5,6 +5,7 @@ fire any more. The store writes both in one transaction, under the schedule's lo
 has the old version in its wheel finds its guarded update refused.
 """
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -46,9 +47,10 @@ def create(
     managed_by: ManagedBy = ManagedBy.API,
     schedule_id: UUID | None = None,
     check_target: CheckTarget | None = None,
+    calendars: Set[str] | None = None,
 ) -> Change:
     schedule_id = schedule_id or new_id()
-    cadence = admit_new(spec, schedule_id, now, check_target=check_target)
+    cadence = admit_new(spec, schedule_id, now, check_target=check_target, calendars=calendars)
     upcoming = first_fire(cadence, spec, schedule_id, now, includes_now=True) if spec.active else None
     schedule = Schedule(
         schedule_id=schedule_id,
@@ -75,6 +77,7 @@ def edit(
     now: datetime,
     author: Author,
     check_target: CheckTarget | None = None,
+    calendars: Set[str] | None = None,
 ) -> Change | None:
     """Give the schedule another definition; None when it says nothing new.
 
@@ -87,7 +90,7 @@ def edit(
     is_retimed = _timing_of(spec) != _timing_of(schedule.spec)
     effective_ts = now if is_retimed else schedule.effective_ts
     check = admit_new if is_retimed else admit
-    check(spec, schedule.schedule_id, now, check_target=check_target)
+    check(spec, schedule.schedule_id, now, check_target=check_target, calendars=calendars)
     cadence = compile_spec(spec, schedule.schedule_id, effective_ts)
     changed = replace(
         _touched(schedule, now, author), spec=spec, effective_ts=effective_ts, state_reason=None

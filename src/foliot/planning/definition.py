@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter
 
+from foliot.model.errors import InvalidError, Problem
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import (
     Delivery,
@@ -23,9 +25,11 @@ from foliot.model.policy import (
 )
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trigger import CronTrigger, DelayTrigger, Document, Trigger
+from foliot.timing.calendar import Calendar, CalendarBook
 from foliot.timing.compile import build_trigger, compile_trigger, elapsed_step
 from foliot.timing.interval import Elapsed
 from foliot.timing.recurrence import Recurrence
+from foliot.timing.zone import zone
 
 
 class Policies(Document):
@@ -71,6 +75,13 @@ class Cadence(NamedTuple):
     """The schedule has only times after this: when its timing was set, or right before its `start_ts`."""
     end_ts: datetime | None
     max_runs: int | None
+    calendars: tuple[Calendar, ...] = ()
+    """Those that `policies.calendars` names, once they were looked up."""
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """Whose days are meant where nothing else says so: the trigger's, else UTC."""
+        return zone(getattr(self.trigger, "timezone", "UTC"))
 
     @property
     def delay_s(self) -> float | None:
@@ -163,6 +174,23 @@ def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) 
         end_ts=spec.end_ts,
         max_runs=spec.max_runs,
     )
+
+
+class MissingCalendarError(InvalidError):
+    """A schedule names a calendar that its host does not have, or not any more."""
+
+
+def with_calendars(cadence: Cadence, host_id: UUID, book: CalendarBook) -> Cadence:
+    """The cadence with its calendars looked up. Raises MissingCalendarError."""
+    names = cadence.policies.calendars
+    missing = [
+        Problem(f"/calendars/{index}", "not_found", f'there is no calendar named "{name}"')
+        for index, name in enumerate(names)
+        if (host_id, name) not in book
+    ]
+    if missing:
+        raise MissingCalendarError(missing)
+    return cadence._replace(calendars=tuple(book[host_id, name] for name in names))
 
 
 def _earliest(effective_ts: datetime, anchor_ts: datetime) -> datetime:

@@ -12,8 +12,9 @@ from uuid import UUID
 from foliot.model.execution import SkipReason
 from foliot.model.instant import INSTANT
 from foliot.model.policy import MisfirePolicy
-from foliot.planning.definition import Cadence, Definition
+from foliot.planning.definition import Cadence, Definition, with_calendars
 from foliot.planning.next import Next, next_after, nominal_after, run_ts_of
+from foliot.timing.calendar import NO_CALENDARS, CalendarBook, excluded_since, is_excluded
 from foliot.timing.window import is_inside
 
 # Values on the path of every fire are named tuples: frozen dataclasses take three times as long to make.
@@ -25,8 +26,11 @@ CATCHUP_PER_STEP = 10
 CATCHUP_PACE_S = 0.1
 """`fire_all` catches up in steps of so many, so far apart, so that one schedule never holds up the rest."""
 
-WINDOW_WALK = 4_000
-"""How many missed times are looked at, backwards, for one inside the window: an hour by the second."""
+ALLOWED_WALK = 4_000
+"""How many missed times are looked at, backwards, for one that window and calendars allow.
+
+An hour by the second; of an excluded day no more than one time is looked at.
+"""
 
 
 class Due(NamedTuple):
@@ -78,8 +82,10 @@ def count_fires(decisions: tuple[Decision, ...]) -> int:
     return sum(1 for decision in decisions if decision.reason is None)
 
 
-def plan_firing(due: Due, cadence: Cadence, now: datetime) -> Firing:
-    """Decide everything that is due at `now`."""
+def plan_firing(due: Due, cadence: Cadence, now: datetime, calendars: CalendarBook = NO_CALENDARS) -> Firing:
+    """Decide everything that is due at `now`. Raises MissingCalendarError."""
+    if cadence.policies.calendars:
+        cadence = with_calendars(cadence, due.host_id, calendars)
     if cadence.delay_s is not None:
         return _plan_delay(due, cadence, now)
     following = next_after(cadence, due.schedule_id, due.fire_ts)
@@ -155,13 +161,24 @@ def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime
     """Decide one time by itself."""
     misfire = cadence.policies.misfire
     late_s = (now - run_ts).total_seconds()
-    window = cadence.policies.window
     reason = None
-    if window is not None and not is_inside(window, fire_ts):
-        reason = SkipReason.WINDOW
-    elif late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S):
+    if cadence.calendars or cadence.policies.window is not None:
+        reason = _forbidden(cadence, fire_ts)
+    if reason is None and (
+        late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S)
+    ):
         reason = SkipReason.MISFIRE
     return Decision(fire_ts, run_ts, reason)
+
+
+def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
+    """Why a time may not fire, however punctual it is; None: it may."""
+    window = cadence.policies.window
+    if window is not None and not is_inside(window, fire_ts):
+        return SkipReason.WINDOW
+    if cadence.calendars and is_excluded(cadence.calendars, fire_ts, cadence.zone):
+        return SkipReason.CALENDAR
+    return None
 
 
 def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
@@ -178,33 +195,40 @@ def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, .
 
 def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
     last, count = _last_due(due, cadence, now)
-    chosen = _latest_inside_window(due, cadence, last)
+    chosen = _latest_allowed(due, cadence, last)
     if chosen is None or chosen == last:
         decision = _decide(cadence, last, run_ts_of(cadence, due.schedule_id, last), now)
         return (_row(due, cadence, last, count, decision.reason),)
-    # The latest time inside the window stands for those before it; those after it were outside.
-    outside_from = nominal_after(cadence, chosen)
-    assert outside_from is not None
-    outside = cadence.recurrence.count(outside_from, last)
+    # The latest time that is allowed stands for those before it; those after it were not allowed.
+    forbidden_from = nominal_after(cadence, chosen)
+    assert forbidden_from is not None
+    forbidden = cadence.recurrence.count(forbidden_from, last)
     decision = _decide(cadence, chosen, run_ts_of(cadence, due.schedule_id, chosen), now)
     return (
-        _row(due, cadence, chosen, count - outside, decision.reason),
-        _row_from(due, cadence, outside_from, last, outside, SkipReason.WINDOW),
+        _row(due, cadence, chosen, count - forbidden, decision.reason),
+        _row_from(due, cadence, forbidden_from, last, forbidden, _forbidden(cadence, last)),
     )
 
 
-def _latest_inside_window(due: Due, cadence: Cadence, last: datetime) -> datetime | None:
-    window = cadence.policies.window
-    if window is None:
+def _latest_allowed(due: Due, cadence: Cadence, last: datetime) -> datetime | None:
+    """The latest time up to the last that neither window nor calendars forbid; None: none that is near."""
+    if cadence.policies.window is None and not cadence.calendars:
         return last
     candidate = last
-    for _ in range(WINDOW_WALK):
-        if is_inside(window, candidate):
+    for _ in range(ALLOWED_WALK):
+        if _forbidden(cadence, candidate) is None:
             return candidate
         if candidate <= due.fire_ts:
             return None
-        candidate = _before(due, cadence, candidate)
+        candidate = _before(due, cadence, _forbidden_since(cadence, candidate))
     return None
+
+
+def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
+    """From when on, at least, nothing is allowed up to a time that is not."""
+    if not cadence.calendars:
+        return fire_ts
+    return excluded_since(cadence.calendars, fire_ts, cadence.zone) or fire_ts
 
 
 def _fire_latest(

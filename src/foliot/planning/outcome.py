@@ -17,11 +17,20 @@ class Outcome:
 
 
 def outcome_of(
-    ended: Status, *, retry: Retry, delivery: Delivery, failures: int, execution_id: UUID, now: datetime
+    ended: Status,
+    *,
+    retry: Retry,
+    delivery: Delivery,
+    failures: int,
+    execution_id: UUID,
+    now: datetime,
+    is_permanent: bool = False,
+    retry_after_s: float | None = None,
 ) -> Outcome:
     """What follows an attempt that ended as `ended`, the `failures`-th of its execution that went wrong.
 
-    `unknown` as input means lost: the worker vanished and nobody can say what it did.
+    `unknown` as input means lost: the worker vanished and nobody can say what it did. A permanent failure
+    is not tried again, and none sooner than the other side asked for.
     """
     if ended in (Status.SUCCESS, Status.CANCELLED):
         return Outcome(ended)
@@ -30,9 +39,9 @@ def outcome_of(
         return Outcome(Status.UNKNOWN if ended is Status.PENDING else ended)
     if ended is Status.PENDING:
         return Outcome(ended)
-    if failures >= retry.max_attempts:
+    if is_permanent or failures >= retry.max_attempts:
         return Outcome(Status.FAILED if ended is Status.UNKNOWN else ended)
-    delay_s = backoff_s(retry, failures, execution_id)
+    delay_s = max(backoff_s(retry, failures, execution_id), retry_after_s or 0.0)
     return Outcome(Status.RETRYING, now + timedelta(seconds=delay_s))
 
 

@@ -6,7 +6,7 @@ transaction whose outcome is not known is treated the same way: its rows say wha
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from pydantic import ValidationError
 
@@ -15,7 +15,7 @@ from foliot.model.errors import FencedError
 from foliot.model.event import BatchFired, Observer, ScheduleParked, TickCompleted, WriteFenced
 from foliot.model.execution import SkipReason
 from foliot.model.schedule import problems_of
-from foliot.planning.definition import compile_definition
+from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.scheduler.term import Term
 from foliot.service import Wake
@@ -43,6 +43,7 @@ class FiringService:
     ) -> None:
         self.wake = Wake()
         self.reload_wake: Wake | None = None
+        self.read_calendars: Callable[[Term], Awaitable[None]] | None = None
         self.term: Term | None = None
         self._leadership = leadership
         self._store = store
@@ -107,16 +108,34 @@ class FiringService:
 
     async def _plan(self, term: Term, batch: Sequence[Due]) -> list[Firing]:
         firings = []
+        missing: list[Due] = []
         now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
         for due in batch:
             try:
                 cadence = compile_definition(due.definition, due.schedule_id)
-                firings.append(plan_firing(due, cadence, now))
+                firings.append(plan_firing(due, cadence, now, term.calendars))
+            except MissingCalendarError:
+                missing.append(due)
             except Exception as error:
                 await self._park(term, due, error)
             if self._clock.monotonic() >= turn_ends:
                 await asyncio.sleep(0)
                 now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
+        if missing:
+            firings.extend(await self._plan_once_more(term, missing))
+        return firings
+
+    async def _plan_once_more(self, term: Term, missing: Sequence[Due]) -> list[Firing]:
+        """A calendar may be newer than what the term knows; only one that is really gone parks a schedule."""
+        if self.read_calendars is not None:
+            await self.read_calendars(term)
+        firings, now = [], self._clock.now()
+        for due in missing:
+            try:
+                cadence = compile_definition(due.definition, due.schedule_id)
+                firings.append(plan_firing(due, cadence, now, term.calendars))
+            except Exception as error:
+                await self._park(term, due, error)
         return firings
 
     async def _park(self, term: Term, due: Due, error: Exception) -> None:

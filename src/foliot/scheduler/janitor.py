@@ -4,6 +4,7 @@ Rescues executions whose lease ran out, releases held ones, restarts `delay` sch
 bounded; what is left over is done in the next.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from foliot.model.event import (
     Observer,
     WriteFenced,
 )
+from foliot.model.execution import FINAL
 from foliot.model.lease import Lease
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
@@ -46,6 +48,7 @@ class Janitor:
         retention_days: float,
     ) -> None:
         self.wake = Wake()
+        self.on_ended: Callable[[], None] = lambda: None
         self._leadership = leadership
         self._upkeep = upkeep
         self._registry = registry
@@ -60,6 +63,7 @@ class Janitor:
     def ended(self, _schedule_ids: tuple[UUID, ...]) -> None:
         """Executions have ended: held ones may go on."""
         self.wake.set()
+        self.on_ended()
 
     async def step(self) -> float | None:
         lease = self._leadership.lease
@@ -100,6 +104,8 @@ class Janitor:
         if rescued:
             self._observer.notify(ExecutionsRescued(lease.shard.number, rescued))
             self._hints.send(Hint.READY)
+            if any(status in FINAL for status in rescued.values()):
+                self._hints.send(Hint.ENDED)
         restarted = await self._upkeep.restart_delays(lease, limit=BATCH)
         if restarted:
             self._hints.send(Hint.SCHEDULES, tuple(restarted))

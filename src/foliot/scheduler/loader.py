@@ -3,6 +3,8 @@
 Three ways in: the horizon, by pages, soonest first, so that a leader of a million schedules fires at once;
 changed rows, by hints, one row each; and a poll for what is overdue, which finds whatever a hint missed. A
 backlog larger than a page is read host by host, so that one host's million does not hide another's ten.
+
+Calendars come in with the poll, and before anything else: a term has no schedules before it has them.
 """
 
 from datetime import timedelta
@@ -12,7 +14,8 @@ from foliot.lease.leadership import Leadership
 from foliot.model.event import Observer, SchedulesLoaded
 from foliot.scheduler.term import Term
 from foliot.service import Wake
-from foliot.store.protocol import FiringStore, Position
+from foliot.store.protocol import CalendarStore, FiringStore, Position
+from foliot.timing.calendar import Calendar
 from foliot.timing.clock import ClusterClock
 
 PAGE = 2000
@@ -31,6 +34,7 @@ class Loader:
         self,
         leadership: Leadership,
         store: FiringStore,
+        calendars: CalendarStore,
         clock: ClusterClock,
         observer: Observer,
         firing_wake: Wake,
@@ -42,6 +46,7 @@ class Loader:
         self.term: Term | None = None
         self._leadership = leadership
         self._store = store
+        self._calendars = calendars
         self._clock = clock
         self._observer = observer
         self._firing_wake = firing_wake
@@ -70,11 +75,14 @@ class Loader:
         if term is None or self._leadership.lease != term.lease:
             self.term = None
             return None
+        is_poll_wanted = self._clock.monotonic() - self._polled_at >= self._poll_s
+        if is_poll_wanted:
+            await self.read_calendars(term)
         changed = self._hinted | term.to_reload
         if changed:
             await self._reload(term, changed)
         # Also while pages are still to be loaded: they come by time alone, the poll sees to every host.
-        if self._clock.monotonic() - self._polled_at >= self._poll_s:
+        if is_poll_wanted:
             await self._poll(term)
         if self._is_load_wanted(term):
             await self._load_page(term)
@@ -83,6 +91,20 @@ class Loader:
         if self._hinted or term.to_reload:
             return IN_FLIGHT_PAUSE_S
         return max(0.0, self._polled_at + self._poll_s - self._clock.monotonic())
+
+    async def read_calendars(self, term: Term) -> None:
+        """Take over the calendars as they are now, unless none has changed."""
+        revision = await self._calendars.revision()
+        if revision == term.calendar_revision:
+            return
+        known = term.calendars
+        specs = await self._calendars.snapshot()
+        # One that is as it was keeps the years it has worked out.
+        term.calendars = {
+            key: known[key] if key in known and known[key].spec == spec else Calendar(spec)
+            for key, spec in specs.items()
+        }
+        term.calendar_revision = revision
 
     async def _reload(self, term: Term, schedule_ids: set[UUID]) -> None:
         # A row in flight is looked at when its transaction has returned.

@@ -6,6 +6,7 @@ from foliot.lease.leadership import Leadership
 from foliot.lease.protocol import LeaseProvider
 from foliot.model.event import Observer
 from foliot.model.lease import Lease, Shard
+from foliot.scheduler.backfill import Backfiller
 from foliot.scheduler.firing import FiringService
 from foliot.scheduler.janitor import Janitor
 from foliot.scheduler.loader import Loader
@@ -13,6 +14,7 @@ from foliot.scheduler.term import Term
 from foliot.service import Service
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Store
+from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.clock import ClusterClock
 
 
@@ -55,6 +57,7 @@ class ShardScheduler:
         self.loader = Loader(
             self.leadership,
             store.firing,
+            store.calendars,
             clock,
             observer,
             self.firing.wake,
@@ -62,6 +65,7 @@ class ShardScheduler:
             poll_s=options.poll_s,
         )
         self.firing.reload_wake = self.loader.wake
+        self.firing.read_calendars = self.loader.read_calendars
         self.janitor = Janitor(
             self.leadership,
             store.upkeep,
@@ -72,17 +76,31 @@ class ShardScheduler:
             every_s=options.poll_s,
             retention_days=options.retention_days,
         )
+        self.backfiller = Backfiller(
+            self.leadership,
+            store.backfills,
+            hints,
+            observer,
+            every_s=options.poll_s,
+            calendars=self._calendars,
+        )
+        self.janitor.on_ended = self.backfiller.ended
         self.leadership.on_elected(self._begin)
 
     @property
     def services(self) -> tuple[Service, ...]:
-        return (self.leadership, self.loader, self.firing, self.janitor)
+        return (self.leadership, self.loader, self.firing, self.janitor, self.backfiller)
 
     def _begin(self, lease: Lease) -> None:
         term = Term(lease, self._clock.now())
         self.loader.begin(term)
         self.firing.begin(term)
         self.janitor.wake.set()
+        self.backfiller.wake.set()
+
+    def _calendars(self) -> CalendarBook:
+        term = self.firing.term
+        return NO_CALENDARS if term is None else term.calendars
 
     async def release(self) -> None:
         """Stop leading on purpose; followers are told to take over at once."""

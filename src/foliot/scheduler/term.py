@@ -9,6 +9,7 @@ from foliot.model.lease import Lease
 from foliot.planning.fire import Due
 from foliot.scheduler.due_queue import DueQueue
 from foliot.store.protocol import Position
+from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.wheel import TimingWheel
 
 LOCKED_PAUSE_US = 500_000
@@ -27,6 +28,9 @@ class Term:
         """What the store would not move on, as it was planned."""
         self.to_reload: set[UUID] = set()
         """Rows that turned out to be other than remembered."""
+        self.calendars: CalendarBook = NO_CALENDARS
+        self.calendar_revision: int | None = None
+        """What the calendars were read at; None: not yet."""
 
     def knows(self, instant: datetime) -> bool:
         """Whether everything due by then is in memory, as far as the load has come."""

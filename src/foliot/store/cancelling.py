@@ -1,14 +1,21 @@
-"""Stopping what is open: pending ones end at once, running ones are told when their worker next renews."""
+"""Stopping what is open: what waits ends at once, what runs is told when its worker next renews.
+
+What an agent has taken over ends at once too: nobody renews it, so nobody could be told.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, case, select, text, update
+from sqlalchemy import Float, Integer, String, Uuid, and_, literal, not_, null, select, text, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.execution import CLAIMABLE, Status
+from foliot.model.execution import CLAIMABLE, Status, TriggeredBy
 from foliot.store.dialect import Dialect
-from foliot.store.schema import IS_OPEN, execution_t
+from foliot.store.locking import lock_executions
+from foliot.store.schema import IS_OPEN, attempt_t, execution_t
+from foliot.store.status import LastRun, record_status
+from foliot.store.types import Instant
 
 
 async def request_cancel(
@@ -19,25 +26,116 @@ async def request_cancel(
     reason: str,
     keep: Sequence[UUID] = (),
     with_running: bool = True,
+    with_held_backfill: bool = False,
 ) -> None:
-    """Cancel the open executions of these schedules, but not those to keep."""
+    """Cancel the open executions of these schedules, but not those to keep.
+
+    Held ones of a backfill stay unless asked for: a run that replaces the one under way must not throw away
+    the past that somebody wanted.
+    """
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
     kept = dialect.rows("kept", {"execution_id": Uuid()}, [(each,) for each in keep])
-    is_waiting = execution_t.c.status.in_([each.value for each in CLAIMABLE])
-    statement = (
-        update(execution_t)
-        .where(
-            execution_t.c.schedule_id.in_(select(wanted.c.schedule_id)),
-            text(IS_OPEN),
-            execution_t.c.execution_id.not_in(select(kept.c.execution_id)),
-        )
-        .values(
-            cancel_requested=True,
-            status=case((is_waiting, Status.CANCELLED.value), else_=execution_t.c.status),
-            reason=case((is_waiting, reason), else_=execution_t.c.reason),
-            ended_ts=case((is_waiting, dialect.now()), else_=execution_t.c.ended_ts),
-        )
-    )
+    conditions: list[Any] = [
+        execution_t.c.schedule_id.in_(select(wanted.c.schedule_id)),
+        text(IS_OPEN),
+        execution_t.c.execution_id.not_in(select(kept.c.execution_id)),
+    ]
     if not with_running:
-        statement = statement.where(is_waiting)
-    await connection.execute(statement)
+        conditions.append(execution_t.c.status.in_([each.value for each in CLAIMABLE]))
+    if not with_held_backfill:
+        is_of_backfill = execution_t.c.triggered_by == TriggeredBy.BACKFILL.value
+        conditions.append(not_(and_(is_of_backfill, execution_t.c.due_by_ts.is_(None))))
+    rows = await lock_executions(connection, dialect, *conditions)
+    await cancel_locked(connection, dialect, rows, reason=reason)
+
+
+async def cancel_locked(
+    connection: AsyncConnection,
+    dialect: Dialect,
+    rows: Sequence[Any],
+    *,
+    reason: str,
+    error: str | None = None,
+) -> None:
+    """Cancel open executions whose rows this transaction has locked."""
+    ending = [row for row in rows if Status(row.status) in CLAIMABLE or _is_with_agent(row)]
+    ended_ids = {row.execution_id for row in ending}
+    await _end(connection, dialect, ending, reason, error)
+    stopping = [row.execution_id for row in rows if row.execution_id not in ended_ids]
+    if stopping:
+        await connection.execute(
+            update(execution_t)
+            .where(execution_t.c.execution_id.in_(_ids(dialect, stopping)))
+            .values(cancel_requested=True, reason=reason)
+        )
+
+
+async def _end(
+    connection: AsyncConnection, dialect: Dialect, rows: Sequence[Any], reason: str, error: str | None
+) -> None:
+    if not rows:
+        return
+    values: dict[str, Any] = {
+        "cancel_requested": True,
+        "status": Status.CANCELLED.value,
+        "reason": reason,
+        "ended_ts": dialect.now(),
+        "lease_until": null(),
+    }
+    if error is not None:
+        values["error"] = error
+    await connection.execute(
+        update(execution_t)
+        .where(execution_t.c.execution_id.in_(_ids(dialect, [row.execution_id for row in rows])))
+        .values(values)
+    )
+    await _record_remote(connection, dialect, [row for row in rows if _is_with_agent(row)], error or reason)
+    # What never ran is no run; what was handed back did not run either.
+    has_run = [row for row in rows if row.status != Status.PENDING.value]
+    await record_status(
+        connection,
+        dialect,
+        [LastRun(row.schedule_id, row.started_ts, Status.CANCELLED, row.execution_id) for row in has_run],
+    )
+
+
+async def _record_remote(
+    connection: AsyncConnection, dialect: Dialect, rows: Sequence[Any], error: str
+) -> None:
+    """The attempt that an agent was at; a worker records its own when it settles."""
+    if not rows:
+        return
+    new = dialect.rows(
+        "new",
+        {
+            "execution_id": Uuid(),
+            "attempt": Integer(),
+            "worker_id": String(),
+            "started_ts": Instant(),
+            "ended_ts": Instant(),
+            "duration_seconds": Float(),
+        },
+        [
+            (
+                row.execution_id,
+                row.attempt,
+                row.worker_id,
+                row.started_ts,
+                row.store_now,
+                (row.store_now - row.started_ts).total_seconds(),
+            )
+            for row in rows
+        ],
+    )
+    names = [*(each.name for each in new.c), "status", "error"]
+    source = select(*new.c, literal(Status.CANCELLED.value), literal(error)).where(true())
+    await connection.execute(dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing())
+
+
+def _is_with_agent(row: Any) -> bool:
+    return bool(row.is_remote and row.status == Status.RUNNING.value)
+
+
+def _ids(dialect: Dialect, execution_ids: Sequence[UUID]) -> Any:
+    wanted = dialect.rows("stopped", {"execution_id": Uuid()}, [(each,) for each in execution_ids])
+    return select(wanted.c.execution_id)

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table
+from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, Table
 from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -84,7 +84,7 @@ class Dialect(Protocol):
         """The first `per_host` rows of `due` for every host and priority."""
         ...
 
-    def claimable(self, queues: Sequence[tuple[Any, str]], limit: int) -> Select[Any]:
+    def claimable(self, queues: Sequence[tuple[Any, str]], most: BindParameter[int]) -> Select[Any]:
         """Ids of what a worker may claim now from these (host_id, queue)s, most urgent first, locked.
 
         Rows that another worker is claiming at this moment are passed over.

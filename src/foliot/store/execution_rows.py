@@ -1,15 +1,40 @@
 """An execution, read back from a row of `execution_t`."""
 
 from typing import Any
+from uuid import UUID
 
-from foliot.model.execution import Execution, Status, TriggeredBy
+from sqlalchemy import Select, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.policy import Priority
+from foliot.store.schema import execution_t, schedule_t
+
+
+def select_executions() -> Select[Any]:
+    """Rows that `execution_of` can read."""
+    return select(execution_t, schedule_t.c.schedule_name).outerjoin(
+        schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id
+    )
+
+
+async def read_execution(
+    connection: AsyncConnection, execution_id: UUID, *, host_id: UUID | None = None
+) -> Execution:
+    """Raises NotFoundError, also for an execution of another host."""
+    statement = select_executions().where(execution_t.c.execution_id == execution_id)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None or (host_id is not None and row.host_id != host_id):
+        raise NotFoundError("execution", execution_id)
+    return execution_of(row)
 
 
 def execution_of(row: Any) -> Execution:
     return Execution(
         execution_id=row.execution_id,
         schedule_id=row.schedule_id,
+        schedule_name=row.schedule_name,
         host_id=row.host_id,
         aggregate_version=row.aggregate_version,
         fire_ts=row.fire_ts,
@@ -30,9 +55,37 @@ def execution_of(row: Any) -> Execution:
         started_ts=row.started_ts,
         ended_ts=row.ended_ts,
         duration_seconds=row.duration_seconds,
+        cancel_requested=row.cancel_requested,
+        is_remote=row.is_remote,
+        progress=row.progress,
         result=row.result,
         error=row.error,
         traceback=row.traceback,
+        external_id=row.external_id,
+        trace_id=_trace_id(row.trace_context),
         scheduler_instance_id=row.scheduler_instance_id,
         created_ts=row.created_ts,
     )
+
+
+def _trace_id(trace_context: str | None) -> str | None:
+    """The second part of a `traceparent`: version-trace_id-span_id-flags."""
+    parts = (trace_context or "").split("-")
+    return parts[1] if len(parts) >= 4 else None
+
+
+def attempt_of(row: Any) -> AttemptRecord:
+    return AttemptRecord(
+        attempt=row.attempt,
+        status=Status(row.status),
+        worker_id=row.worker_id,
+        started_ts=row.started_ts,
+        ended_ts=row.ended_ts,
+        duration_seconds=row.duration_seconds,
+        error=row.error,
+        traceback=row.traceback,
+    )
+
+
+def line_of(row: Any) -> LoggedLine:
+    return LoggedLine(row.attempt, row.line, row.logged_ts, row.level, row.logger, row.message)

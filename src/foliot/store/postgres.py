@@ -112,7 +112,7 @@ class PostgresDialect:
         )
         return select(*first.c).select_from(hosts.join(priorities, true()).join(first, true()))
 
-    def claimable(self, queues: Sequence[tuple[Any, str]], limit: int) -> Select[Any]:
+    def claimable(self, queues: Sequence[tuple[Any, str]], most: BindParameter[int]) -> Select[Any]:
         wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
         first = (
             select(execution_t.c.execution_id, execution_t.c.due_by_ts)
@@ -123,7 +123,7 @@ class PostgresDialect:
                 execution_t.c.ready_ts <= self.now(),
             )
             .order_by(execution_t.c.due_by_ts)
-            .limit(limit)
+            .limit(most)
             .correlate(wanted)
             .with_for_update(skip_locked=True)
             .lateral("first")
@@ -132,7 +132,7 @@ class PostgresDialect:
             select(first.c.execution_id)
             .select_from(wanted.join(first, true()))
             .order_by(first.c.due_by_ts)
-            .limit(limit)
+            .limit(most)
         )
 
     @asynccontextmanager

@@ -6,11 +6,14 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from foliot.model.backfill import Backfill
+from foliot.model.calendar import CalendarSpec
 from foliot.model.event import FiredExecution, SkippedExecution
-from foliot.model.execution import Execution, Status, TriggeredBy
+from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule, ScheduleSpec
+from foliot.planning.backfill import BackfillStep
 from foliot.planning.change import Author, Change
 from foliot.planning.fire import Due, Firing
 
@@ -132,6 +135,7 @@ class ScheduleStore(Protocol):
         user: str | None,
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
+        host_id: UUID | None = None,
     ) -> UUID:
         """Run it now, besides its own times. Held, never skipped, when overlap forbids."""
         ...
@@ -141,6 +145,138 @@ class ScheduleStore(Protocol):
         ...
 
     async def execution(self, execution_id: UUID) -> Execution: ...
+
+
+# --- executions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionFilter:
+    """Which executions to list: those of which everything given holds; of several values any may."""
+
+    host_id: UUID | None = None
+    schedule_ids: Sequence[UUID] = ()
+    statuses: Sequence[Status] = ()
+    queues: Sequence[str] = ()
+    triggered_by: Sequence[TriggeredBy] = ()
+    fire_from: datetime | None = None
+    fire_to: datetime | None = None
+    """Fire times before this; `fire_from` itself is included."""
+
+
+class ExecutionStore(Protocol):
+    """Single executions. With a `host_id`, those of other hosts are not found."""
+
+    async def cancel(
+        self, execution_id: UUID, *, by: str | None, reason: str | None = None, host_id: UUID | None = None
+    ) -> Execution:
+        """End what waits or is with an agent; ask for what runs to be stopped: it stays `running` until then.
+
+        Raises IllegalTransitionError for what has ended, NotFoundError.
+        """
+        ...
+
+    async def retry(self, execution_id: UUID, *, by: str | None, host_id: UUID | None = None) -> Execution:
+        """Another try at what did not succeed: the same execution, with a fresh budget of retries.
+
+        Held, never skipped, when overlap forbids. Raises IllegalTransitionError, NotFoundError (also for a
+        schedule that is deleted).
+        """
+        ...
+
+    async def get(self, execution_id: UUID, *, host_id: UUID | None = None) -> Execution: ...
+
+    async def page(
+        self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
+    ) -> list[Execution]:
+        """Latest first; `after` is the last execution of the page before."""
+        ...
+
+    async def for_schedule(
+        self,
+        schedule_id: UUID,
+        *,
+        wanted: ExecutionFilter | None = None,
+        after: UUID | None = None,
+        limit: int = 50,
+    ) -> list[Execution]:
+        """The same for one schedule."""
+        ...
+
+    async def attempts(self, execution_id: UUID, *, host_id: UUID | None = None) -> list[AttemptRecord]:
+        """Every try at it, also the one under way; what was handed back was none."""
+        ...
+
+    async def logs(
+        self,
+        execution_id: UUID,
+        *,
+        after: tuple[int, int] | None = None,
+        limit: int = 500,
+        host_id: UUID | None = None,
+    ) -> list[LoggedLine]:
+        """What the code logged, in order; `after` is the (attempt, line) to go on from."""
+        ...
+
+
+# --- backfills -------------------------------------------------------------------------------------
+
+PlanBackfill = Callable[[Schedule, datetime, datetime, int], BackfillStep]
+"""From a schedule, the position, the end and the most times to fire, to what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillAdvance:
+    """What a step of a backfill did."""
+
+    created: int = 0
+    ready: int = 0
+    """How many of them may run at once; the others are held."""
+    has_moved: bool = False
+    """Times were seen to, though perhaps none of them fires."""
+    is_over: bool = False
+
+
+class BackfillStore(Protocol):
+    async def request(
+        self,
+        schedule_id: UUID,
+        from_ts: datetime,
+        to_ts: datetime,
+        *,
+        by: str | None,
+        host_id: UUID | None = None,
+    ) -> Backfill:
+        """Ask for the times in [from_ts, to_ts). Raises InvalidError, NotFoundError."""
+        ...
+
+    async def get(self, backfill_id: UUID, *, host_id: UUID | None = None) -> Backfill: ...
+
+    async def for_schedule(
+        self, schedule_id: UUID, *, host_id: UUID | None = None, limit: int = 50
+    ) -> list[Backfill]:
+        """Those of one schedule, latest first."""
+        ...
+
+    async def cancel(
+        self, backfill_id: UUID, *, by: str | None = None, host_id: UUID | None = None
+    ) -> Backfill:
+        """Make no more executions, and cancel those that wait; what runs goes on. Again is harmless."""
+        ...
+
+    async def running(self, shard: Shard, *, after: UUID | None, limit: int) -> list[UUID]:
+        """Backfills of the shard's schedules that are not over, in order of their ids."""
+        ...
+
+    async def step(
+        self, lease: Lease, backfill_id: UUID, plan: PlanBackfill, *, most: int, most_open: int
+    ) -> BackfillAdvance:
+        """Make the next executions, and keep the position, in one transaction. Raises FencedError.
+
+        At most `most` of them, and no more than `most_open` open ones of backfills for one schedule. What
+        `plan` raises is raised, and nothing is written. A backfill of a deleted schedule is cancelled.
+        """
+        ...
 
 
 # --- working ---------------------------------------------------------------------------------------
@@ -190,6 +326,24 @@ class Renewal:
     """Somebody asked for it to stop."""
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What running work said of itself since the last note."""
+
+    execution_id: UUID
+    attempt: int
+    progress: str | None = None
+    """JSON text."""
+    lines: Sequence[tuple[int, Sequence[Any]]] = ()
+    """Numbered: (when, level, logger, message)."""
+
+
+class NoteStore(Protocol):
+    async def write(self, worker_id: str, notes: Sequence[Note]) -> None:
+        """Keep progress (of attempts that are still this worker's) and lines; the same again is harmless."""
+        ...
+
+
 class WorkStore(Protocol):
     async def queues(self, names: Sequence[str] | None) -> list[tuple[UUID, str]]:
         """The (host_id, queue)s there are that are not paused; all of them, or those with these names."""
@@ -209,8 +363,12 @@ class WorkStore(Protocol):
         """Record how attempts ended; the ids of those that were no longer this worker's come back."""
         ...
 
-    async def progress(self, worker_id: str, claim: Claim, fraction: float, text: str) -> None:
-        """Note how far running work has come; ignored when it is no longer this worker's."""
+    async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
+        """Leave it to an agent, which has so long from its start to report its end; False: not ours."""
+        ...
+
+    async def inactive_tasks(self) -> frozenset[str]:
+        """Names of task functions that an operator has switched off."""
         ...
 
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
@@ -280,8 +438,49 @@ class RegistryStore(Protocol):
     async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None: ...
 
 
+# --- calendars -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarRecord:
+    calendar_id: UUID
+    host_id: UUID
+    spec: CalendarSpec
+    updated_by: str | None
+    created_ts: datetime
+    updated_ts: datetime
+
+
+class CalendarStore(Protocol):
+    async def put(self, host_id: UUID, spec: CalendarSpec, author: Author) -> CalendarRecord:
+        """Make the calendar, or replace the one of that name. Raises InvalidError."""
+        ...
+
+    async def delete(self, host_id: UUID, name: str) -> None:
+        """Raises NotFoundError, and CalendarInUseError while a schedule names it."""
+        ...
+
+    async def get(self, host_id: UUID, name: str) -> CalendarRecord:
+        """Raises NotFoundError."""
+        ...
+
+    async def list_all(
+        self, host_id: UUID, *, limit: int = 500, after_name: str = ""
+    ) -> list[CalendarRecord]: ...
+
+    async def names(self, host_id: UUID) -> frozenset[str]: ...
+
+    async def revision(self) -> int:
+        """A number that grows with every change of any calendar."""
+        ...
+
+    async def snapshot(self) -> dict[tuple[UUID, str], CalendarSpec]:
+        """Every calendar there is, by its host and its name."""
+        ...
+
+
 class Store(Protocol):
-    """The six parts, over one database."""
+    """All parts, over one database."""
 
     @property
     def leases(self) -> LeaseStore: ...
@@ -290,11 +489,19 @@ class Store(Protocol):
     @property
     def schedules(self) -> ScheduleStore: ...
     @property
+    def executions(self) -> ExecutionStore: ...
+    @property
+    def backfills(self) -> BackfillStore: ...
+    @property
     def work(self) -> WorkStore: ...
+    @property
+    def notes(self) -> NoteStore: ...
     @property
     def upkeep(self) -> UpkeepStore: ...
     @property
     def registry(self) -> RegistryStore: ...
+    @property
+    def calendars(self) -> CalendarStore: ...
 
     async def now(self) -> datetime:
         """The store's clock: the cluster's time."""

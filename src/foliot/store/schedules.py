@@ -7,7 +7,7 @@ remembers the old version finds its guarded update refused by `aggregate_version
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,14 +20,15 @@ from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule
 from foliot.planning.change import Author, Change, due_of
-from foliot.planning.overlap import Admission, admit_execution
+from foliot.planning.overlap import Admission
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.execution_rows import execution_of
-from foliot.store.ledger import NewExecution, count_open, insert_executions
+from foliot.store.execution_rows import execution_of, read_execution, select_executions
+from foliot.store.inserting import know_queue, lock_schedule, make_room
+from foliot.store.ledger import NewExecution, insert_executions
 from foliot.store.schedule_rows import row_of, schedule_of
-from foliot.store.schema import execution_t, queue_t, schedule_t, schedule_version_t
+from foliot.store.schema import execution_t, schedule_t, schedule_version_t
 
 
 class Schedules:
@@ -57,9 +58,7 @@ class Schedules:
         expected_version: int | None = None,
     ) -> Schedule:
         async def work(connection: AsyncConnection) -> Schedule:
-            schedule = await self._locked(connection, schedule_id)
-            if host_id is not None and schedule.host_id != host_id:
-                raise NotFoundError("schedule", schedule_id)
+            schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if expected_version is not None and schedule.aggregate_version != expected_version:
                 raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
             change = plan(schedule, await self._now(connection))
@@ -100,7 +99,12 @@ class Schedules:
             await insert_executions(connection, self._dialect, [row], None)
         if change.kind is ChangeKind.DELETED:
             await request_cancel(
-                connection, self._dialect, [before.schedule_id], reason="deleted", with_running=False
+                connection,
+                self._dialect,
+                [before.schedule_id],
+                reason="deleted",
+                with_running=False,
+                with_held_backfill=True,
             )
 
     async def _record(self, connection: AsyncConnection, change: Change, author: Author) -> None:
@@ -120,11 +124,7 @@ class Schedules:
                 created_ts=schedule.updated_ts,
             )
         )
-        await connection.execute(
-            self._dialect.insert(queue_t)
-            .values(host_id=schedule.host_id, queue=schedule.spec.queue)
-            .on_conflict_do_nothing()
-        )
+        await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
 
     # --- running now ------------------------------------------------------------------------------
 
@@ -136,17 +136,14 @@ class Schedules:
         user: str | None,
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
+        host_id: UUID | None = None,
     ) -> UUID:
         async def work(connection: AsyncConnection) -> UUID:
-            schedule = await self._locked(connection, schedule_id)
-            opened = await count_open(connection, self._dialect, [schedule_id])
-            overlap = schedule.spec.overlap
-            admission = admit_execution(overlap, opened.get(schedule_id, 0), is_skippable=False)
+            schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+            await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
+            is_ready = await make_room(connection, self._dialect, schedule)
             now = await self._now(connection)
-            ready = now if admission is Admission.RUN else None
             identity = execution_id or new_id(now)
-            if admission is Admission.REPLACE:
-                await request_cancel(connection, self._dialect, [schedule_id], reason="replaced")
             await connection.execute(
                 insert(execution_t).values(
                     execution_id=identity,
@@ -160,8 +157,8 @@ class Schedules:
                     args=None if args is None else dict(args),
                     queue=schedule.spec.queue,
                     priority=schedule.spec.priority.value,
-                    ready_ts=ready,
-                    due_by_ts=ready and self._dialect.plus(self._dialect.now(), schedule.spec.priority.sla_s),
+                    ready_ts=now if is_ready else None,
+                    due_by_ts=now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
                     created_ts=now,
                 )
             )
@@ -206,7 +203,7 @@ class Schedules:
     async def executions(self, schedule_id: UUID, *, limit: int = 500) -> list[Execution]:
         async with self._database.read(Pool.API) as connection:
             statement = (
-                select(execution_t)
+                select_executions()
                 .where(execution_t.c.schedule_id == schedule_id)
                 .order_by(execution_t.c.fire_ts.desc(), execution_t.c.execution_id.desc())
                 .limit(limit)
@@ -215,22 +212,7 @@ class Schedules:
 
     async def execution(self, execution_id: UUID) -> Execution:
         async with self._database.read(Pool.API) as connection:
-            statement = select(execution_t).where(execution_t.c.execution_id == execution_id)
-            row = (await connection.execute(statement)).one_or_none()
-        if row is None:
-            raise NotFoundError("execution", execution_id)
-        return execution_of(row)
-
-    async def _locked(self, connection: AsyncConnection, schedule_id: UUID) -> Schedule:
-        statement = (
-            select(schedule_t)
-            .where(schedule_t.c.schedule_id == schedule_id, schedule_t.c.deleted_ts.is_(None))
-            .with_for_update()
-        )
-        row = (await connection.execute(statement)).one_or_none()
-        if row is None:
-            raise NotFoundError("schedule", schedule_id)
-        return schedule_of(row)
+            return await read_execution(connection, execution_id)
 
     async def _now(self, connection: AsyncConnection) -> datetime:
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()

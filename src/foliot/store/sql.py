@@ -10,10 +10,14 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from foliot.model.errors import SettingError
+from foliot.store.backfills import Backfills
+from foliot.store.calendars import Calendars
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
+from foliot.store.executions import Executions
 from foliot.store.firing import FiringStatements
 from foliot.store.leases import Leases
+from foliot.store.notes import Notes
 from foliot.store.postgres import open_postgres
 from foliot.store.registry import Registry
 from foliot.store.schedules import Schedules
@@ -34,9 +38,13 @@ class SqlStore:
     leases: Leases
     firing: FiringStatements
     schedules: Schedules
+    executions: Executions
+    backfills: Backfills
     work: Work
+    notes: Notes
     upkeep: Upkeep
     registry: Registry
+    calendars: Calendars
 
     @classmethod
     def over(cls, database: Database) -> "SqlStore":
@@ -45,9 +53,13 @@ class SqlStore:
             leases=Leases(database),
             firing=FiringStatements(database),
             schedules=Schedules(database),
+            executions=Executions(database),
+            backfills=Backfills(database),
             work=Work(database),
+            notes=Notes(database),
             upkeep=Upkeep(database),
             registry=Registry(database),
+            calendars=Calendars(database),
         )
 
     async def now(self) -> datetime:

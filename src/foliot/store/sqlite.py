@@ -95,7 +95,7 @@ class SqliteDialect:
         return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
-        return type_coerce(document, Json)
+        return func.json(document, type_=Json)
 
     def insert(self, table: Table) -> Insert:
         return insert(table)
@@ -108,7 +108,7 @@ class SqliteDialect:
         ranked = due.order_by(None).add_columns(rank.label("rank")).subquery("ranked")
         return select(*[each for each in ranked.c if each.name != "rank"]).where(ranked.c.rank <= per_host)
 
-    def claimable(self, queues: Sequence[tuple[Any, str]], limit: int) -> Select[Any]:
+    def claimable(self, queues: Sequence[tuple[Any, str]], most: BindParameter[int]) -> Select[Any]:
         parts = []
         for host_id, queue in queues:
             first = (
@@ -120,11 +120,11 @@ class SqliteDialect:
                     execution_t.c.ready_ts <= self.now(),
                 )
                 .order_by(execution_t.c.due_by_ts)
-                .limit(limit)
+                .limit(most)
             )
             parts.append(select(first.subquery()))
         every = union_all(*parts).subquery("every")
-        return select(every.c.execution_id).order_by(every.c.due_by_ts).limit(limit)
+        return select(every.c.execution_id).order_by(every.c.due_by_ts).limit(most)
 
     @asynccontextmanager
     async def begin(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:

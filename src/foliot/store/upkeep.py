@@ -10,11 +10,11 @@ from sqlalchemy import (
     Float,
     Integer,
     String,
+    Text,
     Uuid,
     case,
     delete,
     func,
-    literal,
     null,
     or_,
     select,
@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.execution import FINAL, Status
+from foliot.model.execution import FINAL, Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.lease import Lease
 from foliot.model.policy import OverlapPolicy, Priority
@@ -34,12 +34,14 @@ from foliot.store.database import Database
 from foliot.store.delays import is_waiting_for_end, set_next_after_end
 from foliot.store.dialect import Pool
 from foliot.store.leases import require_lease
-from foliot.store.schema import IS_OPEN, attempt_t, execution_t, schedule_t
+from foliot.store.schema import IS_OPEN, attempt_t, execution_log_t, execution_t, schedule_t
 from foliot.store.shards import is_of
+from foliot.store.status import LastRun, record_status
 from foliot.store.types import Instant
 from foliot.store.work import read_specs
 
 LOST = "its worker vanished: the lease ran out"
+UNREPORTED = "the agent did not report its end within timeout_seconds"
 
 
 class Upkeep:
@@ -92,6 +94,8 @@ class Upkeep:
                 "sla_s": Float(),
                 "started_ts": Instant(),
                 "worker_id": String(),
+                "attempt_status": String(),
+                "error": Text(),
             },
             [
                 (
@@ -102,6 +106,8 @@ class Upkeep:
                     Priority(row.priority).sla_s,
                     row.started_ts,
                     row.worker_id,
+                    _ended_as(row).value,
+                    UNREPORTED if row.is_remote else LOST,
                 )
                 for row in rows
             ],
@@ -119,7 +125,7 @@ class Upkeep:
                 status=lost.c.status,
                 failed_attempts=execution_t.c.failed_attempts + 1,
                 lease_until=null(),
-                error=LOST,
+                error=lost.c.error,
                 ended_ts=case((~is_again, now)),
                 ready_ts=case((is_again, lost.c.ready_ts), else_=execution_t.c.ready_ts),
                 due_by_ts=case(
@@ -134,12 +140,21 @@ class Upkeep:
             lost.c.started_ts,
             lost.c.worker_id,
             now,
-            literal(Status.UNKNOWN.value),
-            literal(LOST),
+            lost.c.attempt_status,
+            lost.c.error,
         ).where(true())
         names = ["execution_id", "attempt", "started_ts", "worker_id", "ended_ts", "status", "error"]
         await connection.execute(
             self._dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing()
+        )
+        await record_status(
+            connection,
+            self._dialect,
+            [
+                LastRun(row.schedule_id, row.started_ts, outcomes[row.execution_id].status, row.execution_id)
+                for row in rows
+                if outcomes[row.execution_id].status in FINAL
+            ],
         )
 
     # --- held executions --------------------------------------------------------------------------
@@ -183,6 +198,8 @@ class Upkeep:
         self, connection: AsyncConnection, schedule_ids: Sequence[UUID]
     ) -> dict[UUID, list[Any]]:
         wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+        # A backfill must not hold up the schedule's own runs, which are younger than all of it.
+        is_of_backfill = case((execution_t.c.triggered_by == TriggeredBy.BACKFILL.value, 1), else_=0)
         result = await connection.execute(
             select(
                 execution_t.c.schedule_id,
@@ -191,7 +208,7 @@ class Upkeep:
                 execution_t.c.priority,
             )
             .where(execution_t.c.schedule_id.in_(select(wanted.c.schedule_id)), text(IS_OPEN))
-            .order_by(execution_t.c.fire_ts, execution_t.c.execution_id)
+            .order_by(is_of_backfill, execution_t.c.fire_ts, execution_t.c.execution_id)
         )
         found: dict[UUID, list[Any]] = {}
         for row in result:
@@ -252,7 +269,7 @@ class Upkeep:
             if not ids:
                 return 0
             gone = self._dialect.rows("gone", {"execution_id": Uuid()}, [(each,) for each in ids])
-            for table in (attempt_t, execution_t):
+            for table in (execution_log_t, attempt_t, execution_t):
                 await connection.execute(
                     delete(table).where(table.c.execution_id.in_(select(gone.c.execution_id)))
                 )
@@ -265,15 +282,20 @@ def _outcome_of_lost(row: Any, spec: Any) -> Outcome:
     if row.cancel_requested:
         return Outcome(Status.CANCELLED)
     if spec is None:
-        return Outcome(Status.UNKNOWN)
+        return Outcome(_ended_as(row))
     return outcome_of(
-        Status.UNKNOWN,
+        _ended_as(row),
         retry=spec.retry,
         delivery=spec.delivery,
         failures=row.failed_attempts + 1,
         execution_id=row.execution_id,
         now=row.store_now,
     )
+
+
+def _ended_as(row: Any) -> Status:
+    """How the attempt ended: nobody knows, unless it was with an agent, whose lease is the timeout."""
+    return Status.TIMEOUT if row.is_remote else Status.UNKNOWN
 
 
 def _has_room() -> ColumnElement[bool]:

@@ -6,17 +6,21 @@ was stopped past its lease and the one that took over, only the latter can settl
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     Boolean,
+    ColumnElement,
     Float,
+    FromClause,
     Integer,
     String,
     Text,
     Uuid,
     and_,
+    bindparam,
     case,
     literal,
     null,
@@ -26,22 +30,26 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
+from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
 from foliot.store.delays import set_next_after_end
-from foliot.store.dialect import Dialect, Pool
+from foliot.store.dialect import Columns, Dialect, Pool
+from foliot.store.locking import lock_schedules
 from foliot.store.protocol import Claim, Renewal, Settlement
 from foliot.store.schema import (
     attempt_t,
     execution_t,
     queue_t,
-    schedule_status_t,
     schedule_version_t,
+    task_function_t,
 )
+from foliot.store.status import LastRun, record_status
 from foliot.store.types import Instant
 
 
@@ -64,54 +72,22 @@ class Work:
             return []
 
         async def work(connection: AsyncConnection) -> list[Claim]:
-            now = self._dialect.now()
-            # Materialized: inlined, the pick may run more than once and claim more than the limit.
-            picked = self._dialect.claimable(queues, limit).cte("picked").prefix_with("MATERIALIZED")
             result = await connection.execute(
-                update(execution_t)
-                .where(execution_t.c.execution_id.in_(select(picked.c.execution_id)))
-                .values(
-                    status=Status.RUNNING.value,
-                    attempt=execution_t.c.attempt + 1,
-                    worker_id=worker_id,
-                    lease_until=self._dialect.plus(now, lease_s),
-                    started_ts=now,
-                    reason=null(),
-                )
-                .returning(
-                    execution_t.c.execution_id,
-                    execution_t.c.schedule_id,
-                    execution_t.c.host_id,
-                    execution_t.c.aggregate_version,
-                    execution_t.c.fire_ts,
-                    execution_t.c.attempt,
-                    execution_t.c.failed_attempts,
-                    execution_t.c.args,
-                    execution_t.c.queue,
-                    execution_t.c.priority,
-                    execution_t.c.triggered_by,
-                    execution_t.c.ready_ts,
-                    execution_t.c.due_by_ts,
-                    execution_t.c.started_ts,
-                )
+                _claim(self._dialect, tuple(queues)),
+                {"most": limit, "claimed_by": worker_id, "lease_s": lease_s},
             )
             rows = sorted(result.all(), key=lambda row: (row.due_by_ts, row.execution_id))
-            return [_claim_of(row) for row in rows]
+            return [claim_of(row) for row in rows]
 
         return await self._database.write(Pool.WORK, work)
 
     async def renew(self, worker_id: str, claims: Sequence[Claim], lease_s: float) -> Renewal:
         if not claims:
             return Renewal(frozenset(), frozenset())
-        mine = _attempts(self._dialect, claims)
+        arguments = {**_attempts(self._dialect, claims), "mine_by": worker_id, "lease_s": lease_s}
 
         async def work(connection: AsyncConnection) -> dict[UUID, bool]:
-            result = await connection.execute(
-                update(execution_t)
-                .where(*_is_mine(mine, worker_id))
-                .values(lease_until=self._dialect.plus(self._dialect.now(), lease_s))
-                .returning(execution_t.c.execution_id, execution_t.c.cancel_requested)
-            )
+            result = await connection.execute(_renew(self._dialect), arguments)
             return {row.execution_id: row.cancel_requested for row in result}
 
         kept = await self._database.write(Pool.WORK, work)
@@ -126,10 +102,13 @@ class Work:
             return frozenset()
 
         async def work(connection: AsyncConnection) -> frozenset[UUID]:
+            delayed = {each.claim.schedule_id for each in settlements if each.is_delay}
+            if delayed:
+                await lock_schedules(connection, self._dialect, sorted(delayed))
             settled = await self._settle(connection, worker_id, settlements)
             done = [each for each in settlements if each.claim.execution_id in settled]
             await record_attempts(connection, self._dialect, done, worker_id)
-            await self._record_status(connection, done)
+            await record_status(connection, self._dialect, _runs_of(done))
             ended = {
                 each.claim.schedule_id
                 for each in done
@@ -144,21 +123,8 @@ class Work:
     async def _settle(
         self, connection: AsyncConnection, worker_id: str, settlements: Sequence[Settlement]
     ) -> frozenset[UUID]:
-        ended = self._dialect.rows(
-            "ended",
-            {
-                "execution_id": Uuid(),
-                "attempt": Integer(),
-                "status": String(),
-                "retry_in_s": Float(),
-                "sla_s": Float(),
-                "result": Text(),
-                "error": Text(),
-                "traceback": Text(),
-                "duration_s": Float(),
-                "is_failure": Boolean(),
-                "is_final": Boolean(),
-            },
+        batch = _ENDED.lay_out(
+            self._dialect,
             [
                 (
                     each.claim.execution_id,
@@ -176,82 +142,35 @@ class Work:
                 for each in settlements
             ],
         )
-        now = self._dialect.now()
-        again_at = self._dialect.plus(now, ended.c.retry_in_s)
-        is_over = and_(execution_t.c.cancel_requested, ~ended.c.is_final)
         result = await connection.execute(
-            update(execution_t)
-            .where(*_is_mine(ended, worker_id))
-            .values(
-                # Whoever asked for it to stop does not want it tried again.
-                status=case((is_over, Status.CANCELLED.value), else_=ended.c.status),
-                lease_until=null(),
-                failed_attempts=execution_t.c.failed_attempts + case((ended.c.is_failure, 1), else_=0),
-                ended_ts=case((or_(ended.c.is_final, is_over), now)),
-                duration_seconds=ended.c.duration_s,
-                result=self._dialect.json(ended.c.result),
-                error=ended.c.error,
-                traceback=ended.c.traceback,
-                ready_ts=case((ended.c.is_final, execution_t.c.ready_ts), else_=again_at),
-                due_by_ts=case(
-                    (ended.c.is_final, execution_t.c.due_by_ts),
-                    else_=self._dialect.plus(again_at, ended.c.sla_s),
-                ),
-            )
-            .returning(execution_t.c.execution_id)
+            _settle(self._dialect, batch.shape), {**batch.arguments, "mine_by": worker_id}
         )
         return frozenset(result.scalars())
 
-    async def _record_status(self, connection: AsyncConnection, done: Sequence[Settlement]) -> None:
-        latest: dict[UUID, Settlement] = {}
-        for each in done:
-            if each.status is Status.PENDING:
-                continue
-            other = latest.get(each.claim.schedule_id)
-            if other is None or other.claim.started_ts <= each.claim.started_ts:
-                latest[each.claim.schedule_id] = each
-        if not latest:
-            return
-        # In the order of schedule_id, so that two workers never wait for each other in a circle.
-        new = self._dialect.rows(
-            "new",
-            {
-                "schedule_id": Uuid(),
-                "last_run_ts": Instant(),
-                "last_status": String(),
-                "last_execution_id": Uuid(),
-            },
-            [
-                (key, each.claim.started_ts, each.status.value, each.claim.execution_id)
-                for key, each in sorted(latest.items())
-            ],
-        )
-        statement = self._dialect.insert(schedule_status_t).from_select(
-            ["schedule_id", "last_run_ts", "last_status", "last_execution_id"],
-            select(*new.c).where(true()),
-        )
-        table = schedule_status_t
-        await connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=[table.c.schedule_id],
-                set_={
-                    "last_run_ts": statement.excluded.last_run_ts,
-                    "last_status": statement.excluded.last_status,
-                    "last_execution_id": statement.excluded.last_execution_id,
-                },
-                where=statement.excluded.last_run_ts >= table.c.last_run_ts,
-            )
-        )
-
-    async def progress(self, worker_id: str, claim: Claim, fraction: float, text: str) -> None:
-        async def work(connection: AsyncConnection) -> None:
-            await connection.execute(
+    async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
+        async def work(connection: AsyncConnection) -> bool:
+            result = await connection.execute(
                 update(execution_t)
-                .where(*_is_mine(_attempts(self._dialect, [claim]), worker_id))
-                .values(progress={"fraction": fraction, "text": text})
+                .where(
+                    execution_t.c.execution_id == claim.execution_id,
+                    execution_t.c.attempt == claim.attempt,
+                    execution_t.c.status == Status.RUNNING.value,
+                    execution_t.c.worker_id == worker_id,
+                )
+                .values(
+                    is_remote=True,
+                    external_id=external_id,
+                    lease_until=self._dialect.plus(execution_t.c.started_ts, lease_s),
+                )
             )
+            return bool(result.rowcount)
 
-        await self._database.write(Pool.WORK, work)
+        return await self._database.write(Pool.WORK, work)
+
+    async def inactive_tasks(self) -> frozenset[str]:
+        statement = select(task_function_t.c.name).where(~task_function_t.c.is_active)
+        async with self._database.read(Pool.WORK) as connection:
+            return frozenset((await connection.execute(statement)).scalars())
 
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
         async with self._database.read(Pool.WORK) as connection:
@@ -315,29 +234,133 @@ async def record_attempts(
     await connection.execute(dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing())
 
 
+def _runs_of(done: Sequence[Settlement]) -> list[LastRun]:
+    """What was handed back did not run."""
+    return [
+        LastRun(each.claim.schedule_id, each.claim.started_ts, each.status, each.claim.execution_id)
+        for each in done
+        if each.status is not Status.PENDING
+    ]
+
+
 def is_failure(status: Status) -> bool:
     """Whether an attempt that ended so counts against the retry budget."""
     return status in (Status.FAILED, Status.TIMEOUT, Status.UNKNOWN)
 
 
-def _attempts(dialect: Dialect, claims: Sequence[Claim]) -> Any:
-    return dialect.rows(
-        "mine",
-        {"execution_id": Uuid(), "attempt": Integer()},
-        [(claim.execution_id, claim.attempt) for claim in claims],
-    )
+_MINE: Columns = {"execution_id": Uuid(), "attempt": Integer()}
+
+_ENDED = Spread(
+    "ended",
+    {
+        **_MINE,
+        "status": String(),
+        "retry_in_s": Float(),
+        "sla_s": Float(),
+        "result": Text(),
+        "error": Text(),
+        "traceback": Text(),
+        "duration_s": Float(),
+        "is_failure": Boolean(),
+        "is_final": Boolean(),
+    },
+    by=("execution_id", "attempt"),
+)
 
 
-def _is_mine(rows: Any, worker_id: str) -> tuple[Any, ...]:
+@lru_cache(maxsize=64)
+def _claim(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> ReturningUpdate[Any]:
+    now = dialect.now()
+    # Materialized: inlined, the pick may run more than once and claim more than the limit.
+    most = bindparam("most", type_=Integer())
+    picked = dialect.claimable(queues, most).cte("picked").prefix_with("MATERIALIZED")
     return (
-        execution_t.c.execution_id == rows.c.execution_id,
-        execution_t.c.attempt == rows.c.attempt,
-        execution_t.c.status == Status.RUNNING.value,
-        execution_t.c.worker_id == worker_id,
+        update(execution_t)
+        .where(execution_t.c.execution_id.in_(select(picked.c.execution_id)))
+        .values(
+            status=Status.RUNNING.value,
+            attempt=execution_t.c.attempt + 1,
+            worker_id=bindparam("claimed_by", type_=String()),
+            lease_until=dialect.plus(now, bindparam("lease_s", type_=Float())),
+            started_ts=now,
+            reason=null(),
+            is_remote=False,
+        )
+        .returning(
+            execution_t.c.execution_id,
+            execution_t.c.schedule_id,
+            execution_t.c.host_id,
+            execution_t.c.aggregate_version,
+            execution_t.c.fire_ts,
+            execution_t.c.attempt,
+            execution_t.c.failed_attempts,
+            execution_t.c.args,
+            execution_t.c.queue,
+            execution_t.c.priority,
+            execution_t.c.triggered_by,
+            execution_t.c.ready_ts,
+            execution_t.c.due_by_ts,
+            execution_t.c.started_ts,
+        )
     )
 
 
-def _claim_of(row: Any) -> Claim:
+@lru_cache(maxsize=64)
+def _renew(dialect: Dialect) -> ReturningUpdate[Any]:
+    lease_s = bindparam("lease_s", type_=Float())
+    return (
+        update(execution_t)
+        .where(*_is_mine(dialect.table("mine", _MINE)))
+        .values(lease_until=dialect.plus(dialect.now(), lease_s))
+        .returning(execution_t.c.execution_id, execution_t.c.cancel_requested)
+    )
+
+
+@lru_cache(maxsize=256)
+def _settle(dialect: Dialect, shape: Shape) -> ReturningUpdate[Any]:
+    table, ended = _ENDED.table(dialect, shape)
+    now = dialect.now()
+    again_at = dialect.plus(now, ended["retry_in_s"])
+    is_final = ended["is_final"]
+    is_over = and_(execution_t.c.cancel_requested, ~is_final)
+    return (
+        update(execution_t)
+        .where(*_is_mine(table, ended["attempt"]))
+        .values(
+            # Whoever asked for it to stop does not want it tried again.
+            status=case((is_over, Status.CANCELLED.value), else_=ended["status"]),
+            lease_until=null(),
+            failed_attempts=execution_t.c.failed_attempts + case((ended["is_failure"], 1), else_=0),
+            ended_ts=case((or_(is_final, is_over), now)),
+            duration_seconds=ended["duration_s"],
+            result=dialect.json(ended["result"]),
+            error=ended["error"],
+            traceback=ended["traceback"],
+            ready_ts=case((is_final, execution_t.c.ready_ts), else_=again_at),
+            due_by_ts=case(
+                (is_final, execution_t.c.due_by_ts),
+                else_=dialect.plus(again_at, ended["sla_s"]),
+            ),
+        )
+        .returning(execution_t.c.execution_id)
+    )
+
+
+def _attempts(dialect: Dialect, claims: Sequence[Claim]) -> dict[str, Any]:
+    values: list[list[Any]] = [[each.execution_id for each in claims], [each.attempt for each in claims]]
+    return dialect.arguments("mine", _MINE, values)
+
+
+def _is_mine(table: FromClause, attempt: ColumnElement[Any] | None = None) -> tuple[Any, ...]:
+    return (
+        execution_t.c.execution_id == table.c.execution_id,
+        execution_t.c.attempt == (table.c.attempt if attempt is None else attempt),
+        execution_t.c.status == Status.RUNNING.value,
+        execution_t.c.worker_id == bindparam("mine_by", type_=String()),
+    )
+
+
+def claim_of(row: Any) -> Claim:
     started: datetime = row.started_ts
     return Claim(
         execution_id=row.execution_id,

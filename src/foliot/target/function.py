@@ -7,11 +7,12 @@ the arguments; they are checked when a schedule is saved and again when it runs.
 import asyncio
 import contextvars
 import inspect
+import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any, Literal, Protocol, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -20,9 +21,11 @@ from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.policy import Retry
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
-from foliot.target.protocol import Assignment, Fire
+from foliot.target.logs import capturing
+from foliot.target.protocol import Assignment, Fire, Log
 
 TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]
+IsolationKind = Literal["process", "thread"]
 DEFAULT_TIMEOUT_S = 300.0
 
 
@@ -33,6 +36,15 @@ class UnknownTaskError(FoliotError):
         names = ", ".join(known) or "none"
         super().__init__(f'no task function "{name}" is registered here (registered: {names})')
         self.name = name
+
+
+class RemoteFailedError(FoliotError):
+    """A function failed in a process of its own; the text is what its error said: `ValueError: no`."""
+
+    def __init__(self, message: str, remote_traceback: str | None = None) -> None:
+        super().__init__(message)
+        self.remote_traceback = remote_traceback
+        """As that process has seen it; None when it had no chance to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,8 @@ class Task:
     timeout_s: float = DEFAULT_TIMEOUT_S
     retry: Retry | None = None
     is_system: bool = False
+    isolation: IsolationKind | None = None
+    """Where a sync function runs; None: in a process if another process can find it, else in a thread."""
 
     @property
     def is_async(self) -> bool:
@@ -86,15 +100,15 @@ class Task:
         names = list(self.arguments.model_fields)
         return f"{self.name} takes {', '.join(names)}" if names else f"{self.name} takes no arguments"
 
-    def bind(self, assignment: Assignment) -> dict[str, Any]:
+    def bind(self, args: dict[str, Any], fire: Fire) -> dict[str, Any]:
         """The keyword arguments to call the function with."""
-        problems = self.check(assignment.args)
+        problems = self.check(args)
         if problems:
             raise InvalidError(problems)
-        valid = self.arguments.model_validate(assignment.args)
+        valid = self.arguments.model_validate(args)
         bound = {name: getattr(valid, name) for name in type(valid).model_fields}
         if self.fire_parameter is not None:
-            bound[self.fire_parameter] = assignment.fire
+            bound[self.fire_parameter] = fire
         return bound
 
 
@@ -168,6 +182,7 @@ def describe_task(function: TaskCallable, *, name: str | None = None, **options:
             f'task function "{task_name}" has a parameter that no schedule can give: {error.message}',
             "arguments are JSON: text, numbers, lists, objects, Pydantic models",
         ) from None
+    _check_isolation(function, task_name, options.get("isolation"))
     summary = (inspect.getdoc(function) or "").strip()
     options.setdefault("description", summary.splitlines()[0] if summary else "")
     options.setdefault("display_name", task_name.replace("_", " ").strip().capitalize())
@@ -176,13 +191,57 @@ def describe_task(function: TaskCallable, *, name: str | None = None, **options:
     )
 
 
+def _check_isolation(function: TaskCallable, name: str, isolation: IsolationKind | None) -> None:
+    if isolation is None:
+        return
+    if isolation not in ("process", "thread"):
+        raise InvalidError.at("/isolation", "unknown", f"{isolation!r} is none", '"process" or "thread"')
+    if inspect.iscoroutinefunction(function):
+        told = f'task function "{name}" is async and runs on the event loop'
+        raise InvalidError.at("/isolation", "async", told, "leave isolation out, or make it a plain def")
+    why = why_unreachable(function)
+    if isolation == "process" and why is not None:
+        told = f'task function "{name}" can\'t run in a process: {why}'
+        raise InvalidError.at("/isolation", "unreachable", told, "define it at the top of a module")
+
+
+def why_unreachable(function: TaskCallable) -> str | None:
+    """Why no other process can find this function by its name; None if one might."""
+    if "<lambda>" in function.__qualname__:
+        return "a lambda has no name to find it by"
+    if "<locals>" in function.__qualname__:
+        return f"{function.__qualname__} exists only inside a function"
+    if getattr(sys.modules.get(function.__module__), "__file__", None) is None:
+        return f"its module {function.__module__} has no file"
+    return None
+
+
+class Isolation(Protocol):
+    """Runs functions in processes of their own."""
+
+    async def start(self) -> None:
+        """Get ready to say what is served."""
+        ...
+
+    def serves(self, name: str) -> bool: ...
+
+    async def run(self, task: Task, args: dict[str, Any], fire: Fire, log: Log) -> Any:
+        """What the function returns; when this is cancelled, returns once the process is gone."""
+        ...
+
+
 class FunctionRunner:
-    """The `function` target."""
+    """The `function` target: async functions on the event loop, others in a process or in a thread.
+
+    Whatever runs in a process is really stopped when it is cancelled. A thread can't be stopped: its
+    function goes on to its end although nobody waits for it any more.
+    """
 
     kind = "function"
 
-    def __init__(self, registry: TaskRegistry, threads: int = 50) -> None:
+    def __init__(self, registry: TaskRegistry, threads: int = 50, processes: Isolation | None = None) -> None:
         self._registry = registry
+        self._processes = processes
         # As many as the worker runs at once: waiting for a thread would count against the timeout.
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="foliot-task")
 
@@ -197,15 +256,29 @@ class FunctionRunner:
     async def run(self, assignment: Assignment) -> Any:
         assert isinstance(assignment.spec.target, FunctionTarget)
         task = self._registry.get(assignment.spec.target.name)
-        bound = task.bind(assignment)
-        if task.is_async:
-            try:
-                return await task.function(**bound)
-            except (SystemExit, KeyboardInterrupt) as leaving:
-                raise _stayed(leaving) from leaving
-        loop = asyncio.get_running_loop()
-        call = partial(contextvars.copy_context().run, _call, task.function, bound)
-        return await loop.run_in_executor(self._threads, call)
+        processes = self._processes
+        if processes is not None and await self._is_isolated(task, processes):
+            return await processes.run(task, assignment.args, assignment.fire, assignment.log)
+        bound = task.bind(assignment.args, assignment.fire)
+        with capturing(assignment.log):
+            if task.is_async:
+                try:
+                    return await task.function(**bound)
+                except (SystemExit, KeyboardInterrupt) as leaving:
+                    raise _stayed(leaving) from leaving
+            call = partial(contextvars.copy_context().run, _call, task.function, bound)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def _is_isolated(self, task: Task, processes: Isolation) -> bool:
+        if task.is_async or task.isolation == "thread":
+            return False
+        # Who asked for a process gets the reason why there is none, not a thread.
+        if task.isolation == "process":
+            return True
+        if why_unreachable(task.function) is not None:
+            return False
+        await processes.start()
+        return processes.serves(task.name)
 
 
 def _call(function: Callable[..., Any], bound: dict[str, Any]) -> Any:

@@ -1,19 +1,40 @@
 """What a target does, and what it is told about the attempt it carries out."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from foliot.model.errors import Problem
+from foliot.model.errors import FoliotError, Problem
 from foliot.model.schedule import ScheduleSpec
 
-Progress = Callable[[float, str], Awaitable[None]]
+
+class LogLine(NamedTuple):
+    """What the code said while it ran."""
+
+    logged_ts: datetime
+    level: str
+    logger: str
+    message: str
 
 
-async def _nowhere(_fraction: float, _text: str) -> None:
-    """Progress that nobody asked for."""
+Report = Callable[[float, str], None]
+"""Takes progress at once, from any thread; it is written down a moment later."""
+Log = Callable[[LogLine], None]
+"""Takes a line at once, from any thread; it is written down a moment later."""
+
+
+def nowhere(*_anything: object) -> None:
+    """For what nobody asked for."""
+
+
+class _Done:
+    """An awaitable that has nothing to wait for."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +48,17 @@ class Fire:
     fire_ts: datetime
     """The nominal time, not the time of starting."""
     attempt: int
-    _report: Progress = field(default=_nowhere, repr=False, compare=False)
+    _report: Report = field(default=nowhere, repr=False, compare=False)
 
-    async def progress(self, fraction: float, text: str = "") -> None:
-        """Say how far the work has come: a fraction from 0 to 1, and what is being done."""
+    def progress(self, fraction: float, text: str = "") -> Awaitable[None]:
+        """Say how far the work has come: a fraction from 0 to 1, and what is being done.
+
+        It is told when this returns: an async function may await it, any other just calls it.
+        """
         if not 0 <= fraction <= 1:
             raise ValueError("fraction must be from 0 to 1")
-        await self._report(fraction, text)
+        self._report(fraction, text)
+        return _Done()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +69,35 @@ class Assignment:
     spec: ScheduleSpec
     args: dict[str, Any]
     """The schedule's arguments, with those of a manual trigger over them."""
+    host_id: UUID
+    log: Log = field(default=nowhere, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A result that is none yet: an agent has taken the work over and will report its end by itself."""
+
+    external_id: str | None = None
+
+
+class AttemptFailedError(FoliotError):
+    """An attempt went wrong in a way that its target understands."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_permanent: bool = False,
+        retry_after_s: float | None = None,
+        result: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.is_permanent = is_permanent
+        """Trying again would not help: the execution fails at once, whatever its budget."""
+        self.retry_after_s = retry_after_s
+        """The other side asked not to be tried sooner."""
+        self.result = result
+        """What there is to show all the same, such as the answer that was a refusal."""
 
 
 class Target(Protocol):
@@ -54,5 +108,8 @@ class Target(Protocol):
         ...
 
     async def run(self, assignment: Assignment) -> Any:
-        """Do the work: what it returns is the result, what it raises the error. Cancelled to stop it."""
+        """Do the work: what it returns is the result, what it raises the error. Cancelled to stop it.
+
+        When a cancelled run has returned, nothing of it goes on.
+        """
         ...

@@ -32,6 +32,7 @@ from foliot.model.event import (
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
+    MemoryLimitPassed,
     ScheduleChanged,
     ScheduleParked,
     SchedulesLoaded,
@@ -56,6 +57,7 @@ LARGE_OFFSET_S = 1.0
 
 LINES: dict[type[Event], int] = {
     InstanceStopped: logging.INFO,
+    MemoryLimitPassed: logging.WARNING,
     LeaderElected: logging.INFO,
     LeaseLost: logging.WARNING,
     LeaseReleased: logging.INFO,

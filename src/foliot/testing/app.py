@@ -79,6 +79,7 @@ class TestApp:
                 poll_seconds=24 * _HOUR,
                 horizon_seconds=24 * _HOUR,
                 worker_lease_seconds=24 * _HOUR,
+                worker_poll_seconds=24 * _HOUR,
                 hints="off",
             )
             self._instance = Instance(

@@ -2,9 +2,10 @@
 
 import asyncio
 import traceback
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -12,93 +13,193 @@ from pydantic_core import to_json
 from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleSpec
-from foliot.planning.outcome import outcome_of
 from foliot.store.protocol import Claim, Settlement
+from foliot.store.settlement import settlement_of
 from foliot.target.function import UnknownTaskError
-from foliot.target.protocol import Assignment, Fire, Progress, Target
+from foliot.target.protocol import Accepted, Assignment, AttemptFailedError, Fire, LogLine, Target
 from foliot.timing.clock import ClusterClock
+from foliot.worker.journal import Page
 
 UNKNOWN_TASK_PAUSE_S = 5.0
 """How long an execution waits for a worker that knows its task function, before it is offered again."""
 RESULT_BYTES = 64 * 1024
 TEXT_LENGTH = 20_000
+STOPPING_S = 5.0
+"""How long stopped work may take to be gone. A process is killed before that; what clings to life longer, a
+coroutine that will not be cancelled or a thread, is left behind and told as stopped."""
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
-    """Cancels an attempt's task and says how the attempt is to be settled; None: not at all."""
+class Ending(NamedTuple):
+    """How an attempt that was told to stop is to be settled; without a status, not at all."""
 
-    def __init__(self, status: Status | None) -> None:
-        super().__init__(status)
-        self.status = status
+    status: Status | None
+    error: str | None = None
+
+
+class Handover(NamedTuple):
+    """An attempt that an agent goes on with by itself."""
+
+    claim: Claim
+    external_id: str | None
+    lease_s: float
+
+
+Ended = Settlement | Handover | None
+"""How an attempt ended for this worker; None: it was not ours any more."""
+
+Redact = Callable[[str], str]
+Prepare = Callable[[UUID, dict[str, Any]], Awaitable[tuple[dict[str, Any], Redact]]]
+"""Puts a host's secrets into arguments, and says how to take them out of everything that is kept."""
+
+
+async def as_given(_host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redact]:
+    return args, str
 
 
 class Attempt:
-    """A claimed execution being worked on."""
+    """A claimed execution being worked on.
 
-    def __init__(self, claim: Claim, spec: ScheduleSpec | None) -> None:
+    It has ended when its work has, or when work that was told to stop clings to life for too long. `on_ended`
+    hears of it once, and never from within `start` or `stop`.
+    """
+
+    __slots__ = (
+        "_ending",
+        "_on_ended",
+        "_redact",
+        "_started_at",
+        "_timer",
+        "claim",
+        "clock",
+        "page",
+        "spec",
+        "task",
+    )
+
+    def __init__(self, claim: Claim, spec: ScheduleSpec | None, page: Page, clock: ClusterClock) -> None:
         self.claim = claim
         self.spec = spec
-        self.stopped: Stopped | None = None
-        self.task: asyncio.Task[Settlement | None] | None = None
+        self.page = page
+        self.clock = clock
+        self.task: asyncio.Task[Any] | None = None
+        self._on_ended: Callable[[Attempt, Ended], None] | None = None
+        self._started_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: Ending | None = None
+        self._redact: Redact = str
 
     def start(
-        self, targets: Mapping[str, Target], clock: ClusterClock, report: Progress
-    ) -> asyncio.Task[Settlement | None]:
-        self.task = asyncio.create_task(self._run(targets, clock, report))
-        return self.task
+        self, targets: Mapping[str, Target], prepare: Prepare, on_ended: "Callable[[Attempt, Ended], None]"
+    ) -> None:
+        self._on_ended = on_ended
+        self._started_at = self.clock.monotonic()
+        self.task = asyncio.create_task(self._carry_out(targets, prepare))
+        self.task.add_done_callback(self._done)
+        if self.spec is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self.spec.timeout_seconds, self._expire)
 
-    def stop(self, status: Status | None) -> None:
+    def stop(self, status: Status | None, error: str | None = None) -> None:
         """End the work: settled as the status says, or not at all when it is no longer ours."""
-        if self.task is not None and not self.task.done() and self.stopped is None:
-            self.stopped = Stopped(status)
-            self.task.cancel()
+        if self.task is None or self.task.done() or self._ending is not None:
+            return
+        self._ending = Ending(status, error)
+        self.task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(STOPPING_S, self._end, self._ending)
 
-    async def _run(
-        self, targets: Mapping[str, Target], clock: ClusterClock, report: Progress
-    ) -> Settlement | None:
-        started = clock.monotonic()
-        status, result, error, trace = Status.SUCCESS, None, None, None
-        try:
-            result = _result_of(await self._work(targets, report))
-        except asyncio.CancelledError:
-            if self.stopped is None:
-                raise
-            if self.stopped.status is None:
-                return None
-            status = self.stopped.status
-        except UnknownTaskError as unknown:
-            return self._left_to_others(str(unknown))
-        except TimeoutError as late:
-            status, error = Status.TIMEOUT, str(late) or "it took longer than timeout_seconds"
-        except (Exception, SystemExit) as failure:
-            status, error, trace = Status.FAILED, _error_of(failure), _trace_of(failure)
-        return self._settlement(status, clock.now(), clock.monotonic() - started, result, error, trace)
+    def _expire(self) -> None:
+        assert self.spec is not None
+        self.stop(Status.TIMEOUT, f"stopped after timeout_seconds ({self.spec.timeout_seconds:g} s)")
 
-    async def _work(self, targets: Mapping[str, Target], report: Progress) -> Any:
+    # --- work -------------------------------------------------------------------------------------
+
+    async def _carry_out(self, targets: Mapping[str, Target], prepare: Prepare) -> Any:
         spec, claim = self.spec, self.claim
         if spec is None:
             raise LookupError(f"version {claim.aggregate_version} of schedule {claim.schedule_id} is gone")
         target = targets.get(spec.target.kind)
         if target is None:
             raise LookupError(f"this worker can't carry out targets of kind {spec.target.kind}")
-        fire = Fire(claim.execution_id, claim.schedule_id, spec.name, claim.fire_ts, claim.attempt, report)
-        args = {**getattr(spec.target, "args", {}), **(claim.args or {})}
-        work = asyncio.ensure_future(target.run(Assignment(fire, spec, args)))
-        try:
-            done, _ = await asyncio.wait({work}, timeout=spec.timeout_seconds)
-        finally:
-            if not work.done():
-                work.cancel()
-        if not done:
-            # Told apart from a TimeoutError that the work itself raised: that one is a failure like others.
-            await asyncio.wait({work}, timeout=1)
-            raise TimeoutError(f"stopped after timeout_seconds ({spec.timeout_seconds:g} s)")
-        if work.cancelled():
-            raise RuntimeError("CancelledError: the work cancelled itself")
-        try:
-            return work.result()
-        except TimeoutError as failure:
-            raise RuntimeError(f"TimeoutError: {failure}") from failure
+        fire = Fire(
+            claim.execution_id, claim.schedule_id, spec.name, claim.fire_ts, claim.attempt, self._report
+        )
+        given = getattr(spec.target, "args", {})
+        args = {**given, **(claim.args or {})} if isinstance(given, dict) else dict(claim.args or {})
+        if args:
+            args, self._redact = await prepare(claim.host_id, args)
+        return await target.run(Assignment(fire, spec, args, claim.host_id, self._log))
+
+    def _report(self, fraction: float, text: str) -> None:
+        self.page.report(fraction, self._redact(text))
+
+    def _log(self, line: LogLine) -> None:
+        self.page.log(line._replace(message=self._redact(line.message)))
+
+    # --- its end ----------------------------------------------------------------------------------
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if self._ending is not None:
+            self._end(self._ending)
+        elif task.cancelled():
+            self._settle(Status.FAILED, error="CancelledError: the work cancelled itself")
+        elif failure is None:
+            self._succeed(task.result())
+        elif isinstance(failure, UnknownTaskError):
+            self._tell(self._left_to_others(str(failure)))
+        elif isinstance(failure, AttemptFailedError):
+            self._settle(Status.FAILED, _result_of(failure.result), str(failure), refusal=failure)
+        else:
+            self._settle(Status.FAILED, None, _error_of(failure), _trace_of(failure))
+
+    def _succeed(self, value: Any) -> None:
+        if isinstance(value, Accepted):
+            assert self.spec is not None
+            self._tell(Handover(self.claim, value.external_id, self.spec.timeout_seconds))
+        else:
+            self._settle(Status.SUCCESS, _result_of(value))
+
+    def _end(self, ending: Ending) -> None:
+        """Told to stop, and gone by now, or given up."""
+        if ending.status is None:
+            self._tell(None)
+        else:
+            self._settle(ending.status, error=ending.error)
+
+    def _settle(
+        self,
+        status: Status,
+        result: str | None = None,
+        error: str | None = None,
+        trace: str | None = None,
+        refusal: AttemptFailedError | None = None,
+    ) -> None:
+        settlement = settlement_of(
+            self.claim,
+            self.spec,
+            status,
+            now=self.clock.now(),
+            duration_s=self.clock.monotonic() - self._started_at,
+            is_permanent=refusal is not None and refusal.is_permanent,
+            retry_after_s=None if refusal is None else refusal.retry_after_s,
+        )
+        if result is not None or error is not None:
+            settlement = replace(
+                settlement,
+                result=None if result is None else self._redact(result),
+                error=None if error is None else self._redact(_plain(error)),
+                traceback=None if trace is None else self._redact(trace),
+            )
+        self._tell(settlement)
+
+    def _tell(self, ended: Ended) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._on_ended is not None:
+            tell, self._on_ended = self._on_ended, None
+            tell(self, ended)
 
     def _left_to_others(self, why: str) -> Settlement:
         """Not a failure: another worker of the queue may know the task. This one is to look again later."""
@@ -108,41 +209,6 @@ class Attempt:
             status=Status.PENDING,
             retry_in_s=UNKNOWN_TASK_PAUSE_S,
             error=why,
-        )
-
-    def _settlement(
-        self,
-        status: Status,
-        now: datetime,
-        duration_s: float,
-        result: str | None,
-        error: str | None,
-        trace: str | None,
-    ) -> Settlement:
-        claim, spec = self.claim, self.spec
-        settled, retry_in_s = status, 0.0
-        if spec is not None:
-            outcome = outcome_of(
-                status,
-                retry=spec.retry,
-                delivery=spec.delivery,
-                failures=claim.failed_attempts + 1,
-                execution_id=claim.execution_id,
-                now=now,
-            )
-            settled = outcome.status
-            if outcome.ready_ts is not None:
-                retry_in_s = (outcome.ready_ts - now).total_seconds()
-        return Settlement(
-            claim=claim,
-            attempt_status=status,
-            status=settled,
-            retry_in_s=retry_in_s,
-            result=result,
-            error=error,
-            traceback=trace,
-            duration_s=duration_s,
-            is_delay=spec is not None and spec.trigger.kind == "delay",
         )
 
 
@@ -161,12 +227,17 @@ def _result_of(value: Any) -> str | None:
 
 
 def _error_of(failure: BaseException) -> str:
+    if hasattr(failure, "remote_traceback"):
+        return _plain(str(failure))
     if isinstance(failure, InvalidError | ValidationError | UnknownTaskError | LookupError):
         return _plain(str(failure) or type(failure).__name__)
     return _plain(f"{type(failure).__name__}: {failure}")
 
 
 def _trace_of(failure: BaseException) -> str:
+    remote = getattr(failure, "remote_traceback", None)
+    if isinstance(remote, str):
+        return _plain(remote[-TEXT_LENGTH:])
     lines = "".join(traceback.format_exception(failure))
     return _plain(lines[-TEXT_LENGTH:])
 

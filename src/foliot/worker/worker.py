@@ -1,6 +1,7 @@
 """The worker: claims, runs, settles. Its companion service renews the leases of all that runs."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -22,7 +23,8 @@ from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Claim, Settlement, WorkStore
 from foliot.target.protocol import Target
 from foliot.timing.clock import ClusterClock
-from foliot.worker.attempt import Attempt
+from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
+from foliot.worker.journal import Journal
 from foliot.worker.versions import Versions
 
 SETTLE_BATCH = 500
@@ -41,14 +43,18 @@ class Worker:
         clock: ClusterClock,
         hints: Hints,
         observer: Observer,
+        journal: Journal,
         *,
         queues: Sequence[str] | None,
         concurrency: int,
         lease_s: float,
         poll_s: float,
+        prepare: Prepare = as_given,
     ) -> None:
         self.wake = Wake()
         self.worker_id = worker_id
+        self.journal = journal
+        self._prepare = prepare
         self.concurrency = concurrency
         self.running: dict[UUID, Attempt] = {}
         self._store = store
@@ -63,8 +69,10 @@ class Worker:
         self._poll_s = poll_s
         self._versions = Versions(store)
         self._ended: list[Settlement] = []
+        self._handovers: list[Handover] = []
         self._again_at: list[float] = []
         self._is_draining = False
+        self._idle: asyncio.Event | None = None
         hints.listen(Hint.READY, self._ready)
 
     def _ready(self, _ids: tuple[UUID, ...]) -> None:
@@ -75,7 +83,7 @@ class Worker:
         if self._is_draining:
             return None
         claimed = await self._claim()
-        if self._ended:
+        if self._ended or self._handovers:
             return 0.0
         return 0.0 if claimed and len(self.running) < self.concurrency else self._pause_s()
 
@@ -119,25 +127,21 @@ class Worker:
         return self._queues
 
     def _start(self, claim: Claim, spec: ScheduleSpec | None) -> None:
-        attempt = Attempt(claim, spec)
-
-        async def report(fraction: float, text: str) -> None:
-            await self._store.progress(self.worker_id, claim, fraction, text)
-
+        attempt = Attempt(claim, spec, self.journal.open(claim), self._clock)
         self.running[claim.execution_id] = attempt
-        task = attempt.start(self._targets, self._clock, report)
-        task.add_done_callback(lambda done: self._finished(claim, done))
+        attempt.start(self._targets, self._prepare, self._finished)
 
-    def _finished(self, claim: Claim, task: asyncio.Task[Settlement | None]) -> None:
-        self.running.pop(claim.execution_id, None)
-        if task.cancelled():
-            self._ended.append(_handed_back(claim))
-        else:
-            settlement = task.result()
-            if settlement is not None:
-                self._ended.append(settlement)
+    def _finished(self, attempt: Attempt, ended: Ended) -> None:
+        self.running.pop(attempt.claim.execution_id, None)
+        self.journal.close(attempt.page)
+        if isinstance(ended, Handover):
+            self._handovers.append(ended)
+        elif ended is not None:
+            self._ended.append(ended)
         self._tell_load()
         self.wake.set()
+        if not self.running and self._idle is not None:
+            self._idle.set()
 
     def _tell_load(self) -> None:
         self._observer.notify(WorkerLoadChanged(self.worker_id, len(self.running), self.concurrency))
@@ -145,6 +149,13 @@ class Worker:
     # --- settle -----------------------------------------------------------------------------------
 
     async def _settle(self) -> None:
+        while self._handovers:
+            claim, external_id, lease_s = self._handovers[0]
+            await self._store.accept(self.worker_id, claim, lease_s=lease_s, external_id=external_id)
+            self._handovers.pop(0)
+        if self._ended:
+            # Whoever sees that it ended sees all that it said.
+            await self.journal.write()
         while self._ended:
             batch, self._ended = self._ended[:SETTLE_BATCH], self._ended[SETTLE_BATCH:]
             try:
@@ -190,20 +201,22 @@ class Worker:
     async def drain(self, grace_s: float) -> None:
         """Claim no more, let what runs finish for a while, hand back the rest."""
         self._is_draining = True
-        tasks = [attempt.task for attempt in self.running.values() if attempt.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace_s)
+        await self._idle_within(grace_s)
         for attempt in list(self.running.values()):
             attempt.stop(Status.PENDING)
-        rest = [attempt.task for attempt in self.running.values() if attempt.task is not None]
-        if rest:
-            await asyncio.wait(rest, timeout=1)
+        await self._idle_within(STOPPING_S + 1)
         await self._settle()
+
+    async def _idle_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.idle()
 
     async def idle(self) -> None:
         """Wait until nothing is running."""
-        while tasks := [attempt.task for attempt in self.running.values() if attempt.task is not None]:
-            await asyncio.wait(tasks)
+        if self.running:
+            self._idle = asyncio.Event()
+            await self._idle.wait()
 
 
 LOST_AT = 0.8
@@ -211,11 +224,20 @@ LOST_AT = 0.8
 
 
 class Renewer:
-    """Renews the leases of everything that runs, in one statement, every third of the lease."""
+    """Renews the leases of everything that runs, in one statement, at least every third of the lease."""
 
     name = "renewal"
 
-    def __init__(self, worker: Worker, store: WorkStore, clock: ClusterClock, hints: Hints, lease_s: float):
+    def __init__(
+        self,
+        worker: Worker,
+        store: WorkStore,
+        clock: ClusterClock,
+        hints: Hints,
+        lease_s: float,
+        every_s: float | None = None,
+    ) -> None:
+        self._every_s = every_s or lease_s / 3
         self.wake = Wake()
         self._worker = worker
         self._store = store
@@ -228,7 +250,7 @@ class Renewer:
         attempts = dict(self._worker.running)
         if not attempts:
             self._renewed_at = self._clock.monotonic()
-            return self._lease_s / 3
+            return self._every_s
         sent_at = self._clock.monotonic()
         left_s = self._renewed_at + self._lease_s * LOST_AT - sent_at
         try:
@@ -246,7 +268,7 @@ class Renewer:
                 attempts[execution_id].stop(None)
         for execution_id in renewal.cancelled:
             attempts[execution_id].stop(Status.CANCELLED)
-        return self._lease_s / 3
+        return self._every_s
 
     def _stop_what_may_be_lost(self, attempts: Mapping[UUID, Attempt]) -> None:
         """The database can't be reached: stop before others may take the work over."""

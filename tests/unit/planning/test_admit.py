@@ -150,7 +150,13 @@ def test_every_field_that_is_wrong_is_named_at_once() -> None:
         calendars=["holidays"],
     )
     with pytest.raises(InvalidError) as told:
-        admit(spec, SCHEDULE_ID, NOON, check_target=lambda _spec: [Problem("/target/name", "not_found", "?")])
+        admit(
+            spec,
+            SCHEDULE_ID,
+            NOON,
+            check_target=lambda _spec: [Problem("/target/name", "not_found", "?")],
+            calendars=frozenset(),
+        )
     assert {problem.pointer for problem in told.value.problems} == {
         "/trigger/timezone",
         "/window/timezone",

@@ -12,10 +12,18 @@ from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
-from foliot.store.protocol import Claim, Settlement
-from foliot.store.schema import attempt_t, execution_t, queue_t, schedule_status_t
+from foliot.store.protocol import Claim, Note, Settlement, TaskRecord
+from foliot.store.schema import (
+    attempt_t,
+    execution_log_t,
+    execution_t,
+    queue_t,
+    schedule_status_t,
+    task_function_t,
+)
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 
+HALF_WAY = '{"fraction": 0.5, "text": "half way"}'
 AT_ONCE = {"max_attempts": 5, "initial_delay_seconds": 0, "max_delay_seconds": 0}
 
 
@@ -155,7 +163,8 @@ class WorkConformance:
         before = await scene.everything()
         assert (await scene.store.work.renew("worker", [old], LONG)).lost == {old.execution_id}
         assert await scene.settle(old, Status.SUCCESS, "worker") == {old.execution_id}
-        await scene.store.work.progress("worker", old, 0.5, "half way")
+        await scene.store.notes.write("worker", [Note(old.execution_id, old.attempt, HALF_WAY)])
+        assert not await scene.store.work.accept("worker", old, lease_s=LONG, external_id="42")
         assert await scene.everything() == before
         assert await scene.settle(new, Status.SUCCESS, "worker") == frozenset()
 
@@ -319,9 +328,44 @@ class WorkConformance:
     async def test_progress_is_noted_while_the_work_is_the_workers(self, scene: Scene) -> None:
         await add_ready(scene, 1)
         claim = await scene.claim_one()
-        await scene.store.work.progress("worker", claim, 0.5, "half way")
+        await scene.store.notes.write("worker", [Note(claim.execution_id, claim.attempt, HALF_WAY)])
         [[progress]] = await scene.rows(select(execution_t.c.progress))
         assert progress == {"fraction": 0.5, "text": "half way"}
+
+    async def test_another_worker_can_not_tell_its_progress(self, scene: Scene) -> None:
+        await add_ready(scene, 1)
+        claim = await scene.claim_one("one")
+        await scene.store.notes.write("two", [Note(claim.execution_id, claim.attempt, HALF_WAY)])
+        assert await scene.rows(select(execution_t.c.progress)) == [(None,)]
+
+    async def test_lines_are_kept_once_however_often_they_are_written(self, scene: Scene) -> None:
+        await add_ready(scene, 1)
+        claim = await scene.claim_one()
+        now = await scene.store.now()
+        lines = [(1, (now, "info", "app", "it began")), (2, (now, "error", "app", "it broke"))]
+        for _ in range(2):
+            await scene.store.notes.write("worker", [Note(claim.execution_id, claim.attempt, lines=lines)])
+        rows = await scene.rows(select(execution_log_t).order_by(execution_log_t.c.line))
+        assert [(row.attempt, row.line, row.logged_ts, row.level, row.message) for row in rows] == [
+            (1, 1, now, "info", "it began"),
+            (1, 2, now, "error", "it broke"),
+        ]
+
+    async def test_work_that_an_agent_took_over_has_until_its_timeout(self, scene: Scene) -> None:
+        await add_ready(scene, 1)
+        claim = await scene.claim_one()
+        assert await scene.store.work.accept("worker", claim, lease_s=LONG, external_id="42")
+        [row] = await scene.rows(select(execution_t))
+        assert (row.is_remote, row.external_id) == (True, "42")
+        assert row.lease_until == row.started_ts + timedelta(seconds=LONG)
+
+    async def test_task_functions_that_are_switched_off_are_known(self, scene: Scene) -> None:
+        task = TaskRecord("work", "Work", "", "app.work", "async_function", None, 300, {})
+        await scene.store.registry.register_tasks([task])
+        assert await scene.store.work.inactive_tasks() == frozenset()
+        await scene.execute(update(task_function_t).values(is_active=False))
+        await scene.store.registry.register_tasks([task])
+        assert await scene.store.work.inactive_tasks() == {"work"}
 
     async def test_an_execution_runs_with_the_version_it_was_fired_with(self, scene: Scene) -> None:
         schedule = await scene.add(description="old")

@@ -1,4 +1,4 @@
-"""What executing needs: logs of executions, calendars, backfills, secrets, and work that an agent finishes."""
+"""What executing needs: logs of executions, calendars, backfills, secrets, and work that agents finish."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,0 +1,116 @@
+"""Which times of the past a backfill fires: those that the schedule, as it is defined now, has there.
+
+A range is half open, [from_ts, to_ts), so that neighbouring ranges share no time. Times that the window or a
+calendar excludes are passed over. Misfire does not apply: being late is the point.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from foliot.model.errors import InvalidError
+from foliot.model.instant import EPOCH, INSTANT
+from foliot.model.schedule import Schedule
+from foliot.model.trigger import DelayTrigger, IntervalTrigger, RRuleTrigger
+from foliot.planning.definition import Cadence, with_calendars
+from foliot.timing.calendar import NO_CALENDARS, CalendarBook, is_excluded
+from foliot.timing.window import is_inside
+
+MOST_TIMES = 100_000
+MOST_LOOKED_AT = 2_000
+"""Times that one step looks at, so that a narrow window does not make it long."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillStep:
+    """What one step of a backfill is to do."""
+
+    fire_times: tuple[datetime, ...]
+    passed_over: int
+    position_ts: datetime
+    """Where the next step goes on."""
+    is_last: bool
+
+
+def admit_backfill(
+    schedule: Schedule, cadence: Cadence, from_ts: datetime, to_ts: datetime, now: datetime
+) -> int:
+    """How many times lie in the range, or an InvalidError that says what is wrong with it."""
+    if isinstance(schedule.spec.trigger, DelayTrigger):
+        raise InvalidError.at(
+            "/trigger", "no_times", "a delay counts from the end of a run and has no times of its own"
+        )
+    if from_ts < EPOCH:
+        raise InvalidError.at("/from_ts", "out_of_range", "lies before 1970", "a later from_ts")
+    if from_ts >= to_ts:
+        raise InvalidError.at("/to_ts", "out_of_range", "must lie after from_ts")
+    if to_ts > now:
+        raise InvalidError.at("/to_ts", "in_the_future", "lies in the future", "now, or earlier")
+    first, last = _bounds(schedule, from_ts, to_ts)
+    count = cadence.recurrence.count(first, last) if first <= last else 0
+    if count == 0:
+        raise InvalidError.at(
+            "/from_ts", "no_times", "the schedule has no fire time in this range", _why(schedule)
+        )
+    if count > MOST_TIMES:
+        raise InvalidError.at(
+            "/from_ts",
+            "too_many",
+            f"the range has {count:,} fire times, the limit is {MOST_TIMES:,}",
+            "a smaller range",
+        )
+    return count
+
+
+def plan_backfill(
+    schedule: Schedule,
+    cadence: Cadence,
+    position_ts: datetime,
+    to_ts: datetime,
+    *,
+    most: int,
+    calendars: CalendarBook = NO_CALENDARS,
+) -> BackfillStep:
+    """The next times to fire, at most so many, from the position on. Raises MissingCalendarError."""
+    if cadence.policies.calendars:
+        cadence = with_calendars(cadence, schedule.host_id, calendars)
+    first, last = _bounds(schedule, position_ts, to_ts)
+    times: list[datetime] = []
+    passed_over = 0
+    at = cadence.recurrence.after(first - INSTANT)
+    while at is not None and at <= last and len(times) < most and len(times) + passed_over < MOST_LOOKED_AT:
+        if _would_fire(cadence, at):
+            times.append(at)
+        else:
+            passed_over += 1
+        position_ts = at + INSTANT
+        at = cadence.recurrence.after(at)
+    is_last = at is None or at > last
+    return BackfillStep(tuple(times), passed_over, to_ts if is_last else position_ts, is_last)
+
+
+def _bounds(schedule: Schedule, from_ts: datetime, to_ts: datetime) -> tuple[datetime, datetime]:
+    """The range, cut to where the schedule has times."""
+    spec = schedule.spec
+    first, last = from_ts, to_ts - INSTANT
+    if spec.start_ts is not None:
+        first = max(first, spec.start_ts)
+    elif isinstance(spec.trigger, IntervalTrigger | RRuleTrigger):
+        # They count from the moment they were defined, and that moment itself is no fire time.
+        first = max(first, schedule.effective_ts + INSTANT)
+    if spec.end_ts is not None:
+        last = min(last, spec.end_ts)
+    return first, last
+
+
+def _would_fire(cadence: Cadence, fire_ts: datetime) -> bool:
+    window = cadence.policies.window
+    if window is not None and not is_inside(window, fire_ts):
+        return False
+    return not (cadence.calendars and is_excluded(cadence.calendars, fire_ts, cadence.zone))
+
+
+def _why(schedule: Schedule) -> str:
+    counts_from_definition = isinstance(schedule.spec.trigger, IntervalTrigger | RRuleTrigger)
+    if counts_from_definition and schedule.spec.start_ts is None:
+        return f"without a start_ts its times count from {schedule.effective_ts.isoformat()}"
+    return "another range"

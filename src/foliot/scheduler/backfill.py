@@ -1,0 +1,105 @@
+"""Carries out backfills, a little at a time, so that the past never keeps the present waiting.
+
+Backfills take turns in the order of their ids, and a schedule has only so many of their executions open at
+once. Where each stands is in its row, so a new leader goes on where the last one stopped.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from foliot.lease.leadership import Leadership
+from foliot.model.errors import FencedError, InvalidError
+from foliot.model.event import Observer, WriteFenced
+from foliot.model.lease import Lease
+from foliot.model.schedule import Schedule
+from foliot.planning.backfill import BackfillStep, plan_backfill
+from foliot.planning.definition import compile_spec
+from foliot.service import Wake
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import BackfillAdvance, BackfillStore
+from foliot.timing.calendar import NO_CALENDARS, CalendarBook
+
+PER_STEP = 100
+"""Executions made in one step, by all backfills together."""
+TURNS_PER_STEP = 10
+MOST_OPEN = 200
+"""Executions of backfills that a schedule may have open, held ones among them."""
+PACE_S = 0.1
+
+
+class Backfiller:
+    name = "backfill"
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        store: BackfillStore,
+        hints: Hints,
+        observer: Observer,
+        *,
+        every_s: float,
+        calendars: Callable[[], CalendarBook] = lambda: NO_CALENDARS,
+    ) -> None:
+        self.wake = Wake()
+        self._leadership = leadership
+        self._store = store
+        self._hints = hints
+        self._observer = observer
+        self._every_s = every_s
+        self._calendars = calendars
+        self._last: UUID | None = None
+        self._has_work = False
+
+    def ended(self) -> None:
+        """Executions have ended: there may be room for more."""
+        if self._has_work:
+            self.wake.set()
+
+    async def step(self) -> float | None:
+        lease = self._leadership.lease
+        if lease is None:
+            self._last, self._has_work = None, False
+            return self._every_s
+        try:
+            return PACE_S if await self._take_turns(lease) else self._every_s
+        except FencedError:
+            self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
+            if self._leadership.lease == lease:
+                self._leadership.lose("a write was fenced")
+            return self._every_s
+
+    async def _take_turns(self, lease: Lease) -> bool:
+        """Let the next few have their turn; whether there is more to do right away."""
+        turns = await self._next(lease)
+        self._has_work = bool(turns)
+        ready, has_more = 0, False
+        for backfill_id in turns:
+            advance = await self._advance(lease, backfill_id, PER_STEP // len(turns))
+            self._last = backfill_id
+            ready += advance.ready
+            has_more = has_more or (advance.has_moved and not advance.is_over)
+        if ready:
+            self._hints.send(Hint.READY)
+        return has_more
+
+    async def _advance(self, lease: Lease, backfill_id: UUID, most: int) -> BackfillAdvance:
+        try:
+            return await self._store.step(lease, backfill_id, self._plan, most=most, most_open=MOST_OPEN)
+        except (InvalidError, ValidationError):
+            # Its schedule can't be planned, which firing tells; it goes on once somebody has mended that.
+            return BackfillAdvance()
+
+    async def _next(self, lease: Lease) -> list[UUID]:
+        turns = await self._store.running(lease.shard, after=self._last, limit=TURNS_PER_STEP)
+        if len(turns) < TURNS_PER_STEP and self._last is not None:
+            # Round the corner, to those that had their turn before; none twice.
+            first = await self._store.running(lease.shard, after=None, limit=TURNS_PER_STEP - len(turns))
+            turns += [each for each in first if each not in turns]
+        return turns
+
+    def _plan(self, schedule: Schedule, position_ts: datetime, to_ts: datetime, most: int) -> BackfillStep:
+        cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+        return plan_backfill(schedule, cadence, position_ts, to_ts, most=most, calendars=self._calendars())

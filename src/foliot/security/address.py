@@ -1,0 +1,261 @@
+"""Which addresses an HTTP target may reach: everything that is not public is refused, unless allowed.
+
+Asked twice. When a schedule is saved, the host as written is judged, in every spelling that some resolver
+would take for an address. When a connection is made, the addresses that the name has just resolved to are
+judged, and one of these is connected to, so what a name resolves to later does not matter.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from urllib.parse import unquote
+
+from foliot.model.errors import FoliotError
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+SETTING = "FOLIOT_HTTP_ALLOW"
+
+# Written out, since `is_global` of the standard library changes between Python's versions.
+_INTERNAL_IPV4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # Azure's host services: a public number that only virtual machines can reach
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+)
+_PUBLIC_IPV6 = IPv6Network("2000::/3")
+"""The only part of IPv6 that is given out for public use: loopback, mapped, NAT64, unique local, link-local
+and multicast addresses are all outside."""
+_INTERNAL_IPV6 = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # Teredo and other protocols that carry an IPv4 address
+        "2001:db8::/32",
+        "2002::/16",  # 6to4 carries one as well
+        "3fff::/20",
+    )
+)
+_LOCAL_NAMES = frozenset({"localhost", "localdomain", "local", "internal", "home.arpa"})
+_LOCAL_ALIASES = frozenset({"ip6-localhost", "ip6-loopback", "broadcasthost"})
+_DOTS = str.maketrans({"。": ".", "．": ".", "｡": "."})
+_IGNORED = re.compile("[\u00ad\u034f\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+"""Characters that resolvers of international names drop."""
+_LABEL = re.compile(r"^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$")
+_NUMBER = re.compile(r"^(0x[0-9a-f]*|[0-9]+)$")
+
+
+class InternalAddressError(FoliotError):
+    """A connection was refused because it would have reached an internal address."""
+
+    def __init__(self, host: str) -> None:
+        # Not the address: who may write a schedule need not learn what names mean inside.
+        super().__init__(f"{host} is an internal address; an operator can allow it with {SETTING}")
+        self.host = host
+
+
+def is_internal(address: Address) -> bool:
+    """Whether an address is anything but a public one."""
+    if isinstance(address, IPv4Address):
+        return any(address in network for network in _INTERNAL_IPV4)
+    return address not in _PUBLIC_IPV6 or any(address in network for network in _INTERNAL_IPV6)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The host of a URL, as resolvers understand it."""
+
+    name: str
+    """Lower case, without a dot at its end."""
+    address: Address | None
+    """What it spells, when it is no name."""
+    is_plain: bool
+    """An address is spelled as everybody reads it."""
+
+    @classmethod
+    def read(cls, text: str) -> "Host":
+        """Take any spelling; a ValueError says why it can be neither name nor address."""
+        written = text.removeprefix("[").removesuffix("]").lower()
+        folded = unicodedata.normalize("NFKC", unquote(written)).translate(_DOTS).lower()
+        name = _IGNORED.sub("", folded).rstrip(".")
+        if ":" in name:
+            return cls._read_ipv6(written, name)
+        labels = name.split(".")
+        if _NUMBER.match(labels[-1]):
+            address = _ipv4_of(labels)
+            if address is None:
+                raise ValueError("is not an address, although it ends in a number")
+            return cls(str(address), address, is_plain=str(address) == written)
+        if len(name) > 253 or not all(_LABEL.match(label) or not label.isascii() for label in labels):
+            raise ValueError("is not a host name")
+        if "%" in written:
+            raise ValueError("must not be percent-encoded")
+        return cls(name, None, is_plain=True)
+
+    @classmethod
+    def _read_ipv6(cls, written: str, name: str) -> "Host":
+        bare, percent, _zone = name.partition("%")
+        try:
+            address = IPv6Address(bare)
+        except ValueError:
+            raise ValueError("is not an IPv6 address") from None
+        return cls(str(address), address, is_plain=not percent and bare == written)
+
+    @property
+    def is_local_name(self) -> bool:
+        """It is reserved for names that only mean something inside."""
+        if self.address is not None:
+            return False
+        return self.name in _LOCAL_ALIASES or any(
+            self.name == local or self.name.endswith(f".{local}") for local in _LOCAL_NAMES
+        )
+
+
+def _ipv4_of(labels: list[str]) -> IPv4Address | None:
+    """One to four numbers in decimal, octal or hex, the last filling all bytes that are left: inet_aton."""
+    try:
+        numbers = [_number_of(label) for label in labels]
+    except ValueError:
+        return None
+    *heads, last = numbers
+    if len(heads) > 3 or any(head > 255 for head in heads) or last >= 256 ** (4 - len(heads)):
+        return None
+    value = last
+    for index, head in enumerate(heads):
+        value += head << (24 - 8 * index)
+    return IPv4Address(value)
+
+
+def _number_of(label: str) -> int:
+    if not _NUMBER.match(label) or len(label) > 64:
+        raise ValueError(label)
+    if label.startswith("0x"):
+        return int(label[2:] or "0", 16)
+    return int(label, 8) if label.startswith("0") else int(label)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAllow:
+    """What HTTP targets may reach although it is internal."""
+
+    networks: tuple[Network, ...] = ()
+    names: frozenset[str] = frozenset()
+    """Host names; one that starts with a dot stands for all names below it."""
+
+    @classmethod
+    def parse(cls, text: str) -> "HttpAllow":
+        """Read networks and host names between commas; a ValueError names the entry that is wrong."""
+        networks: list[Network] = []
+        names: set[str] = set()
+        for entry in filter(None, (part.strip().lower() for part in text.split(","))):
+            if network := _network_of(entry):
+                networks.append(network)
+            else:
+                names.add(_allowed_name(entry))
+        return cls(tuple(networks), frozenset(names))
+
+    def allows_name(self, name: str) -> bool:
+        """The host may be reached wherever its name leads."""
+        if name in self.names:
+            return True
+        labels = name.split(".")
+        return any("." + ".".join(labels[start:]) in self.names for start in range(1, len(labels)))
+
+    def allows_address(self, address: Address) -> bool:
+        return any(address.version == each.version and address in each for each in self.networks)
+
+
+def _network_of(entry: str) -> Network | None:
+    try:
+        return ip_network(entry)
+    except ValueError as error:
+        if "/" in entry or ":" in entry:
+            raise ValueError(f"{entry!r} is not a network: {error}") from None
+        return None
+
+
+def _allowed_name(entry: str) -> str:
+    right = "a network such as 10.0.0.0/8, a host name, or .suffix for all names below it"
+    name = entry.removeprefix(".").removesuffix(".")
+    labels = name.split(".")
+    # A last label of digits would be an address in a spelling that nobody means.
+    if not all(_LABEL.match(label) for label in labels) or _NUMBER.match(labels[-1]):
+        raise ValueError(f"{entry!r} is not {right}")
+    return f".{name}" if entry.startswith(".") else name
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a host is not taken, in words for whoever wrote it."""
+
+    code: str
+    detail: str
+    hint: str
+
+
+class AddressGuard:
+    """Judges hosts as they are written, and addresses as they are resolved."""
+
+    def __init__(self, allow: HttpAllow | None = None) -> None:
+        self._allow = allow or HttpAllow()
+
+    def refusal_of(self, text: str) -> Refusal | None:
+        """What can be said against a host without resolving it."""
+        try:
+            host = Host.read(text)
+        except ValueError as error:
+            return Refusal(
+                "host", f"its host {error}", "a host name, or an address such as 192.0.2.7 or [::1]"
+            )
+        if host.address is not None and not self._admits(host.name, host.address):
+            return _internal(text)
+        if not host.is_plain:
+            return Refusal(
+                "address_spelling", f"{text} is an odd spelling of {host.name}", "write it plainly"
+            )
+        # With networks allowed it depends on what the name resolves to: left to the connection.
+        if host.is_local_name and not self._allow.networks and not self._allow.allows_name(host.name):
+            return _internal(text)
+        return None
+
+    def require(self, text: str, resolved: Iterable[str]) -> list[Address]:
+        """The addresses a host has resolved to; an InternalAddressError if a single one is out of bounds."""
+        name = text.lower().rstrip(".")
+        addresses: list[Address] = [ip_address(each) for each in resolved]
+        if not all(self._admits(name, address) for address in addresses):
+            raise InternalAddressError(text)
+        return addresses
+
+    def _admits(self, name: str, address: Address) -> bool:
+        return (
+            not is_internal(address) or self._allow.allows_address(address) or self._allow.allows_name(name)
+        )
+
+
+def _internal(text: str) -> Refusal:
+    hint = f"use a public address, or have an operator allow it with {SETTING}"
+    return Refusal("internal_address", f"{text} is an internal address", hint)

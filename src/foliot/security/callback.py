@@ -1,0 +1,25 @@
+"""The token by which an agent proves that an attempt was given to it."""
+
+import base64
+import hashlib
+import hmac
+from uuid import UUID
+
+
+class CallbackTokens:
+    """Makes and checks tokens that hold for one attempt of one execution; nothing is stored for them."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) < 32:
+            raise ValueError("the key of callback tokens needs at least 32 bytes")
+        self._key = key
+
+    def token(self, execution_id: UUID, attempt: int) -> str:
+        message = f"foliot callback:{execution_id}:{attempt}".encode()
+        digest = hmac.new(self._key, message, hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def is_valid(self, token: str, execution_id: UUID, attempt: int) -> bool:
+        """Takes the same time whatever is wrong with the token."""
+        expected = self.token(execution_id, attempt)
+        return hmac.compare_digest(expected.encode(), token.encode("utf-8", "replace"))

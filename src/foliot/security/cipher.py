@@ -1,0 +1,62 @@
+"""How stored secrets are encrypted: under the first of several keys, readable under any of them."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+LEAST_KEY_LENGTH = 32
+
+
+class UndecipherableError(ValueError):
+    """None of the keys fits."""
+
+
+class Cipher:
+    """Encrypts under the first key, decrypts under any: so a key is replaced by putting one before it."""
+
+    def __init__(self, keys: Sequence[Fernet]) -> None:
+        self._first = keys[0]
+        self._all = MultiFernet(keys)
+
+    @classmethod
+    def from_keys(cls, text: str) -> "Cipher":
+        """Read one or more keys between commas; a ValueError says which is wrong, and never shows it."""
+        return cls([_fernet_of(part.strip(), place) for place, part in enumerate(text.split(","), start=1)])
+
+    def encrypt(self, value: str) -> str:
+        return self._all.encrypt(value.encode()).decode()
+
+    def decrypt(self, token: str) -> str:
+        try:
+            return self._all.decrypt(token.encode()).decode()
+        except InvalidToken:
+            raise UndecipherableError("it was encrypted under another key") from None
+
+    def is_current(self, token: str) -> bool:
+        """Whether it is encrypted under the first key."""
+        try:
+            self._first.decrypt(token.encode())
+        except InvalidToken:
+            return False
+        return True
+
+    def rotate(self, token: str) -> str:
+        """The same value under the first key."""
+        return self.encrypt(self.decrypt(token))
+
+
+def _fernet_of(key: str, place: int) -> Fernet:
+    if len(key) < LEAST_KEY_LENGTH:
+        raise ValueError(f"key {place} has {len(key)} characters, and needs at least {LEAST_KEY_LENGTH}")
+    try:
+        if len(base64.b64decode(key.encode("ascii"), altchars=b"-_", validate=True)) == 32:
+            return Fernet(key)
+    except (UnicodeEncodeError, binascii.Error):
+        pass
+    # No salt: the same text must give the same key on every machine and after every restart.
+    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"foliot stored secrets")
+    return Fernet(base64.urlsafe_b64encode(derived.derive(key.encode())))

@@ -1,0 +1,210 @@
+"""`${secret:name}`: found in a document, looked up, put in place, and hidden wherever it might come out.
+
+`$${secret:name}` is the literal text. What was put in place is not read again, so a value can't refer to
+another secret.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote, quote_plus
+from uuid import UUID
+
+from foliot.model.errors import FoliotError
+
+NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]{0,125}\Z")
+MAX_LENGTH = 32 * 1024
+ENVIRONMENT_PREFIX = "FOLIOT_SECRET_VALUE_"
+HIDDEN = "***"
+LEAST_HIDDEN = 4
+"""Shorter values are not hidden: they would turn up in any text, and mark themselves by being hidden."""
+
+_REFERENCE = re.compile(r"(\$?)\$\{secret:([^{}]*)\}")
+
+
+class SecretError(FoliotError):
+    """A secret can't be had; names it, never its value."""
+
+
+class MissingSecretError(SecretError):
+    """Nobody has set the secret."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'there is no secret "{name}"; set it with: foliot secret set {name}')
+        self.name = name
+
+
+class UnreadableSecretError(SecretError):
+    """The secret is stored, but can't be decrypted here."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'secret "{name}" was stored under a key that is not in FOLIOT_SECRET_KEY; '
+            "put that key back behind the others, or set the secret again"
+        )
+        self.name = name
+
+
+def references(document: Any) -> frozenset[str]:
+    """The names a document refers to, well formed or not, in any text inside it."""
+    return frozenset(
+        match[2] for text in _texts(document) for match in _REFERENCE.finditer(text) if not match[1]
+    )
+
+
+def _texts(document: Any) -> Iterator[str]:
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, Mapping):
+        for item in document.values():
+            yield from _texts(item)
+    elif isinstance(document, list | tuple):
+        for item in document:
+            yield from _texts(item)
+
+
+def resolve(document: Any, secrets: Mapping[str, str], encode: Callable[[str], str] = str) -> Any:
+    """The document with every reference replaced by its value; a MissingSecretError names one that is not."""
+
+    def value_of(match: re.Match[str]) -> str:
+        if match[1]:
+            return match[0][1:]
+        if match[2] not in secrets:
+            raise MissingSecretError(match[2])
+        return encode(secrets[match[2]])
+
+    return map_texts(document, lambda text: _REFERENCE.sub(value_of, text))
+
+
+def map_texts(document: Any, change: Callable[[str], str]) -> Any:
+    """The document with every text inside it changed; names of fields stay."""
+    if isinstance(document, str):
+        return change(document)
+    if isinstance(document, Mapping):
+        return {name: map_texts(item, change) for name, item in document.items()}
+    if isinstance(document, list | tuple):
+        return [map_texts(item, change) for item in document]
+    return document
+
+
+class Redactor:
+    """Hides values in whatever is kept or shown, in the forms that URLs and JSON give them."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        forms = {form for value in values for form in _forms_of(value) if len(form) >= LEAST_HIDDEN}
+        # Longest first: a value may contain another.
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        self._pattern = re.compile("|".join(map(re.escape, self._forms))) if forms else None
+
+    def text(self, text: str, *, is_cut: bool = False) -> str:
+        """The text without the values; of one that was cut off, also without the beginning of a value."""
+        if self._pattern is None:
+            return text
+        if is_cut:
+            text = self._without_beginning(text)
+        return self._pattern.sub(HIDDEN, text)
+
+    def document(self, document: Any) -> Any:
+        """Every text inside it, the names of fields too."""
+        if isinstance(document, Mapping):
+            return {self.text(str(name)): self.document(item) for name, item in document.items()}
+        if isinstance(document, list | tuple):
+            return [self.document(item) for item in document]
+        if isinstance(document, int | float) and not isinstance(document, bool):
+            # A value of digits that comes back as a number.
+            return HIDDEN if self._pattern and self._pattern.search(str(document)) else document
+        return self.text(document) if isinstance(document, str) else document
+
+    def _without_beginning(self, text: str) -> str:
+        longest = 0
+        for form in self._forms:
+            for length in range(min(len(form) - 1, len(text)), max(longest, LEAST_HIDDEN - 1), -1):
+                if text.endswith(form[:length]):
+                    longest = length
+                    break
+        return text[: len(text) - longest] + HIDDEN if longest else text
+
+
+def _forms_of(value: str) -> set[str]:
+    return {
+        value,
+        value.strip(),
+        encode_in_url(value),
+        quote(value, safe=""),
+        quote_plus(value),
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+    }
+
+
+def encode_in_url(value: str) -> str:
+    """A value as it stands in a URL. A slash stays: secrets of webhooks are pieces of a path."""
+    return quote(value, safe="/")
+
+
+class StoredSecrets(Protocol):
+    async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
+        """The values of those names that the host has set."""
+        ...
+
+
+class SecretResolver:
+    """Looks secrets up: a host's own in the database, then the operator's in environment and files."""
+
+    def __init__(
+        self, stored: StoredSecrets | None, environment: Mapping[str, str], folder: Path | None = None
+    ) -> None:
+        self._stored = stored
+        self._environment = environment
+        self._folder = folder
+
+    async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
+        """The value of every name; a MissingSecretError names the first that nobody has set."""
+        wanted = sorted(set(names))
+        for name in wanted:
+            if not NAME.match(name):
+                raise MissingSecretError(name)
+        found = await self._stored.values(host_id, wanted) if self._stored and wanted else {}
+        for name in wanted:
+            if name not in found:
+                found[name] = await self._elsewhere(name)
+        return found
+
+    async def fill(self, host_id: UUID, document: Any) -> tuple[Any, Redactor]:
+        """The document with its secrets in place, and what hides them again."""
+        values = await self.values(host_id, references(document))
+        return resolve(document, values), Redactor(values.values())
+
+    async def _elsewhere(self, name: str) -> str:
+        value = self._environment.get(environment_name(name))
+        if value is None and self._folder is not None:
+            value = await asyncio.to_thread(_read, self._folder / name)
+        if value is None:
+            raise MissingSecretError(name)
+        if not value.isascii() and value != value.encode("utf-8", "replace").decode():
+            raise SecretError(f'secret "{name}" is not UTF-8 text')
+        return value
+
+
+def environment_name(name: str) -> str:
+    return ENVIRONMENT_PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def _read(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_LENGTH + 1)
+        text = content.decode()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SecretError(
+            f'the file of secret "{path.name}" can\'t be read: {type(error).__name__}'
+        ) from None
+    if len(content) > MAX_LENGTH:
+        raise SecretError(f'the file of secret "{path.name}" is larger than {MAX_LENGTH} bytes')
+    # Editors and `echo` end a file with a line break that nobody means.
+    return text.removesuffix("\n").removesuffix("\r")

@@ -1,0 +1,175 @@
+"""What people and agents do to schedules and executions, each with the hint that makes it quick.
+
+One place, so that the SDK, the API and the tests steer in the same way: write, then wake whoever waits for it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from foliot.model.backfill import Backfill
+from foliot.model.errors import FoliotError, IllegalTransitionError
+from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
+from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
+from foliot.model.schedule import Schedule
+from foliot.planning.change import Author, delete, pause, resume
+from foliot.security.callback import CallbackTokens
+from foliot.store.agents import RunningAttempt
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Settlement
+from foliot.store.settlement import settlement_of
+from foliot.store.sql import SqlStore
+from foliot.timing.clock import ClusterClock
+
+TEXT_LENGTH = 20_000
+
+
+class BadTokenError(FoliotError):
+    """The token was not made for this execution, or for an attempt that another has followed."""
+
+    def __init__(self, execution_id: UUID) -> None:
+        super().__init__(f"the token is not valid for execution {execution_id} or its present attempt")
+        self.execution_id = execution_id
+
+
+class Steering:
+    def __init__(self, store: SqlStore, hints: Hints, observer: Observer, clock: ClusterClock) -> None:
+        self._store = store
+        self._hints = hints
+        self._observer = observer
+        self._clock = clock
+
+    # --- schedules --------------------------------------------------------------------------------
+
+    async def pause(self, schedule_id: UUID, author: Author, *, until_ts: datetime | None = None) -> Schedule:
+        changed = await self._store.schedules.change(
+            schedule_id, lambda known, now: pause(known, now=now, author=author, until_ts=until_ts), author
+        )
+        return self._changed(changed)
+
+    async def resume(self, schedule_id: UUID, author: Author) -> Schedule:
+        changed = await self._store.schedules.change(
+            schedule_id, lambda known, now: resume(known, now=now, author=author), author
+        )
+        return self._changed(changed)
+
+    async def delete(self, schedule_id: UUID, author: Author) -> Schedule:
+        changed = await self._store.schedules.change(
+            schedule_id, lambda known, now: delete(known, now=now, author=author), author
+        )
+        return self._changed(changed)
+
+    def _changed(self, schedule: Schedule) -> Schedule:
+        self._hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
+        return schedule
+
+    async def trigger(
+        self,
+        schedule_id: UUID,
+        *,
+        by: TriggeredBy,
+        user: str | None,
+        args: Mapping[str, Any] | None = None,
+    ) -> UUID:
+        """Run it now, besides its own times."""
+        execution_id = await self._store.schedules.trigger(schedule_id, by=by, user=user, args=args)
+        self._hints.send(Hint.READY)
+        return execution_id
+
+    async def backfill(
+        self, schedule_id: UUID, from_ts: datetime, to_ts: datetime, *, by: str | None
+    ) -> Backfill:
+        """Run it for the times that it would have had in a range, paced."""
+        backfill = await self._store.backfills.create(schedule_id, from_ts, to_ts, by=by)
+        self._hints.send(Hint.BACKFILL)
+        return backfill
+
+    # --- executions -------------------------------------------------------------------------------
+
+    async def cancel(
+        self, execution_id: UUID, *, by: str | None, reason: str | None = None, host_id: UUID | None = None
+    ) -> Execution:
+        """Stop it: at once what waits, within a second what runs."""
+        execution = await self._store.executions.cancel(execution_id, by=by, reason=reason, host_id=host_id)
+        self._hints.send(Hint.ENDED if execution.status in FINAL else Hint.CANCEL, (execution_id,))
+        return execution
+
+    async def retry(self, execution_id: UUID, *, by: str | None, host_id: UUID | None = None) -> Execution:
+        """Try an execution that has ended badly once more, with its whole budget of attempts."""
+        execution = await self._store.executions.retry(execution_id, by=by, host_id=host_id)
+        self._hints.send(Hint.READY)
+        return execution
+
+    # --- agents -----------------------------------------------------------------------------------
+
+    async def agent_progress(
+        self, tokens: CallbackTokens, token: str, execution_id: UUID, fraction: float, text: str
+    ) -> None:
+        running = await self._trusted(tokens, token, execution_id)
+        progress = {"fraction": fraction, "text": _plain(text)}
+        if not await self._store.agents.progress(running.claim, progress):
+            raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
+
+    async def agent_complete(
+        self,
+        tokens: CallbackTokens,
+        token: str,
+        execution_id: UUID,
+        *,
+        status: Status,
+        result: Any = None,
+        error: str | None = None,
+    ) -> Status:
+        """Settle what an agent has finished. A failure is tried again as the schedule's policy says."""
+        claim, worker_id, _ = await self._trusted(tokens, token, execution_id)
+        versions = [(claim.schedule_id, claim.aggregate_version)]
+        spec = (await self._store.work.specs(versions)).get(versions[0])
+        now = self._clock.now()
+        ended = settlement_of(
+            claim, spec, status, now=now, duration_s=max(0.0, (now - claim.started_ts).total_seconds())
+        )
+        settlement = Settlement(
+            claim=claim,
+            attempt_status=ended.attempt_status,
+            status=ended.status,
+            retry_in_s=ended.retry_in_s,
+            result=None if result is None else to_json(result).decode().replace("\\u0000", "\\ufffd"),
+            error=None if error is None else _plain(error),
+            duration_s=ended.duration_s,
+            is_delay=ended.is_delay,
+        )
+        if await self._store.work.settle(worker_id, [settlement]):
+            raise IllegalTransitionError(execution_id, "no longer running", status)
+        self._tell(worker_id, settlement)
+        return settlement.status
+
+    async def _trusted(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
+        running = await self._store.agents.attempt(execution_id)
+        if not tokens.is_valid(token, execution_id, running.claim.attempt):
+            raise BadTokenError(execution_id)
+        if running.status is not Status.RUNNING:
+            raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
+        return running
+
+    def _tell(self, worker_id: str, settlement: Settlement) -> None:
+        claim = settlement.claim
+        told = SettledExecution(
+            claim.execution_id,
+            claim.schedule_id,
+            claim.attempt,
+            settlement.status,
+            settlement.duration_s,
+            settlement.error,
+        )
+        self._observer.notify(ExecutionsSettled(worker_id, [told], ()))
+        self._hints.send(Hint.ENDED if settlement.status in FINAL else Hint.READY)
+        if settlement.is_delay:
+            self._hints.send(Hint.SCHEDULES, (claim.schedule_id,))
+
+
+def _plain(text: str) -> str:
+    """No NUL, which PostgreSQL can't hold, and not too long."""
+    return text[:TEXT_LENGTH].replace("\0", "\ufffd")

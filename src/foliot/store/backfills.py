@@ -1,0 +1,322 @@
+"""Statements on `backfill_t`, and the executions that backfills make.
+
+A step is one transaction: the fence, the schedule's lock, the rows, and the position after them. So a leader
+that is killed at any line leaves a backfill that goes on exactly where it stood, and of two leaders one is
+fenced. A time is a backfill's once: its row is unique by schedule and fire time, besides the scheduled one.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.backfill import Backfill, BackfillState
+from foliot.model.errors import NotFoundError
+from foliot.model.execution import CLAIMABLE, FINAL, Status, TriggeredBy
+from foliot.model.ids import ids_at, new_id
+from foliot.model.lease import Lease, Shard
+from foliot.model.policy import Overlap
+from foliot.model.schedule import Schedule
+from foliot.planning.backfill import admit_backfill
+from foliot.planning.definition import compile_spec
+from foliot.planning.overlap import Admission, admit_execution
+from foliot.store.cancelling import cancel_locked
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.inserting import know_queue, lock_schedule
+from foliot.store.leases import require_lease
+from foliot.store.ledger import count_open
+from foliot.store.locking import lock_executions
+from foliot.store.protocol import BackfillAdvance, PlanBackfill
+from foliot.store.schedule_rows import schedule_of
+from foliot.store.schema import IS_OPEN, backfill_t, execution_t, schedule_t
+from foliot.store.shards import is_of
+
+# Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared.
+_IS_OF_BACKFILL = text("triggered_by = 'backfill'")
+
+
+class Backfills:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- asking and reading -----------------------------------------------------------------------
+
+    async def request(
+        self,
+        schedule_id: UUID,
+        from_ts: datetime,
+        to_ts: datetime,
+        *,
+        by: str | None,
+        host_id: UUID | None = None,
+    ) -> Backfill:
+        async def work(connection: AsyncConnection) -> Backfill:
+            schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            cadence = compile_spec(schedule.spec, schedule_id, schedule.effective_ts)
+            total = admit_backfill(schedule, cadence, from_ts, to_ts, now)
+            backfill_id = new_id(now)
+            await connection.execute(
+                insert(backfill_t).values(
+                    backfill_id=backfill_id,
+                    schedule_id=schedule_id,
+                    host_id=schedule.host_id,
+                    from_ts=from_ts,
+                    to_ts=to_ts,
+                    position_ts=from_ts,
+                    state=BackfillState.RUNNING.value,
+                    total_count=total,
+                    requested_by=by,
+                    created_ts=now,
+                    updated_ts=now,
+                )
+            )
+            return await _read(connection, backfill_id, None)
+
+        return await self._database.write(Pool.API, work)
+
+    async def get(self, backfill_id: UUID, *, host_id: UUID | None = None) -> Backfill:
+        async with self._database.read(Pool.API) as connection:
+            return await _read(connection, backfill_id, host_id)
+
+    async def for_schedule(
+        self, schedule_id: UUID, *, host_id: UUID | None = None, limit: int = 50
+    ) -> list[Backfill]:
+        statement = (
+            _select()
+            .where(backfill_t.c.schedule_id == schedule_id)
+            .order_by(backfill_t.c.created_ts.desc(), backfill_t.c.backfill_id.desc())
+            .limit(limit)
+        )
+        if host_id is not None:
+            statement = statement.where(backfill_t.c.host_id == host_id)
+        async with self._database.read(Pool.API) as connection:
+            return [_backfill_of(row) for row in await connection.execute(statement)]
+
+    async def cancel(
+        self, backfill_id: UUID, *, by: str | None = None, host_id: UUID | None = None
+    ) -> Backfill:
+        async def work(connection: AsyncConnection) -> Backfill:
+            known = await self._locked(connection, backfill_id)
+            if known is None or (host_id is not None and known.host_id != host_id):
+                raise NotFoundError("backfill", backfill_id)
+            if known.state == BackfillState.RUNNING.value:
+                await self._end(connection, backfill_id, BackfillState.CANCELLED)
+            rows = await lock_executions(
+                connection,
+                self._dialect,
+                execution_t.c.schedule_id == known.schedule_id,
+                _IS_OF_BACKFILL,
+                execution_t.c.fire_ts >= known.from_ts,
+                execution_t.c.fire_ts < known.position_ts,
+                execution_t.c.status.in_([each.value for each in CLAIMABLE]),
+            )
+            told = "its backfill was cancelled" + (f" by {by}" if by else "")
+            await cancel_locked(connection, self._dialect, rows, reason="backfill cancelled", error=told)
+            return await _read(connection, backfill_id, None)
+
+        return await self._database.write(Pool.API, work)
+
+    # --- carrying out -----------------------------------------------------------------------------
+
+    async def running(self, shard: Shard, *, after: UUID | None, limit: int) -> list[UUID]:
+        statement = (
+            select(backfill_t.c.backfill_id)
+            .join(schedule_t, schedule_t.c.schedule_id == backfill_t.c.schedule_id)
+            .where(backfill_t.c.state == text("'running'"), *is_of(shard))
+            .order_by(backfill_t.c.backfill_id)
+            .limit(limit)
+        )
+        if after is not None:
+            statement = statement.where(backfill_t.c.backfill_id > after)
+        async with self._database.read(Pool.FIRING) as connection:
+            return list((await connection.execute(statement)).scalars())
+
+    async def step(
+        self, lease: Lease, backfill_id: UUID, plan: PlanBackfill, *, most: int, most_open: int
+    ) -> BackfillAdvance:
+        async def work(connection: AsyncConnection) -> BackfillAdvance:
+            await require_lease(connection, lease)
+            row = await self._schedule_row(connection, backfill_id)
+            if row is not None and row.slot % lease.shard.of != lease.shard.number:
+                return BackfillAdvance()
+            backfill = await self._locked(connection, backfill_id)
+            if backfill is None or backfill.state != BackfillState.RUNNING.value:
+                return BackfillAdvance(is_over=True)
+            if row is None:
+                await self._end(connection, backfill_id, BackfillState.CANCELLED)
+                return BackfillAdvance(is_over=True)
+            schedule = schedule_of(row)
+            room = min(most, most_open - await self._count_open(connection, schedule.schedule_id))
+            if room < 1:
+                return BackfillAdvance()
+            planned = plan(schedule, backfill.position_ts, backfill.to_ts, room)
+            created, ready = await self._make(connection, schedule, planned.fire_times, backfill.requested_by)
+            await connection.execute(
+                update(backfill_t)
+                .where(backfill_t.c.backfill_id == backfill_id)
+                .values(
+                    position_ts=planned.position_ts,
+                    state=(BackfillState.DONE if planned.is_last else BackfillState.RUNNING).value,
+                    total_count=backfill_t.c.total_count - planned.passed_over,
+                    created_count=backfill_t.c.created_count + created,
+                    existing_count=backfill_t.c.existing_count + len(planned.fire_times) - created,
+                    updated_ts=self._dialect.now(),
+                )
+            )
+            return BackfillAdvance(created, ready, has_moved=True, is_over=planned.is_last)
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def _schedule_row(self, connection: AsyncConnection, backfill_id: UUID) -> Any:
+        """The schedule's row, locked; None when it is deleted."""
+        mine = select(backfill_t.c.schedule_id).where(backfill_t.c.backfill_id == backfill_id)
+        statement = (
+            select(schedule_t)
+            .where(schedule_t.c.schedule_id == mine.scalar_subquery(), schedule_t.c.deleted_ts.is_(None))
+            .with_for_update()
+        )
+        return (await connection.execute(statement)).one_or_none()
+
+    async def _locked(self, connection: AsyncConnection, backfill_id: UUID) -> Any:
+        statement = select(backfill_t).where(backfill_t.c.backfill_id == backfill_id).with_for_update()
+        return (await connection.execute(statement)).one_or_none()
+
+    async def _end(self, connection: AsyncConnection, backfill_id: UUID, state: BackfillState) -> None:
+        await connection.execute(
+            update(backfill_t)
+            .where(backfill_t.c.backfill_id == backfill_id)
+            .values(state=state.value, updated_ts=self._dialect.now())
+        )
+
+    async def _count_open(self, connection: AsyncConnection, schedule_id: UUID) -> int:
+        statement = (
+            select(func.count())
+            .select_from(execution_t)
+            .where(execution_t.c.schedule_id == schedule_id, text(IS_OPEN), _IS_OF_BACKFILL)
+        )
+        return int((await connection.execute(statement)).scalar_one())
+
+    async def _make(
+        self,
+        connection: AsyncConnection,
+        schedule: Schedule,
+        fire_times: Sequence[datetime],
+        requested_by: str | None,
+    ) -> tuple[int, int]:
+        """Give these times their executions; how many that made, and how many of them may run at once.
+
+        One that was cancelled before it ever started is made anew: whoever asks again wants it to run.
+        """
+        if not fire_times:
+            return 0, 0
+        await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
+        known = await self._known(connection, schedule.schedule_id, fire_times)
+        missing = [at for at in fire_times if at not in known or _is_unstarted(known[at])]
+        opened = await count_open(connection, self._dialect, [schedule.schedule_id])
+        free = _free(schedule.spec.overlap, opened.get(schedule.schedule_id, 0), len(missing))
+        now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+        next_id = ids_at(now)
+        due_by_ts = now + timedelta(seconds=schedule.spec.priority.sla_s)
+        rows = [
+            {
+                "execution_id": known[at].execution_id if at in known else next_id(),
+                "schedule_id": schedule.schedule_id,
+                "host_id": schedule.host_id,
+                "aggregate_version": schedule.aggregate_version,
+                "fire_ts": at,
+                "status": Status.PENDING.value,
+                "triggered_by": TriggeredBy.BACKFILL.value,
+                "triggered_by_user": requested_by,
+                "queue": schedule.spec.queue,
+                "priority": schedule.spec.priority.value,
+                "ready_ts": now if number < free else None,
+                "due_by_ts": due_by_ts if number < free else None,
+                "created_ts": now,
+            }
+            for number, at in enumerate(missing)
+        ]
+        again = [row["execution_id"] for row in rows if row["fire_ts"] in known]
+        if again:
+            await connection.execute(delete(execution_t).where(execution_t.c.execution_id.in_(again)))
+        if rows:
+            await connection.execute(insert(execution_t), rows)
+        return len(missing), free
+
+    async def _known(
+        self, connection: AsyncConnection, schedule_id: UUID, fire_times: Sequence[datetime]
+    ) -> dict[datetime, Any]:
+        """Executions of these times that a backfill has made already, locked."""
+        rows = await lock_executions(
+            connection,
+            self._dialect,
+            execution_t.c.schedule_id == schedule_id,
+            _IS_OF_BACKFILL,
+            execution_t.c.fire_ts.between(fire_times[0], fire_times[-1]),
+        )
+        return {row.fire_ts: row for row in rows}
+
+
+def _is_unstarted(row: Any) -> bool:
+    return bool(row.status == Status.CANCELLED.value and row.attempt == 0)
+
+
+def _free(overlap: Overlap, open_count: int, most: int) -> int:
+    """How many more may run now."""
+    free = 0
+    while free < most and admit_execution(overlap, open_count + free, is_skippable=False) is Admission.RUN:
+        free += 1
+    return free
+
+
+def _ended_count() -> ColumnElement[int]:
+    """A range of the index of what backfills have made for one schedule."""
+    return (
+        select(func.count())
+        .select_from(execution_t)
+        .where(
+            execution_t.c.schedule_id == backfill_t.c.schedule_id,
+            _IS_OF_BACKFILL,
+            execution_t.c.fire_ts >= backfill_t.c.from_ts,
+            execution_t.c.fire_ts < backfill_t.c.position_ts,
+            execution_t.c.status.in_([each.value for each in FINAL]),
+        )
+        .correlate(backfill_t)
+        .scalar_subquery()
+    )
+
+
+def _select() -> Select[Any]:
+    return select(backfill_t, _ended_count().label("ended_count"))
+
+
+async def _read(connection: AsyncConnection, backfill_id: UUID, host_id: UUID | None) -> Backfill:
+    statement = _select().where(backfill_t.c.backfill_id == backfill_id)
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None or (host_id is not None and row.host_id != host_id):
+        raise NotFoundError("backfill", backfill_id)
+    return _backfill_of(row)
+
+
+def _backfill_of(row: Any) -> Backfill:
+    return Backfill(
+        backfill_id=row.backfill_id,
+        schedule_id=row.schedule_id,
+        host_id=row.host_id,
+        from_ts=row.from_ts,
+        to_ts=row.to_ts,
+        position_ts=row.position_ts,
+        state=BackfillState(row.state),
+        total_count=row.total_count,
+        created_count=row.created_count,
+        existing_count=row.existing_count,
+        ended_count=row.ended_count,
+        requested_by=row.requested_by,
+        created_ts=row.created_ts,
+        updated_ts=row.updated_ts,
+    )

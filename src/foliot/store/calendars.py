@@ -1,0 +1,170 @@
+"""Statements on `calendar_t`: named sets of excluded days.
+
+Every change raises a number in `cluster_t`, in its own transaction. So a leader learns with one look at one
+row that nothing has changed, and two changes at once can't hide each other, as they could behind a time: a
+transaction may commit after another that began later.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.calendar import CalendarInUseError, CalendarSpec
+from foliot.model.errors import NotFoundError
+from foliot.model.ids import new_id
+from foliot.planning.change import Author
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.protocol import CalendarRecord
+from foliot.store.schema import calendar_t, cluster_t, schedule_t
+from foliot.timing.calendar import compile_calendar
+
+REVISION = "calendars"
+PAGE = 1000
+MOST_NAMED = 5
+"""How many of the schedules that use a calendar are named when it can't be deleted."""
+
+
+class Calendars:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    async def put(self, host_id: UUID, spec: CalendarSpec, author: Author) -> CalendarRecord:
+        compile_calendar(spec)
+
+        async def work(connection: AsyncConnection) -> CalendarRecord:
+            now = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            values: dict[str, Any] = {
+                "description": spec.description,
+                "document": spec.model_dump(mode="json"),
+                "updated_by": author.name,
+                "updated_ts": now,
+            }
+            statement = self._dialect.insert(calendar_t).values(
+                calendar_id=new_id(now), host_id=host_id, calendar_name=spec.name, created_ts=now, **values
+            )
+            upsert = statement.on_conflict_do_update(
+                index_elements=[calendar_t.c.host_id, calendar_t.c.calendar_name], set_=values
+            )
+            row = (await connection.execute(upsert.returning(*calendar_t.c))).one()
+            await self._raise_revision(connection)
+            return _record_of(row)
+
+        return await self._database.write(Pool.API, work)
+
+    async def delete(self, host_id: UUID, name: str) -> None:
+        # Before the transaction, since it may take long where many schedules have calendars. One that comes
+        # to use this calendar in between is parked when it is due, and says why.
+        users = await self._users(host_id, name)
+        if users:
+            raise CalendarInUseError(name, users)
+
+        async def work(connection: AsyncConnection) -> None:
+            result = await connection.execute(
+                delete(calendar_t).where(calendar_t.c.host_id == host_id, calendar_t.c.calendar_name == name)
+            )
+            if not result.rowcount:
+                raise NotFoundError("calendar", name)
+            await self._raise_revision(connection)
+
+        await self._database.write(Pool.API, work)
+
+    async def _users(self, host_id: UUID, name: str) -> list[str]:
+        """The first few schedules that name the calendar, by their names."""
+        calendars = schedule_t.c.policies["calendars"]
+        statement = (
+            select(schedule_t.c.schedule_name, calendars.label("calendars"))
+            .where(schedule_t.c.host_id == host_id, schedule_t.c.deleted_ts.is_(None), calendars != [])
+            .order_by(schedule_t.c.schedule_name)
+            .limit(PAGE)
+        )
+        found: list[str] = []
+        after_name = ""
+        async with self._database.read(Pool.API) as connection:
+            while len(found) < MOST_NAMED:
+                page = (
+                    await connection.execute(statement.where(schedule_t.c.schedule_name > after_name))
+                ).all()
+                found += [row.schedule_name for row in page if name in row.calendars]
+                if len(page) < PAGE:
+                    break
+                after_name = page[-1].schedule_name
+        return found[:MOST_NAMED]
+
+    async def _raise_revision(self, connection: AsyncConnection) -> None:
+        statement = self._dialect.insert(cluster_t).values(name=REVISION, value=1)
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[cluster_t.c.name], set_={"value": cluster_t.c.value + 1}
+            )
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def get(self, host_id: UUID, name: str) -> CalendarRecord:
+        async with self._database.read(Pool.API) as connection:
+            statement = select(calendar_t).where(
+                calendar_t.c.host_id == host_id, calendar_t.c.calendar_name == name
+            )
+            row = (await connection.execute(statement)).one_or_none()
+        if row is None:
+            raise NotFoundError("calendar", name)
+        return _record_of(row)
+
+    async def list_all(
+        self, host_id: UUID, *, limit: int = 500, after_name: str = ""
+    ) -> list[CalendarRecord]:
+        async with self._database.read(Pool.API) as connection:
+            statement = (
+                select(calendar_t)
+                .where(calendar_t.c.host_id == host_id, calendar_t.c.calendar_name > after_name)
+                .order_by(calendar_t.c.calendar_name)
+                .limit(limit)
+            )
+            return [_record_of(row) for row in await connection.execute(statement)]
+
+    async def names(self, host_id: UUID) -> frozenset[str]:
+        async with self._database.read(Pool.API) as connection:
+            statement = select(calendar_t.c.calendar_name).where(calendar_t.c.host_id == host_id)
+            return frozenset((await connection.execute(statement)).scalars())
+
+    async def revision(self) -> int:
+        async with self._database.read(Pool.FIRING) as connection:
+            statement = select(cluster_t.c.value).where(cluster_t.c.name == REVISION)
+            return (await connection.execute(statement)).scalar_one_or_none() or 0
+
+    async def snapshot(self) -> dict[tuple[UUID, str], CalendarSpec]:
+        async with self._database.read(Pool.FIRING) as connection:
+            statement = select(calendar_t.c.host_id, calendar_t.c.calendar_name, calendar_t.c.document)
+            rows = (await connection.execute(statement)).all()
+        found = {}
+        for row in rows:
+            # One that can't be understood any more is as good as gone: it parks its schedules, no others.
+            with suppress(ValidationError):
+                found[row.host_id, row.calendar_name] = _spec_of(row)
+            # One of ten thousand days takes 30 ms to read; heartbeats go on between two of them.
+            await asyncio.sleep(0)
+        return found
+
+
+def _record_of(row: Any) -> CalendarRecord:
+    return CalendarRecord(
+        calendar_id=row.calendar_id,
+        host_id=row.host_id,
+        spec=_spec_of(row),
+        updated_by=row.updated_by,
+        created_ts=row.created_ts,
+        updated_ts=row.updated_ts,
+    )
+
+
+def _spec_of(row: Any) -> CalendarSpec:
+    return CalendarSpec.model_validate(row.document, extra="ignore")

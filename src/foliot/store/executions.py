@@ -1,0 +1,202 @@
+"""Statements on single executions: stopping one, trying one again, and reading the ledger."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import null, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import IllegalTransitionError, NotFoundError
+from foliot.model.execution import (
+    AttemptRecord,
+    Execution,
+    LoggedLine,
+    Status,
+    can_be_retried,
+    can_become,
+)
+from foliot.model.policy import Priority
+from foliot.store.cancelling import cancel_locked
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.execution_rows import attempt_of, execution_of, line_of, read_execution, select_executions
+from foliot.store.inserting import know_queue, lock_schedule, make_room
+from foliot.store.locking import lock_executions
+from foliot.store.protocol import ExecutionFilter
+from foliot.store.schema import attempt_t, execution_log_t, execution_t
+
+REASON_LENGTH = 64
+
+
+class Executions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- steering ---------------------------------------------------------------------------------
+
+    async def cancel(
+        self, execution_id: UUID, *, by: str | None, reason: str | None = None, host_id: UUID | None = None
+    ) -> Execution:
+        told = _told("cancelled", by, reason)
+
+        async def work(connection: AsyncConnection) -> Execution:
+            row = await self._locked(connection, execution_id, host_id)
+            status = Status(row.status)
+            if not can_become(status, Status.CANCELLED):
+                raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
+            await cancel_locked(connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told)
+            return await read_execution(connection, execution_id)
+
+        return await self._database.write(Pool.API, work)
+
+    async def retry(self, execution_id: UUID, *, by: str | None, host_id: UUID | None = None) -> Execution:
+        async def work(connection: AsyncConnection) -> Execution:
+            known = await read_execution(connection, execution_id, host_id=host_id)
+            # The schedule's row first, as every inserter does; then what it is really about.
+            schedule = await lock_schedule(connection, known.schedule_id)
+            row = await self._locked(connection, execution_id, host_id)
+            status = Status(row.status)
+            if not can_be_retried(status):
+                raise IllegalTransitionError(execution_id, status, Status.PENDING)
+            await know_queue(connection, self._dialect, row.host_id, row.queue)
+            is_ready = await make_room(connection, self._dialect, schedule)
+            now = self._dialect.now()
+            await connection.execute(
+                update(execution_t)
+                .where(execution_t.c.execution_id == execution_id)
+                .values(
+                    status=Status.PENDING.value,
+                    reason=_told("retried", by, None)[:REASON_LENGTH],
+                    failed_attempts=0,
+                    cancel_requested=False,
+                    is_remote=False,
+                    ready_ts=now if is_ready else null(),
+                    due_by_ts=self._dialect.plus(now, Priority(row.priority).sla_s) if is_ready else null(),
+                    **{name: null() for name in _OF_THE_LAST_TRY},
+                )
+            )
+            return await read_execution(connection, execution_id)
+
+        return await self._database.write(Pool.API, work)
+
+    async def _locked(self, connection: AsyncConnection, execution_id: UUID, host_id: UUID | None) -> Any:
+        rows = await lock_executions(connection, self._dialect, execution_t.c.execution_id == execution_id)
+        if not rows or (host_id is not None and rows[0].host_id != host_id):
+            raise NotFoundError("execution", execution_id)
+        return rows[0]
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def get(self, execution_id: UUID, *, host_id: UUID | None = None) -> Execution:
+        async with self._database.read(Pool.API) as connection:
+            return await read_execution(connection, execution_id, host_id=host_id)
+
+    async def page(
+        self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
+    ) -> list[Execution]:
+        statement = select_executions().where(*_conditions(wanted))
+        if after is not None:
+            statement = statement.where(execution_t.c.execution_id < after)
+        statement = statement.order_by(execution_t.c.execution_id.desc()).limit(limit)
+        async with self._database.read(Pool.API) as connection:
+            return [execution_of(row) for row in await connection.execute(statement)]
+
+    async def for_schedule(
+        self,
+        schedule_id: UUID,
+        *,
+        wanted: ExecutionFilter | None = None,
+        after: UUID | None = None,
+        limit: int = 50,
+    ) -> list[Execution]:
+        narrowed = replace(wanted or ExecutionFilter(), schedule_ids=(schedule_id,))
+        return await self.page(narrowed, after=after, limit=limit)
+
+    async def attempts(self, execution_id: UUID, *, host_id: UUID | None = None) -> list[AttemptRecord]:
+        async with self._database.read(Pool.API) as connection:
+            execution = await read_execution(connection, execution_id, host_id=host_id)
+            statement = (
+                select(attempt_t)
+                .where(attempt_t.c.execution_id == execution_id)
+                .order_by(attempt_t.c.attempt)
+            )
+            failed = [attempt_of(row) for row in await connection.execute(statement)]
+        return [*failed, *_current(execution)]
+
+    async def logs(
+        self,
+        execution_id: UUID,
+        *,
+        after: tuple[int, int] | None = None,
+        limit: int = 500,
+        host_id: UUID | None = None,
+    ) -> list[LoggedLine]:
+        table = execution_log_t
+        statement = (
+            select(table)
+            .where(table.c.execution_id == execution_id)
+            .order_by(table.c.attempt, table.c.line)
+            .limit(limit)
+        )
+        if after is not None:
+            statement = statement.where(tuple_(table.c.attempt, table.c.line) > tuple_(*after))
+        async with self._database.read(Pool.API) as connection:
+            await read_execution(connection, execution_id, host_id=host_id)
+            return [line_of(row) for row in await connection.execute(statement)]
+
+
+_OF_THE_LAST_TRY = (
+    "lease_until",
+    "worker_id",
+    "started_ts",
+    "ended_ts",
+    "duration_seconds",
+    "progress",
+    "result",
+    "error",
+    "traceback",
+    "external_id",
+)
+
+
+def _told(what: str, by: str | None, reason: str | None) -> str:
+    text = f"{what} by {by}" if by else what
+    return f"{text}: {reason}" if reason else text
+
+
+def _conditions(wanted: ExecutionFilter) -> list[Any]:
+    table = execution_t
+    conditions: list[Any] = []
+    if wanted.host_id is not None:
+        conditions.append(table.c.host_id == wanted.host_id)
+    for column, values in (
+        (table.c.schedule_id, wanted.schedule_ids),
+        (table.c.status, [each.value for each in wanted.statuses]),
+        (table.c.queue, wanted.queues),
+        (table.c.triggered_by, [each.value for each in wanted.triggered_by]),
+    ):
+        if values:
+            conditions.append(column.in_(values))
+    if wanted.fire_from is not None:
+        conditions.append(table.c.fire_ts >= wanted.fire_from)
+    if wanted.fire_to is not None:
+        conditions.append(table.c.fire_ts < wanted.fire_to)
+    return conditions
+
+
+def _current(execution: Execution) -> list[AttemptRecord]:
+    """The attempt that is under way, or that succeeded: only the others are kept one by one."""
+    if execution.status not in (Status.RUNNING, Status.SUCCESS):
+        return []
+    return [
+        AttemptRecord(
+            attempt=execution.attempt,
+            status=execution.status,
+            worker_id=execution.worker_id,
+            started_ts=execution.started_ts,
+            ended_ts=execution.ended_ts,
+            duration_seconds=execution.duration_seconds if execution.ended_ts else None,
+        )
+    ]

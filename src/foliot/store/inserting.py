@@ -1,0 +1,50 @@
+"""What everyone does who adds work to a single schedule: lock its row, then see what overlap allows."""
+
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.schedule import Schedule
+from foliot.planning.overlap import Admission, admit_execution
+from foliot.store.cancelling import request_cancel
+from foliot.store.dialect import Dialect
+from foliot.store.ledger import count_open
+from foliot.store.schedule_rows import schedule_of
+from foliot.store.schema import queue_t, schedule_t
+
+
+async def lock_schedule(
+    connection: AsyncConnection, schedule_id: UUID, *, host_id: UUID | None = None
+) -> Schedule:
+    """Raises NotFoundError, also for a deleted schedule and one of another host."""
+    statement = (
+        select(schedule_t)
+        .where(schedule_t.c.schedule_id == schedule_id, schedule_t.c.deleted_ts.is_(None))
+        .with_for_update()
+    )
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None or (host_id is not None and row.host_id != host_id):
+        raise NotFoundError("schedule", schedule_id)
+    return schedule_of(row)
+
+
+async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Schedule) -> bool:
+    """Whether one more execution may run now; it is held otherwise, never skipped.
+
+    The schedule's row must be locked. Under `cancel_running` what is open is asked to stop.
+    """
+    opened = await count_open(connection, dialect, [schedule.schedule_id])
+    open_count = opened.get(schedule.schedule_id, 0)
+    admission = admit_execution(schedule.spec.overlap, open_count, is_skippable=False)
+    if admission is Admission.REPLACE:
+        await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")
+    return admission is Admission.RUN
+
+
+async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUID, queue: str) -> None:
+    """Workers look for work in the queues of `queue_t` only."""
+    await connection.execute(
+        dialect.insert(queue_t).values(host_id=host_id, queue=queue).on_conflict_do_nothing()
+    )

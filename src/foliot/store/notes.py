@@ -1,0 +1,77 @@
+"""What running work says of itself: progress, and lines of its log. Readable while it runs.
+
+Written in batches, for all that a worker runs in one transaction. Progress needs the attempt, like all that a
+worker writes; lines carry it, so that those of a worker which was stopped past its lease can be told apart.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Integer, String, Text, Uuid, literal, select, true, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.execution import Status
+from foliot.store.database import Database
+from foliot.store.dialect import Columns, Pool
+from foliot.store.protocol import Note
+from foliot.store.schema import execution_log_t, execution_t
+from foliot.store.types import Instant
+
+
+class Notes:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def write(self, worker_id: str, notes: Sequence[Note]) -> None:
+        """Keep these; what is there already stays, so writing the same again is harmless."""
+        progress = [
+            (note.execution_id, note.attempt, note.progress) for note in notes if note.progress is not None
+        ]
+        lines = [
+            (note.execution_id, note.attempt, number, *line) for note in notes for number, line in note.lines
+        ]
+
+        async def work(connection: AsyncConnection) -> None:
+            if progress:
+                await self._write_progress(connection, worker_id, progress)
+            if lines:
+                await self._write_lines(connection, lines)
+
+        if progress or lines:
+            await self._database.write(Pool.WORK, work)
+
+    async def _write_progress(
+        self, connection: AsyncConnection, worker_id: str, rows: Sequence[tuple[UUID, int, str]]
+    ) -> None:
+        told = self._dialect.rows(
+            "told", {"execution_id": Uuid(), "attempt": Integer(), "progress": Text()}, rows
+        )
+        await connection.execute(
+            update(execution_t)
+            .where(
+                execution_t.c.execution_id == told.c.execution_id,
+                execution_t.c.attempt == told.c.attempt,
+                execution_t.c.status == Status.RUNNING.value,
+                execution_t.c.worker_id == literal(worker_id),
+            )
+            .values(progress=self._dialect.json(told.c.progress))
+        )
+
+    async def _write_lines(self, connection: AsyncConnection, rows: Sequence[tuple[Any, ...]]) -> None:
+        columns: Columns = {
+            "execution_id": Uuid(),
+            "attempt": Integer(),
+            "line": Integer(),
+            "logged_ts": Instant(),
+            "level": String(),
+            "logger": String(),
+            "message": Text(),
+        }
+        new = self._dialect.rows("new", columns, rows)
+        await connection.execute(
+            self._dialect.insert(execution_log_t)
+            .from_select(list(columns), select(*new.c).where(true()))
+            .on_conflict_do_nothing()
+        )

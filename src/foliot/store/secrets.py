@@ -1,0 +1,181 @@
+"""Statements on `secret_t` and `cluster_key_t`: values that leave the store only to run a target."""
+
+import base64
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Row, and_, delete, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import FoliotError, InvalidError, NotFoundError
+from foliot.planning.change import Author
+from foliot.security.cipher import Cipher, UndecipherableError
+from foliot.security.secrets import MAX_LENGTH, NAME, UnreadableSecretError
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import cluster_key_t, secret_t
+
+BATCH = 200
+CALLBACK = "callback"
+
+
+class NoSecretKeyError(FoliotError):
+    """Secrets can't be stored without a key to encrypt them."""
+
+    def __init__(self) -> None:
+        super().__init__("secrets are stored encrypted: set FOLIOT_SECRET_KEY to 32 characters or more")
+
+
+class SecretName(NamedTuple):
+    """What may be known of a secret."""
+
+    name: str
+    updated_ts: datetime
+
+
+class Secrets:
+    """The secrets of all hosts, encrypted; without a cipher there are names, and no values."""
+
+    def __init__(self, database: Database, cipher: Cipher | None) -> None:
+        self._database = database
+        self._dialect = database.dialect
+        self._cipher = cipher
+
+    async def set(self, host_id: UUID, name: str, value: str, author: Author) -> None:
+        """Store a value, whether or not the name has one. Raises NoSecretKeyError, InvalidError."""
+        _require(name, value)
+        now = self._dialect.now()
+        changing: dict[str, Any] = {
+            "value": self._required_cipher().encrypt(value),
+            "updated_by": author.name,
+            "updated_ts": now,
+        }
+        statement = self._dialect.insert(secret_t).values(
+            host_id=host_id, name=name, created_ts=now, **changing
+        )
+        statement = statement.on_conflict_do_update(
+            index_elements=[secret_t.c.host_id, secret_t.c.name], set_=changing
+        )
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(statement)
+
+        await self._database.write(Pool.API, work)
+
+    async def delete(self, host_id: UUID, name: str) -> None:
+        """Raises NotFoundError."""
+        statement = delete(secret_t).where(secret_t.c.host_id == host_id, secret_t.c.name == name)
+
+        async def work(connection: AsyncConnection) -> int:
+            return (await connection.execute(statement)).rowcount
+
+        if not await self._database.write(Pool.API, work):
+            raise NotFoundError("secret", name)
+
+    async def names(self, host_id: UUID, *, limit: int = 500, after_name: str = "") -> list[SecretName]:
+        """In order of name, a page at a time."""
+        wanted = (
+            select(secret_t.c.name, secret_t.c.updated_ts)
+            .where(secret_t.c.host_id == host_id, secret_t.c.name > after_name)
+            .order_by(secret_t.c.name)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.API) as connection:
+            return [SecretName(*row) for row in await connection.execute(wanted)]
+
+    async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
+        """The values of those names that the host has set. Raises UnreadableSecretError."""
+        wanted = select(secret_t.c.name, secret_t.c.value).where(
+            secret_t.c.host_id == host_id, secret_t.c.name.in_(sorted(set(names)))
+        )
+        async with self._database.read(Pool.WORK) as connection:
+            rows = (await connection.execute(wanted)).all()
+        return {name: self._decrypt(name, token) for name, token in rows}
+
+    async def rotate(self) -> int:
+        """Encrypt under the first key what is under another: how many. Raises UnreadableSecretError.
+
+        Can be broken off and called again: what is done is done, and passed over the next time.
+        """
+        cipher = self._required_cipher()
+        count = 0
+        last: Row[UUID, str, str] | None = None
+        while True:
+            rows = await self._page(last)
+            if not rows:
+                return count
+            count += await self._rewrite(cipher, [row for row in rows if not cipher.is_current(row.value)])
+            last = rows[-1]
+
+    async def _page(self, last: Row[UUID, str, str] | None) -> list[Row[UUID, str, str]]:
+        key = (secret_t.c.host_id, secret_t.c.name)
+        wanted = select(*key, secret_t.c.value).order_by(*key).limit(BATCH)
+        if last is not None:
+            same_host = and_(secret_t.c.host_id == last.host_id, secret_t.c.name > last.name)
+            wanted = wanted.where(or_(secret_t.c.host_id > last.host_id, same_host))
+        async with self._database.read(Pool.API) as connection:
+            return list((await connection.execute(wanted)).all())
+
+    async def _rewrite(self, cipher: Cipher, rows: list[Row[UUID, str, str]]) -> int:
+        # One that was set anew in between is under the first key already: its row no longer matches.
+        statements = [
+            update(secret_t)
+            .where(
+                secret_t.c.host_id == row.host_id,
+                secret_t.c.name == row.name,
+                secret_t.c.value == row.value,
+            )
+            .values(value=cipher.encrypt(self._decrypt(row.name, row.value)))
+            for row in rows
+        ]
+
+        async def work(connection: AsyncConnection) -> int:
+            return sum([(await connection.execute(statement)).rowcount for statement in statements])
+
+        return await self._database.write(Pool.API, work) if statements else 0
+
+    def _decrypt(self, name: str, token: str) -> str:
+        if self._cipher is None:
+            raise UnreadableSecretError(name)
+        try:
+            return self._cipher.decrypt(token)
+        except UndecipherableError:
+            raise UnreadableSecretError(name) from None
+
+    def _required_cipher(self) -> Cipher:
+        if self._cipher is None:
+            raise NoSecretKeyError
+        return self._cipher
+
+
+def _require(name: str, value: str) -> None:
+    if not NAME.match(name):
+        hint = "starts with a letter or _, then letters, digits, _ . and -, at most 126"
+        raise InvalidError.at("/name", "secret_name", "is not a name of a secret", hint)
+    try:
+        length = len(value.encode())
+    except UnicodeEncodeError:
+        detail = "must be whole characters, no halves of a pair"
+        raise InvalidError.at("/value", "secret_value", detail) from None
+    if not 0 < length <= MAX_LENGTH:
+        raise InvalidError.at("/value", "secret_value", f"must have 1 to {MAX_LENGTH} bytes")
+
+
+async def callback_key(database: Database) -> bytes:
+    """The key of callback tokens: made by whoever needs it first, and then the same for all instances."""
+    wanted = select(cluster_key_t.c.value).where(cluster_key_t.c.name == CALLBACK)
+    made = base64.b64encode(secrets.token_bytes(32)).decode()
+    insert = database.dialect.insert(cluster_key_t).values(name=CALLBACK, value=made).on_conflict_do_nothing()
+
+    async def work(connection: AsyncConnection) -> str:
+        found = (await connection.execute(wanted)).scalar_one_or_none()
+        if found is None:
+            await connection.execute(insert)
+            # Read again: another instance may have been quicker.
+            found = (await connection.execute(wanted)).scalar_one()
+        return str(found)
+
+    return base64.b64decode(await database.write(Pool.API, work))

@@ -1,0 +1,131 @@
+"""The `http` target: one request to an agent for every attempt.
+
+    secrets    are looked up and put in place; from here on everything that is kept or said is redacted
+    connect    only where the address guard lets it, to an address that was judged
+    answer     is read up to a cap and judged: a success, a failure to try again, a failure for good, or
+               (202, when the agent can call back) work that the agent has taken over
+
+What a crash leaves behind: perhaps a request that was carried out. The next attempt carries the same
+Idempotency-Key, so that an agent can tell.
+"""
+
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from foliot.model.errors import Problem
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import HttpTarget
+from foliot.security.address import AddressGuard, InternalAddressError
+from foliot.security.secrets import NAME, Redactor, SecretError, SecretResolver, references
+from foliot.target.http_answer import judge, read_answer
+from foliot.target.http_connect import guarded_pool
+from foliot.target.http_request import Callback, build_request
+from foliot.target.protocol import Accepted, Assignment, AttemptFailedError
+from foliot.timing.clock import Clock
+
+_NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError)
+
+
+class HttpRunner:
+    """The `http` target."""
+
+    kind = "http"
+
+    def __init__(
+        self,
+        guard: AddressGuard,
+        secrets: SecretResolver,
+        clock: Clock,
+        *,
+        callback: Callback | None = None,
+        pool: httpcore2.AsyncConnectionPool | None = None,
+    ) -> None:
+        self._guard = guard
+        self._secrets = secrets
+        self._clock = clock
+        self._callback = callback
+        self._pool = pool or guarded_pool(guard)
+
+    def check(self, spec: ScheduleSpec) -> list[Problem]:
+        target = spec.target
+        assert isinstance(target, HttpTarget)
+        problems = _check_references(target)
+        try:
+            host = httpx2.URL(target.url).raw_host.decode("ascii")
+        except httpx2.InvalidURL as error:
+            host = ""
+            # An odd spelling of an address is refused by this parser: the guard can say what it is.
+            problems += self._check_host(_host_as_written(target.url)) or [
+                Problem("/target/url", "url", f"is not a URL: {error}")
+            ]
+        return problems + (self._check_host(host) if host else [])
+
+    def _check_host(self, host: str) -> list[Problem]:
+        refusal = self._guard.refusal_of(host)
+        return [Problem("/target/url", refusal.code, refusal.detail, refusal.hint)] if refusal else []
+
+    async def run(self, assignment: Assignment) -> dict[str, Any] | Accepted:
+        target = assignment.spec.target
+        assert isinstance(target, HttpTarget)
+        names = references([target.url, target.headers, target.body])
+        try:
+            secrets = await self._secrets.values(assignment.host_id, names)
+        except SecretError as error:
+            raise AttemptFailedError(str(error), is_permanent=True) from None
+        redactor = Redactor(secrets.values())
+        request = build_request(assignment, target, secrets, self._callback)
+        # `from None` throughout: what the library raises may hold what was sent.
+        try:
+            response = await self._pool.handle_async_request(request)
+            try:
+                answer = await read_answer(response, redactor)
+            finally:
+                await response.aclose()
+        except InternalAddressError as error:
+            raise AttemptFailedError(redactor.text(str(error)), is_permanent=True) from None
+        except httpcore2.LocalProtocolError:
+            raise AttemptFailedError(
+                "the request can't be sent: HTTP can't carry it", is_permanent=True
+            ) from None
+        except _NETWORK_ERRORS as error:
+            raise AttemptFailedError(redactor.text(_explain(error))) from None
+        return judge(
+            answer, target.expected_status, self._clock.now(), can_call_back=self._callback is not None
+        )
+
+    async def close(self) -> None:
+        """Close all connections. Nothing may be running any more."""
+        await self._pool.aclose()
+
+
+def _check_references(target: HttpTarget) -> list[Problem]:
+    parts = {"url": target.url, "body": target.body} | {
+        f"headers/{name.replace('~', '~0')}": value for name, value in target.headers.items()
+    }
+    return [
+        Problem(
+            f"/target/{where}",
+            "secret_name",
+            f'"{name}" is not a name of a secret',
+            "letters, digits, _ . and -, such as ${secret:agent_token}",
+        )
+        for where, part in parts.items()
+        for name in sorted(references(part))
+        if not NAME.match(name)
+    ]
+
+
+def _host_as_written(url: str) -> str:
+    """The host by its place alone, whatever it is; the model has refused users and ports that are none."""
+    authority = url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]
+    if authority.startswith("["):
+        return authority.partition("]")[0]
+    return authority.partition(":")[0]
+
+
+def _explain(error: Exception) -> str:
+    is_connecting = isinstance(error, httpcore2.ConnectError | httpcore2.ConnectTimeout)
+    what = "the agent can't be reached" if is_connecting else "the connection to the agent broke"
+    return f"{what}: {str(error) or type(error).__name__}"

@@ -1,0 +1,169 @@
+"""An agent's answer: as much of it as is kept, and whether it is a success.
+
+Nothing an agent sends is read further than the cap, neither on the wire nor after decompressing.
+"""
+
+import zlib
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+
+import httpcore2
+import orjson
+
+from foliot.security.secrets import Redactor
+from foliot.target.protocol import Accepted, AttemptFailedError
+
+BODY_BYTES = 64 * 1024
+RESULT_BYTES = 64 * 1024
+"""What an execution keeps as its result: an answer that is larger is cut here, where it can be cut well."""
+KEPT_HEADERS = ("content-type", "content-encoding", "location", "retry-after", "x-request-id")
+HEADER_LENGTH = 1000
+EXTERNAL_ID_LENGTH = 255
+RETRY_AFTER_S = 3600.0
+"""The longest that an agent can put off the next attempt."""
+RETRIED = frozenset({408, 425, 429})
+
+_INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""What zlib calls the encodings it can undo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is kept of an answer, with secrets hidden."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    body: Any
+    is_truncated: bool
+    date: str | None
+    """When the agent says it answered, by its own clock."""
+
+    @property
+    def result(self) -> dict[str, Any]:
+        result = {"status_code": self.status_code, "headers": dict(self.headers), "body": self.body}
+        return result | {"truncated": True} if self.is_truncated else result
+
+    @property
+    def reason(self) -> str:
+        try:
+            return f"{self.status_code} {HTTPStatus(self.status_code).phrase}"
+        except ValueError:
+            return str(self.status_code)
+
+
+async def read_answer(response: httpcore2.Response, redactor: Redactor) -> Answer:
+    """Read up to the cap. The response is left to be closed: what was cut off ends its connection."""
+    headers: dict[str, str] = {}
+    for name, value in response.headers:
+        headers.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
+    assert isinstance(response.stream, AsyncIterable)
+    content, is_truncated = await _read(response.stream, headers.get("content-encoding", "identity"))
+    content_type = headers.get("content-type", "")
+    kept = {name: redactor.text(headers[name])[:HEADER_LENGTH] for name in KEPT_HEADERS if name in headers}
+    body = None if content is None else _body_of(content, content_type, redactor, is_cut=is_truncated)
+    answer = Answer(response.status, kept, body, is_truncated, headers.get("date"))
+    if content and len(orjson.dumps(answer.result)) > RESULT_BYTES:
+        return _fitted(
+            replace(answer, body=_text_of(content, redactor, is_cut=is_truncated), is_truncated=True)
+        )
+    return answer
+
+
+def _fitted(answer: Answer) -> Answer:
+    """Text grows when it is written as JSON; how much depends on what is in it."""
+    while len(orjson.dumps(answer.result)) > RESULT_BYTES:
+        answer = replace(answer, body=answer.body[: len(answer.body) * 3 // 4])
+    return answer
+
+
+async def _read(stream: AsyncIterable[bytes], encoding: str) -> tuple[bytes | None, bool]:
+    """The first bytes, and whether more followed; None if they can't be decoded."""
+    raw = bytearray()
+    async for chunk in stream:
+        raw += chunk
+        if len(raw) > BODY_BYTES:
+            break
+    is_cut = len(raw) > BODY_BYTES
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return bytes(raw[:BODY_BYTES]), is_cut
+    if encoding not in _INFLATED:
+        return None, is_cut
+    try:
+        inflated = zlib.decompressobj(_INFLATED[encoding]).decompress(bytes(raw), BODY_BYTES + 1)
+    except zlib.error:
+        return None, is_cut
+    return inflated[:BODY_BYTES], is_cut or len(inflated) > BODY_BYTES
+
+
+def _body_of(content: bytes, content_type: str, redactor: Redactor, *, is_cut: bool) -> Any:
+    """JSON as what it says, everything else as text; nothing as None."""
+    if not content:
+        return None
+    media_type = content_type.partition(";")[0].strip().lower()
+    if not is_cut and (media_type == "application/json" or media_type.endswith("+json")):
+        try:
+            return redactor.document(orjson.loads(content))
+        except (ValueError, RecursionError):
+            pass
+    return _text_of(content, redactor, is_cut=is_cut)
+
+
+def _text_of(content: bytes, redactor: Redactor, *, is_cut: bool) -> str:
+    return redactor.text(content.decode("utf-8", "replace"), is_cut=is_cut)
+
+
+def judge(
+    answer: Answer, expected: tuple[int, ...] | None, now: datetime, *, can_call_back: bool
+) -> dict[str, Any] | Accepted:
+    """The result of an attempt; an AttemptFailedError when the answer is not a success."""
+    status = answer.status_code
+    is_expected = status in expected if expected is not None else 200 <= status < 300
+    if status == HTTPStatus.ACCEPTED and can_call_back and (expected is None or not is_expected):
+        return Accepted(_external_id(answer.body))
+    if is_expected:
+        return answer.result
+    if 300 <= status < 400:
+        where = answer.headers.get("location", "nowhere")
+        message = f"redirects are not followed: the agent answered {answer.reason}, to {where}"
+        raise AttemptFailedError(message, is_permanent=True, result=answer.result)
+    is_retried = status >= 500 or status in RETRIED
+    raise AttemptFailedError(
+        f"the agent answered {answer.reason}",
+        is_permanent=not is_retried,
+        retry_after_s=_retry_after_s(answer, now) if is_retried else None,
+        result=answer.result,
+    )
+
+
+def _external_id(body: Any) -> str | None:
+    if not isinstance(body, dict):
+        return None
+    found = body.get("external_id", body.get("id"))
+    is_id = isinstance(found, str | int) and not isinstance(found, bool)
+    return str(found)[:EXTERNAL_ID_LENGTH] if is_id else None
+
+
+def _retry_after_s(answer: Answer, now: datetime) -> float | None:
+    asked = answer.headers.get("retry-after", "").strip()
+    if asked.isascii() and asked.isdigit():
+        # Compared by length first: a number of a thousand digits is no number of seconds.
+        return min(float(asked), RETRY_AFTER_S) if len(asked) < 10 else RETRY_AFTER_S
+    at = _instant_of(asked)
+    if at is None:
+        return None
+    # Counted from the agent's own clock where it tells it, so that two clocks are not compared.
+    waiting_s = (at - (_instant_of(answer.date or "") or now)).total_seconds()
+    return min(max(waiting_s, 0.0), RETRY_AFTER_S)
+
+
+def _instant_of(text: str) -> datetime | None:
+    try:
+        instant = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return instant if instant.tzinfo is not None else None

@@ -1,0 +1,92 @@
+"""Connections that can only lead where the address guard lets them.
+
+A name is resolved once, all its addresses are judged, and one of those very addresses is connected to: there
+is no second lookup that could answer differently. TLS still proves the name. There are no proxies and no
+Unix sockets, whatever the environment says.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import httpcore2
+import httpx2
+
+from foliot.security.address import AddressGuard
+
+CONNECT_TIMEOUT_S = 10.0
+KEEP_ALIVE_S = 4.0
+"""Less than the 5 s after which common servers close, so that a request seldom meets a closing connection."""
+
+Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
+"""All addresses of a host."""
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """Ask the system's resolver, off the event loop."""
+    answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in answers))
+
+
+class GuardedBackend(httpcore2.AsyncNetworkBackend):
+    """Opens TCP connections that the guard admits, and no others: Unix sockets it does not know."""
+
+    def __init__(self, guard: AddressGuard, lookup: Lookup = look_up) -> None:
+        self._guard = guard
+        self._lookup = lookup
+        self._network = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to one of the host's addresses; an InternalAddressError if any of them is out of bounds."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(timeout or CONNECT_TIMEOUT_S, CONNECT_TIMEOUT_S)
+        addresses = self._guard.require(host, await self._resolve(host, port, deadline))
+        failure: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for tried, address in enumerate(addresses):
+            # Each gets its share of what is left: one that never answers must not use up the others' time.
+            share_s = (deadline - loop.time()) / (len(addresses) - tried)
+            try:
+                return await self._network.connect_tcp(
+                    str(address), port, max(share_s, 0.0), local_address, socket_options
+                )
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def _resolve(self, host: str, port: int, deadline: float) -> Sequence[str]:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._lookup(host, port)
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout(f"{host} was not resolved in time") from None
+        except (OSError, UnicodeError) as error:
+            raise httpcore2.ConnectError(f"{host} can't be resolved: {error}") from None
+
+
+def guarded_pool(
+    guard: AddressGuard,
+    *,
+    connections: int = 100,
+    lookup: Lookup = look_up,
+    ssl_context: ssl.SSLContext | None = None,
+) -> httpcore2.AsyncConnectionPool:
+    """As many connections as attempts may run at once: one that waits for a slow agent must not keep others
+    waiting."""
+    # Its debug lines hold the headers of answers, and an agent may echo a secret in them.
+    logging.getLogger("httpcore2").setLevel(logging.INFO)
+    return httpcore2.AsyncConnectionPool(
+        ssl_context=ssl_context or httpx2.create_ssl_context(trust_env=False),
+        max_connections=connections,
+        max_keepalive_connections=min(connections, 20),
+        keepalive_expiry=KEEP_ALIVE_S,
+        network_backend=GuardedBackend(guard, lookup),
+    )

@@ -1,0 +1,118 @@
+"""The request that an attempt sends: the definition with its secrets in place, and Foliot's own headers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+from urllib.parse import quote
+
+import httpcore2
+import httpx2
+from pydantic_core import to_json
+
+from foliot.model.target import HttpTarget, has_control_characters
+from foliot.security.callback import CallbackTokens
+from foliot.security.secrets import encode_in_url, resolve
+from foliot.target.http_connect import CONNECT_TIMEOUT_S
+from foliot.target.protocol import Assignment, AttemptFailedError, Fire
+from foliot.version import __version__
+
+_NAME_SAFE = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
+"""All of printable ASCII but the percent sign: what is encoded can be told from what is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Where and how an agent reports the end of work that it has taken over."""
+
+    public_url: str
+    tokens: CallbackTokens
+
+    def headers(self, fire: Fire) -> dict[str, str]:
+        base = self.public_url.rstrip("/")
+        return {
+            "X-Foliot-Callback": f"{base}/api/v1/executions/{fire.execution_id}",
+            "X-Foliot-Token": self.tokens.token(fire.execution_id, fire.attempt),
+        }
+
+
+def build_request(
+    assignment: Assignment, target: HttpTarget, secrets: Mapping[str, str], callback: Callback | None
+) -> httpcore2.Request:
+    """What is sent; an AttemptFailedError when a secret's value makes it impossible to send."""
+    url = _url_of(target.url, secrets)
+    content, content_type = _content_of(target, assignment.args, secrets)
+    headers = {"User-Agent": f"Foliot/{__version__}", "Accept": "*/*"}
+    if content_type:
+        headers["Content-Type"] = content_type
+    own = {name.lower() for name in target.headers}
+    headers = {name: value for name, value in headers.items() if name.lower() not in own}
+    for name, value in target.headers.items():
+        headers[name] = _header_value(name, resolve(value, secrets))
+    headers |= _headers_of(assignment.fire, callback)
+    if content or target.method in ("POST", "PUT", "PATCH"):
+        headers["Content-Length"] = str(len(content))
+    return httpcore2.Request(
+        target.method,
+        httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        headers=[
+            (b"Host", url.netloc),
+            *((name.encode("ascii"), value.encode()) for name, value in headers.items()),
+        ],
+        content=content,
+        # Reading and writing are under the attempt's own timeout.
+        extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
+    )
+
+
+def _headers_of(fire: Fire, callback: Callback | None) -> dict[str, str]:
+    """What every request carries. The context of a trace (`traceparent`) belongs here."""
+    headers = {
+        "Idempotency-Key": str(fire.execution_id),
+        "X-Foliot-Schedule": quote(fire.schedule_name, safe=_NAME_SAFE),
+        "X-Foliot-Fire-Time": fire.fire_ts.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "X-Foliot-Attempt": str(fire.attempt),
+        "Accept-Encoding": "identity",
+    }
+    return headers | (callback.headers(fire) if callback else {})
+
+
+def _url_of(template: str, secrets: Mapping[str, str]) -> httpx2.URL:
+    try:
+        literal = httpx2.URL(template)
+        url = httpx2.URL(resolve(template, secrets, encode_in_url))
+    except httpx2.InvalidURL:
+        raise AttemptFailedError(
+            "the URL can't be used once its secrets are in place", is_permanent=True
+        ) from None
+    if (url.scheme, url.netloc, url.userinfo) != (literal.scheme, literal.netloc, b""):
+        raise AttemptFailedError("a secret must not change where a URL leads", is_permanent=True)
+    return url
+
+
+def _header_value(name: str, value: str) -> str:
+    if has_control_characters(value):
+        raise AttemptFailedError(
+            f"the value of header {name} has line breaks or control characters once its secrets are in place",
+            is_permanent=True,
+        )
+    return value.strip()
+
+
+def _content_of(
+    target: HttpTarget, args: dict[str, Any], secrets: Mapping[str, str]
+) -> tuple[bytes, str | None]:
+    body = resolve(target.body, secrets)
+    if args:
+        # Laid over it after the secrets are in place: who may trigger a schedule may not send its secrets.
+        if body is not None and not isinstance(body, dict):
+            raise AttemptFailedError(
+                "arguments were given, but the target's body is not an object that could take them",
+                is_permanent=True,
+            )
+        body = {**(body or {}), **args}
+    if body is None:
+        return b"", None
+    if isinstance(body, str):
+        return body.encode(), "text/plain; charset=utf-8"
+    return to_json(body), "application/json"

@@ -1,0 +1,59 @@
+"""What task functions log, told apart by the execution that they run for.
+
+A context variable says whose lines these are: it follows awaits, tasks and threads. So one handler on the
+root logger serves all that runs at once, and what Foliot itself logs goes nowhere near it.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from foliot.target.protocol import Log, LogLine
+
+_log: ContextVar[Log | None] = ContextVar("foliot_log", default=None)
+
+LEVEL = logging.INFO
+
+
+class _Capture(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        log = _log.get()
+        if log is None:
+            return
+        try:
+            log(line_of(record))
+        except Exception:
+            self.handleError(record)
+
+
+def line_of(record: logging.LogRecord) -> LogLine:
+    logged_ts = datetime.fromtimestamp(record.created, UTC)
+    message = record.getMessage()
+    if record.exc_info:
+        message += "\n" + logging.Formatter().formatException(record.exc_info)
+    return LogLine(logged_ts, record.levelname.lower(), record.name, message)
+
+
+_capture = _Capture(LEVEL)
+
+
+def install() -> None:
+    """Listen to everything that is logged in this process from INFO on; does nothing the second time."""
+    root = logging.getLogger()
+    if _capture not in root.handlers:
+        root.addHandler(_capture)
+    if root.level > LEVEL:
+        root.setLevel(LEVEL)
+
+
+@contextmanager
+def capturing(log: Log) -> Iterator[None]:
+    """Everything logged within, also by tasks and threads begun here, is a line of this execution."""
+    install()
+    token = _log.set(log)
+    try:
+        yield
+    finally:
+        _log.reset(token)

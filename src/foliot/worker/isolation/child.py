@@ -1,0 +1,128 @@
+"""What a forked child does: make itself at home, run one function, tell how it ended, and leave."""
+
+import contextlib
+import faulthandler
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+from uuid import UUID
+
+from foliot.target.function import Task
+from foliot.target.protocol import AttemptFailedError, Fire
+from foliot.worker.isolation.channel import Channel, log_to
+from foliot.worker.isolation.frames import receive
+from foliot.worker.isolation.kernel import (
+    adopt_orphans,
+    die_with_parent,
+    lift_memory_limit,
+    limit_memory,
+    prefer_as_victim,
+)
+from foliot.worker.limits import Limits
+
+DESCRIPTORS = 3
+"""What comes with a fork: the child's ends of its socket, its stdout and its stderr."""
+
+
+def run_child(descriptors: Sequence[int], tasks: Mapping[str, Task], limits: Limits, parent: int) -> NoReturn:
+    """Never returns to the template's code: whatever happens, this process ends here."""
+    status = 1
+    try:
+        _settle_in(parent)
+        connection, output, errors = descriptors
+        _take_over_output(output, errors)
+        worker = socket.socket(fileno=connection)
+        request, _ = receive(worker)
+        if request is not None:
+            status = _carry_out(Channel(worker), tasks, request, limits)
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            traceback.print_exc()
+    finally:
+        # Not sys.exit: exit handlers and threads that were the template's, or a fork's, must not run here.
+        os._exit(status)
+
+
+def _settle_in(parent: int) -> None:
+    os.setsid()
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    adopt_orphans()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _take_over_output(output: int, errors: int) -> None:
+    for number, descriptor in ((1, output), (2, errors)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    sys.stdout = _lines_to(1)
+    sys.stderr = _lines_to(2)
+    faulthandler.enable()
+
+
+def _lines_to(descriptor: int) -> Any:
+    return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _carry_out(
+    channel: Channel, tasks: Mapping[str, Task], request: Mapping[str, Any], limits: Limits
+) -> int:
+    log_to(channel)
+    prefer_as_victim()
+    limit_memory(limits.memory_bytes)
+    try:
+        task = tasks[request["task"]]
+        bound = task.bind(request["args"], _fire_of(request["fire"], channel))
+        value = task.function(**bound)
+        if not channel.is_mine:
+            _flush()
+            return 0
+        _flush()
+        channel.result(value)
+    except MemoryError as failure:
+        lift_memory_limit()
+        _flush()
+        channel.error(failure, _out_of_memory(failure, limits))
+    except AttemptFailedError as failure:
+        _flush()
+        channel.refusal(failure)
+    except BaseException as failure:
+        _flush()
+        channel.error(failure)
+        if not channel.is_mine:
+            raise
+    return 0
+
+
+def _out_of_memory(failure: MemoryError, limits: Limits) -> str:
+    told = f"MemoryError: {failure}".removesuffix(": ")
+    if limits.memory_bytes is None:
+        return told
+    return f"{told} (its memory limit is {limits.memory_bytes / 2**20:.0f} MB)"
+
+
+def _flush() -> None:
+    """What was printed must be on its way before the end is told; the function may have closed it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+
+
+def _fire_of(told: Mapping[str, Any], channel: Channel) -> Fire:
+    return Fire(
+        UUID(told["execution_id"]),
+        UUID(told["schedule_id"]),
+        told["schedule_name"],
+        datetime.fromisoformat(told["fire_ts"]),
+        told["attempt"],
+        channel.progress,
+    )

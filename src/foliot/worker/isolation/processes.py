@@ -1,0 +1,175 @@
+"""Runs task functions in processes: the worker's end of isolation."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from foliot.model.errors import InvalidError
+from foliot.target.function import RemoteFailedError, Task, why_unreachable
+from foliot.target.protocol import Fire, Log
+from foliot.timing.clock import Clock, SystemClock
+from foliot.worker.isolation.loading import refuse_in_template
+from foliot.worker.isolation.origin import origin_of
+from foliot.worker.isolation.running_child import RunningChild, why_ended
+from foliot.worker.isolation.template_process import LOST, TemplateLostError, TemplateProcess
+from foliot.worker.limits import Limits
+
+GRACE_S = 1.0
+"""Between SIGTERM and SIGKILL."""
+SILENT_WITHIN_S = 2.0
+
+
+class Processes:
+    """Runs each function in a process of its own, which is gone when `run` returns, however it returns.
+
+    As many run at once as `run` is called: the worker's concurrency is the bound.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[Task],
+        *,
+        grace_s: float = GRACE_S,
+        limits: Limits | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        refuse_in_template()
+        self._tasks = tasks
+        self._grace_s = grace_s
+        self._limits = limits or Limits()
+        self._clock = clock or SystemClock()
+        self._template: TemplateProcess | None = None
+        self._starting = asyncio.Lock()
+        self._running: dict[int, RunningChild] = {}
+        self._numbers = itertools.count(1)
+        self._last_words: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Have a template process, a new one if the last has died; costs nothing if there is one."""
+        async with self._starting:
+            if self._template is not None and self._template.is_alive:
+                return
+            if self._template is not None:
+                await self._template.close()
+            self._template = None
+            origins = [origin_of(task) for task in self._tasks if _is_wanted(task)]
+            if origins:
+                template = TemplateProcess(self._take, self._lose)
+                await template.start(origins, self._limits)
+                self._template = template
+
+    async def close(self) -> None:
+        """End everything that still runs."""
+        async with self._starting:
+            template, self._template = self._template, None
+            if template is not None:
+                await template.close()
+            for child in list(self._running.values()):
+                child.end("the worker has stopped")
+            if self._last_words:
+                await asyncio.gather(*self._last_words, return_exceptions=True)
+
+    def serves(self, name: str) -> bool:
+        """Whether the template, once started, has found the function."""
+        return self._template is not None and name in self._template.served
+
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the functions that run now."""
+        return tuple(child.pid for child in self._running.values() if child.pid is not None)
+
+    @property
+    def template_pid(self) -> int | None:
+        return None if self._template is None else self._template.pid
+
+    # --- one attempt ------------------------------------------------------------------------------
+
+    async def run(self, task: Task, args: Mapping[str, Any], fire: Fire, log: Log) -> Any:
+        """What the function returns. Cancelled, it stops the process and returns when that is gone.
+
+        A failure is a RemoteFailedError, unless the function raised an AttemptFailedError: then it is that.
+        """
+        problems = task.check(dict(args))
+        if problems:
+            raise InvalidError(problems)
+        try:
+            await self.start()
+        except TemplateLostError as lost:
+            raise RemoteFailedError(str(lost)) from None
+        template = self._template
+        if template is None or task.name not in template.served:
+            refused = {} if template is None else template.refused
+            why = refused.get(task.name, "it was registered after the worker had started")
+            raise RemoteFailedError(f'task function "{task.name}" can\'t run in a process: {why}')
+        child = RunningChild(fire, log, self._clock)
+        number = next(self._numbers)
+        try:
+            await template.fork(number, child.descriptors)
+            self._running[number] = child
+            child.start_reading()
+            try:
+                await child.request(task.name, args)
+                await asyncio.shield(child.ended)
+            except BaseException:
+                await _whole(self._stop(template, number, child))
+                raise
+            return child.result()
+        except TemplateLostError as lost:
+            raise RemoteFailedError(str(lost)) from None
+        finally:
+            self._running.pop(number, None)
+            child.close()
+
+    async def _stop(self, template: TemplateProcess, number: int, child: RunningChild) -> None:
+        for sent in (signal.SIGTERM, signal.SIGKILL):
+            # A template that has died takes its children along, and that is told as their end.
+            with contextlib.suppress(TemplateLostError):
+                await template.signal(number, sent)
+            if sent is signal.SIGTERM:
+                await asyncio.wait({child.ended}, timeout=self._grace_s)
+            if child.ended.done():
+                return
+        await child.ended
+
+    # --- what the template says -------------------------------------------------------------------
+
+    def _take(self, frame: Mapping[str, Any]) -> None:
+        if "forked" in frame:
+            child = self._running.get(frame["forked"])
+            if child is not None:
+                child.pid = frame["pid"]
+            return
+        child = self._running.get(frame["ended"])
+        if child is not None:
+            child.end(frame["failed"] if "failed" in frame else why_ended(frame["status"]))
+
+    def _lose(self, _template: TemplateProcess) -> None:
+        """Its children die with it, but what they have started does not."""
+        for child in self._running.values():
+            task = asyncio.ensure_future(_end_without_template(child))
+            self._last_words.add(task)
+            task.add_done_callback(self._last_words.discard)
+
+
+def _is_wanted(task: Task) -> bool:
+    return not task.is_async and task.isolation != "thread" and why_unreachable(task.function) is None
+
+
+async def _end_without_template(child: RunningChild) -> None:
+    if child.pid is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    await asyncio.wait({child.silent}, timeout=SILENT_WITHIN_S)
+    child.end(LOST)
+
+
+async def _whole(work: Any) -> None:
+    """Carry something through, however often the caller is cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()

@@ -1,0 +1,171 @@
+"""A child as the worker sees it: what it has said so far, and how it ended."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from io import FileIO
+from typing import Any
+
+from foliot.target.function import RemoteFailedError
+from foliot.target.protocol import AttemptFailedError, Fire, Log, LogLine
+from foliot.timing.clock import Clock
+from foliot.worker.isolation.frames import FrameError, FrameReader, encode
+from foliot.worker.isolation.lines import Lines
+
+READ_BYTES = 16 * 1024
+"""At a time: many children that talk a lot must not keep the event loop from other work."""
+_SIGNALS = frozenset(signal.Signals)
+
+
+class RunningChild:
+    """The worker's ends of a child's socket and pipes, read as long as it runs."""
+
+    def __init__(self, fire: Fire, log: Log, clock: Clock) -> None:
+        self.pid: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[str] = self._loop.create_future()
+        """Done when the process is gone; says why, in case the function could not."""
+        self.silent: asyncio.Future[None] = self._loop.create_future()
+        """Done when nobody holds the other ends any more."""
+        self._fire = fire
+        self._log = log
+        self._connection, theirs = socket.socketpair()
+        self._output, their_output = _pipe()
+        self._errors, their_errors = _pipe()
+        self._theirs = (theirs, their_output, their_errors)
+        self._frames = FrameReader()
+        self._lines = {
+            self._output.fileno(): Lines("stdout", log, clock),
+            self._errors.fileno(): Lines("stderr", log, clock),
+        }
+        self._readers: dict[int, Callable[[int], bool]] = {}
+        self._outcome: Mapping[str, Any] | None = None
+        self._broken: str | None = None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The child's ends, to be passed on."""
+        return [end.fileno() for end in self._theirs]
+
+    def start_reading(self) -> None:
+        """The child has its ends: close them here, or nobody would see it close them."""
+        for end in self._theirs:
+            end.close()
+        self._listen(self._connection.fileno(), self._read_frames)
+        for descriptor in self._lines:
+            self._listen(descriptor, self._read_lines)
+
+    def _listen(self, descriptor: int, read: Callable[[int], bool]) -> None:
+        os.set_blocking(descriptor, False)
+        self._readers[descriptor] = read
+        self._loop.add_reader(descriptor, read, descriptor)
+
+    async def request(self, task: str, args: Mapping[str, Any]) -> None:
+        """Tell the child what to run."""
+        fire = self._fire
+        told = {
+            "execution_id": str(fire.execution_id),
+            "schedule_id": str(fire.schedule_id),
+            "schedule_name": fire.schedule_name,
+            "fire_ts": fire.fire_ts.isoformat(),
+            "attempt": fire.attempt,
+        }
+        self._connection.setblocking(False)
+        # A child that is gone already says by its end what there is to say.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            await self._loop.sock_sendall(
+                self._connection, encode({"task": task, "args": args, "fire": told})
+            )
+
+    # --- reading: each returns whether there may be more ------------------------------------------
+
+    def _read_frames(self, descriptor: int) -> bool:
+        data = self._read(descriptor)
+        # What can't be read is read all the same: the child would wait for ever to send it.
+        if data and self._broken is None:
+            try:
+                for frame in self._frames.feed(data):
+                    self._take(frame)
+            except (FrameError, KeyError, ValueError, TypeError) as error:
+                self._broken = f"its process sent what can't be understood: {error}"
+        return bool(data)
+
+    def _take(self, frame: Mapping[str, Any]) -> None:
+        if "progress" in frame:
+            self._fire.progress(frame["progress"], frame["text"])
+        elif "log" in frame:
+            logged_ts, level, logger, message = frame["log"]
+            self._log(LogLine(datetime.fromisoformat(logged_ts), level, logger, message))
+        else:
+            self._outcome = frame
+
+    def _read_lines(self, descriptor: int) -> bool:
+        data = self._read(descriptor)
+        if data:
+            self._lines[descriptor].feed(data)
+        return bool(data)
+
+    def _read(self, descriptor: int) -> bytes | None:
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:
+            return None
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            self._unlisten(descriptor)
+        return data
+
+    def _unlisten(self, descriptor: int) -> None:
+        del self._readers[descriptor]
+        self._loop.remove_reader(descriptor)
+        if not self._readers and not self.silent.done():
+            self.silent.set_result(None)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def end(self, why: str) -> None:
+        """The process is gone: what it has said is in the pipes, and no more will come."""
+        if self.ended.done():
+            return
+        for descriptor, read in list(self._readers.items()):
+            while descriptor in self._readers and read(descriptor):
+                pass
+        for lines in self._lines.values():
+            lines.finish()
+        self.ended.set_result(why)
+
+    def close(self) -> None:
+        for descriptor in list(self._readers):
+            self._unlisten(descriptor)
+        for end in (*self._theirs, self._connection, self._output, self._errors):
+            end.close()
+
+    def result(self) -> Any:
+        """What the function returned; raises how it failed."""
+        outcome = self._outcome
+        if outcome is None:
+            raise RemoteFailedError(self._broken or self.ended.result())
+        if "refusal" in outcome:
+            raise AttemptFailedError(outcome["error"], **outcome["refusal"])
+        if "error" in outcome:
+            raise RemoteFailedError(outcome["error"], outcome["trace"])
+        return outcome["result"]
+
+
+def why_ended(status: int) -> str:
+    """What to say of a process that ended without telling a result or an error."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name if number in _SIGNALS else f"signal {number}"
+        return f"its process was killed ({name})" + (", maybe out of memory" if name == "SIGKILL" else "")
+    return f"its process ended with exit status {os.WEXITSTATUS(status)} before the function returned"
+
+
+def _pipe() -> tuple[FileIO, FileIO]:
+    ours, theirs = os.pipe()
+    return FileIO(ours, "r"), FileIO(theirs, "w")

@@ -1,0 +1,209 @@
+"""The template process: imports the task modules once, then forks a child per attempt and reaps it.
+
+Started by the worker with the number of its end of the control socket. It has one thread; it does nothing
+but wait for the worker's word and for the end of children.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from foliot.target.function import Task
+from foliot.worker.isolation.child import DESCRIPTORS, run_child
+from foliot.worker.isolation.frames import FrameError, encode, receive
+from foliot.worker.isolation.kernel import adopt_orphans, die_with_parent
+from foliot.worker.isolation.loading import load
+from foliot.worker.isolation.origin import Origin
+from foliot.worker.limits import Limits, keep_to_cores
+
+LEAVE_WITHIN_S = 5.0
+PARENT_DIED = signal.SIGHUP
+
+
+def main(descriptor: int) -> None:
+    worker = os.getppid()
+    die_with_parent()
+    adopt_orphans()
+    control = socket.socket(fileno=descriptor)
+    control.set_inheritable(False)
+    setup, _ = receive(control)
+    if setup is None:
+        return
+    sys.path[:] = setup["path"]
+    limits = Limits(**setup["limits"])
+    if limits.cpu_count is not None:
+        keep_to_cores(limits.cpu_count)
+    tasks, refused = load([Origin(**each) for each in setup["origins"]])
+    # What is alive now lives as long as the template: not looking at it again keeps it shared with children.
+    gc.collect()
+    gc.freeze()
+    # From here on there are children to end before this process does.
+    die_with_parent(PARENT_DIED)
+    control.sendall(encode({"served": sorted(tasks), "refused": refused}))
+    Template(control, tasks, limits, worker).serve()
+
+
+class Template:
+    """Forks, signals and reaps on the worker's behalf until the worker closes the control socket."""
+
+    def __init__(self, control: socket.socket, tasks: dict[str, Task], limits: Limits, worker: int) -> None:
+        self._worker = worker
+        self._control = control
+        self._tasks = tasks
+        self._limits = limits
+        self._children: dict[int, int] = {}
+        """By process id, which attempt it is."""
+        self._ending: dict[int, tuple[int, set[int]]] = {}
+        """By attempt: how its process ended, and the strays that must be gone before it is over."""
+        self._wake, self._woken = socket.socketpair()
+
+    def serve(self) -> None:
+        self._take_signals()
+        try:
+            while True:
+                readable, _, _ = select.select([self._control, self._wake], [], [])
+                if self._wake in readable:
+                    self._wake.recv(4096)
+                    self._reap()
+                    # A copy that the worker has forked of itself may keep the socket open after its death.
+                    if os.getppid() != self._worker:
+                        break
+                if self._control in readable and not self._obey():
+                    break
+        except (OSError, FrameError):
+            pass  # the worker is gone
+        self._leave()
+
+    def _take_signals(self) -> None:
+        for end in (self._wake, self._woken):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
+        # Who stops a whole group or service means the worker first: it ends this process when it is ready.
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, PARENT_DIED):
+            signal.signal(number, lambda _number, _frame: None)
+
+    def _obey(self) -> bool:
+        frame, descriptors = receive(self._control, DESCRIPTORS)
+        if frame is None:
+            return False
+        if "fork" in frame:
+            self._fork(frame["fork"], descriptors)
+        else:
+            self._signal(frame["attempt"], frame["signal"])
+        return True
+
+    # --- children ---------------------------------------------------------------------------------
+
+    def _fork(self, attempt: int, descriptors: list[int]) -> None:
+        parent = os.getpid()
+        # A SIGTERM that comes before the child has its own handlers must wait for them, not be swallowed.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._tell({"ended": attempt, "failed": f"no process could be started: {error.strerror}"})
+            return
+        else:
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for end in (self._control, self._wake, self._woken):
+                    end.close()
+                run_child(descriptors, self._tasks, self._limits, parent)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self._children[pid] = attempt
+        self._tell({"forked": attempt, "pid": pid})
+
+    def _signal(self, attempt: int, number: int) -> None:
+        for pid, each in self._children.items():
+            if each == attempt:
+                _signal_group(pid, number)
+
+    def _reap(self) -> None:
+        while (exited := _exited()) is not None:
+            pid, status = exited
+            attempt = self._children.pop(pid, None)
+            if attempt is not None:
+                # Before it is reaped, so that the number of the group is still its own.
+                _signal_group(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            strays = self._kill_strays()
+            if attempt is not None:
+                self._ending[attempt] = (status, strays)
+            for other, (how, waiting) in list(self._ending.items()):
+                waiting.discard(pid)
+                if not waiting:
+                    del self._ending[other]
+                    self._tell({"ended": other, "status": how})
+
+    def _kill_strays(self) -> set[int]:
+        """End what ended children have left behind: children of this process that it has not forked.
+
+        Children adopt their own orphans while they live, so none of these belongs to a running attempt.
+        """
+        try:
+            listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+        except OSError:
+            return set()
+        strays = {int(pid) for pid in listed.split()} - self._children.keys()
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return strays
+
+    def _tell(self, frame: dict[str, Any]) -> None:
+        self._control.sendall(encode(frame))
+
+    def _leave(self) -> None:
+        """End every child and whatever they have started; then there is nothing more to do."""
+        self._control.close()
+        for pid in list(self._children):
+            _signal_group(pid, signal.SIGKILL)
+        while True:
+            with contextlib.suppress(OSError):
+                self._reap()
+            if not self._children and not self._kill_strays():
+                return
+            readable, _, _ = select.select([self._wake], [], [], LEAVE_WITHIN_S)
+            if not readable:
+                return
+            self._wake.recv(4096)
+
+
+def _exited() -> tuple[int, int] | None:
+    """A child that has ended and is not reaped yet, with its status as waitpid gives it."""
+    try:
+        if not hasattr(os, "waitid"):
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            return (pid, status) if pid else None
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    if found is None:
+        return None
+    is_exit = found.si_code == os.CLD_EXITED
+    return found.si_pid, found.si_status << 8 if is_exit else found.si_status
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        # Just forked: it has no group yet, and nothing but itself in it.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+    except PermissionError:
+        pass
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,129 @@
+"""What running work says of itself, gathered and written down a few times a second.
+
+Progress and log lines come from any thread at any rate; only the latest progress and a bounded number of
+lines are kept, so that a chatty task costs the others nothing.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections import OrderedDict
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from foliot.model.errors import DatabaseUnreachableError
+from foliot.service import Wake
+from foliot.store.protocol import Claim, Note, NoteStore
+from foliot.target.protocol import LogLine
+
+EVERY_S = 0.25
+LINES_PER_ATTEMPT = 1_000
+CHARACTERS_PER_LINE = 4_000
+LINES_WAITING = 20_000
+"""How many lines may wait for a database that can't be reached."""
+
+
+class Page:
+    """What one attempt has said."""
+
+    def __init__(self, journal: "Journal", claim: Claim) -> None:
+        self.claim = claim
+        self.progress: str | None = None
+        self.lines: list[tuple[int, LogLine]] = []
+        self._count = 0
+        self._journal = journal
+
+    def report(self, fraction: float, text: str) -> None:
+        with self._journal.lock:
+            self.progress = to_json({"fraction": fraction, "text": plain(text)}).decode()
+        self._journal.turn_to(self)
+
+    def log(self, line: LogLine) -> None:
+        with self._journal.lock:
+            self._count += 1
+            if self._count > LINES_PER_ATTEMPT or self._journal.waiting >= LINES_WAITING:
+                return
+            message = plain(line.message)
+            if self._count == LINES_PER_ATTEMPT:
+                message = f"(no more than {LINES_PER_ATTEMPT} lines are kept of an attempt)"
+            kept = LogLine(line.logged_ts, plain(line.level)[:16], plain(line.logger)[:255], message)
+            self.lines.append((self._count, kept))
+            self._journal.waiting += 1
+        self._journal.turn_to(self)
+
+    def take(self) -> Note:
+        with self._journal.lock:
+            note = Note(self.claim.execution_id, self.claim.attempt, self.progress, self.lines)
+            self._journal.waiting -= len(self.lines)
+            self.progress, self.lines = None, []
+        return note
+
+    def put_back(self, note: Note) -> None:
+        with self._journal.lock:
+            self.lines = [*note.lines, *self.lines]  # type: ignore[list-item]
+            self._journal.waiting += len(note.lines)
+            if self.progress is None:
+                self.progress = note.progress
+
+
+class Journal:
+    """A service that writes the pages down while there are open ones. The worker sees to the rest: what an
+    attempt said is written before its end is."""
+
+    name = "journal"
+
+    def __init__(self, worker_id: str, store: NoteStore) -> None:
+        self.wake = Wake()
+        self.lock = threading.Lock()
+        self._worker_id = worker_id
+        self._store = store
+        self.waiting = 0
+        """Lines that are not written yet."""
+        self._open: set[Page] = set()
+        self._touched: OrderedDict[tuple[UUID, int], Page] = OrderedDict()
+
+    def open(self, claim: Claim) -> Page:
+        page = Page(self, claim)
+        if not self._open:
+            self.wake.set()
+        self._open.add(page)
+        return page
+
+    def close(self, page: Page) -> None:
+        self._open.discard(page)
+
+    def turn_to(self, page: Page) -> None:
+        with self.lock:
+            self._touched[(page.claim.execution_id, page.claim.attempt)] = page
+
+    async def step(self) -> float | None:
+        await self.write()
+        return EVERY_S if self._open else None
+
+    async def write(self) -> None:
+        """Everything said so far; if it can't be written it is kept for the next time."""
+        with self.lock:
+            pages = list(self._touched.values())
+            self._touched.clear()
+        if not pages:
+            return
+        taken = [(page, page.take()) for page in pages]
+        try:
+            await self._store.write(self._worker_id, [note for _page, note in taken])
+        except (DatabaseUnreachableError, asyncio.CancelledError):
+            for page, note in taken:
+                page.put_back(note)
+                self.turn_to(page)
+            raise
+        except Exception:
+            # What the database will not take is left out; the rest is not lost with it.
+            for _page, note in taken:
+                with contextlib.suppress(Exception):
+                    await self._store.write(self._worker_id, [note])
+
+
+def plain(text: str) -> str:
+    """What every database can hold: no NUL, no half of a character, and not too long."""
+    whole = str(text)[:CHARACTERS_PER_LINE].encode("utf-8", "replace").decode()
+    return whole.replace("\0", "\ufffd")

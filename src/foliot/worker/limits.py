@@ -1,0 +1,67 @@
+"""How much of the machine a worker may use.
+
+Cores by affinity, which its isolated processes inherit. Memory by a limit on each isolated process, and by
+watching the worker itself: past the limit it drains, which means that it claims no more, finishes what runs
+and ends, for its supervisor to start it anew.
+"""
+
+import os
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psutil
+
+from foliot.service import Wake
+
+EVERY_S = 1.0
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*$", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def size_of(text: str) -> int:
+    """Bytes of a size such as `2GB`, `512MiB` or `800000`; GB and GiB are both 1024³. Raises ValueError."""
+    match = _SIZE.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a size; write it as 512MB or 2GB")
+    return int(float(match[1]) * 1024 ** _POWERS[match[2].lower()])
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    memory_bytes: int | None = None
+    cpu_count: int | None = None
+
+
+def keep_to_cores(count: int) -> None:
+    """Bind this process to that many of the cores it may use; workers choose different ones."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    allowed = sorted(os.sched_getaffinity(0))
+    if count < len(allowed):
+        os.sched_setaffinity(0, random.sample(allowed, count))
+
+
+class MemoryWatch:
+    """A service that says once when this process has grown past its limit."""
+
+    name = "memory"
+
+    def __init__(
+        self,
+        limit: int,
+        on_passed: Callable[[int], None],
+        resident: Callable[[], int] = lambda: int(psutil.Process().memory_info().rss),
+    ) -> None:
+        self.wake = Wake()
+        self._limit = limit
+        self._on_passed = on_passed
+        self._resident = resident
+
+    async def step(self) -> float | None:
+        resident = self._resident()
+        if resident <= self._limit:
+            return EVERY_S
+        self._on_passed(resident)
+        return None
