@@ -21,6 +21,7 @@ from bench.peers.redis_server import bench_redis, is_installed
 from bench.servers import bench_postgres
 
 OURS = "foliot"
+# What each queues in; taskiq and Celery in what they are mostly used with.
 SERVERS = {
     OURS: "postgresql",
     "pgqueuer": "postgresql",
@@ -49,7 +50,7 @@ class Entry:
         return count / statistics.median(self.seconds)
 
 
-def step(name: str, step: str, url: str, count: int) -> dict[str, Any]:
+def run_step(name: str, step: str, url: str, count: int) -> dict[str, Any]:
     """Fill or work, in a process of its own."""
     command = [sys.executable, "-m", "bench.peers", name, step, url, str(count)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_LIMIT_S, check=False)
@@ -61,11 +62,11 @@ def step(name: str, step: str, url: str, count: int) -> dict[str, Any]:
 
 
 def take_turn(entry: Entry, url: str, count: int) -> None:
-    filled = step(entry.name, "fill", url, count)
+    filled = run_step(entry.name, "fill", url, count)
     if "missing" in filled:
         entry.absent = f"{filled['missing']} is not installed"
         return
-    worked = step(entry.name, "work", url, count)
+    worked = run_step(entry.name, "work", url, count)
     entry.settings, entry.keeps = worked["settings"], worked["keeps"]
     entry.seconds.append(worked["seconds"])
 

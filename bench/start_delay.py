@@ -17,8 +17,8 @@ import uvloop
 from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.planning.change import Author, create
+from foliot.model.schedule import ScheduleSpec
+from foliot.planning.change import Author, Change, create
 from foliot.runtime import Role, spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
@@ -70,7 +70,7 @@ async def prepare(url: str) -> datetime:
     return start
 
 
-def made_at(spec: ScheduleSpec, author: Author, now: datetime) -> Schedule:
+def made_at(spec: ScheduleSpec, author: Author, now: datetime) -> Change:
     return create(spec, host_id=DEFAULT_HOST_ID, now=now, author=author)
 
 

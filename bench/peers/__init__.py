@@ -2,7 +2,6 @@
 
 A module gives:
 
-    SERVER      `postgresql` or `redis`: what it queues in
     SETTINGS    what it is run with, as its documentation recommends for many short jobs
     KEEPS       what is left of a job when it has run
     fill        puts so many jobs that do nothing into a new database, in bulk

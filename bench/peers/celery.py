@@ -15,7 +15,6 @@ import_module("redis")
 # On two cores solo ran 800 jobs a second, threads 680, prefork 430 with one child and 670 with two.
 POOL = "solo"
 PREFETCH = 128
-SERVER = "redis"
 SETTINGS = f"--pool={POOL}, worker_prefetch_multiplier={PREFETCH}, no results, no gossip, mingle, heartbeat"
 KEEPS = "nothing"
 

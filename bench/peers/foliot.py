@@ -23,7 +23,6 @@ from foliot.telemetry import logs
 from foliot.timing.clock import SystemClock
 
 CONCURRENCY = 500
-SERVER = "postgresql"
 SETTINGS = f"FOLIOT_WORKER_CONCURRENCY={CONCURRENCY}"
 KEEPS = "every execution with its times, worker and result"
 

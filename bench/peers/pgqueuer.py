@@ -16,7 +16,6 @@ queries: Any = import_module("pgqueuer.queries")
 
 # Of 100, 200, 500, 1000 and 2000 this was the quickest.
 BATCH = 500
-SERVER = "postgresql"
 SETTINGS = f"batch_size={BATCH}, no limit of concurrency, pool of 5, durable tables"
 KEEPS = "a log row per change of a job's status"
 

@@ -10,11 +10,11 @@ import uvloop
 from bench.peers.countdown import Countdown
 
 procrastinate: Any = import_module("procrastinate")
+psycopg: Any = import_module("psycopg")
 
 # Of 1, 5, 10, 30 and 100, with 1,000 jobs: it fetches one job at a time, so more only wait.
 CONCURRENCY = 5
-SERVER = "postgresql"
-SETTINGS = f"concurrency={CONCURRENCY}, pool of {CONCURRENCY + 2}, psycopg's C speedups"
+SETTINGS = f"concurrency={CONCURRENCY}, pool of {CONCURRENCY + 2}, psycopg in {psycopg.pq.__impl__}"
 KEEPS = "every job and an event per change of its status"
 
 

@@ -14,7 +14,6 @@ taskiq_redis: Any = import_module("taskiq_redis")
 
 ASYNC_TASKS = 500
 PREFETCH = 500
-SERVER = "redis"
 SETTINGS = (
     f"RedisStreamBroker, xread_count={PREFETCH}, max-async-tasks={ASYNC_TASKS}, max-prefetch={PREFETCH}"
 )

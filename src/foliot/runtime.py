@@ -10,6 +10,8 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
+from uuid import UUID
 
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
@@ -27,21 +29,30 @@ from foliot.model.event import (
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.schedule import ManagedBy, ScheduleSpec
-from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
 from foliot.scheduler.scheduler import Scheduler
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
+from foliot.security.address import AddressGuard
+from foliot.security.callback import CallbackTokens
+from foliot.security.secrets import SecretError, SecretResolver, references
 from foliot.service import Loop, Service, Wake
 from foliot.settings import Settings
+from foliot.steering import Steering
 from foliot.store.hints import Hints, LocalHints, PostgresHints
 from foliot.store.migrate import require_schema, upgrade
 from foliot.store.protocol import InstanceRecord, TaskRecord
+from foliot.store.secrets import Secrets, callback_key
 from foliot.store.sql import SqlStore, open_store, parse_url
 from foliot.target.function import FunctionRunner, Task, TaskRegistry
-from foliot.target.protocol import Target
+from foliot.target.http import HttpRunner
+from foliot.target.http_connect import guarded_pool
+from foliot.target.http_request import Callback
+from foliot.target.protocol import AttemptFailedError, Target
 from foliot.timing.clock import Clock, ClusterClock, SystemClock
 from foliot.version import __version__
+from foliot.worker.attempt import Redact
+from foliot.worker.isolation.processes import Processes
 from foliot.worker.journal import Journal
 from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
 from foliot.worker.worker import Renewer, Worker
@@ -78,6 +89,8 @@ class Plan:
     queues: Sequence[str] | None = None
     """What a worker serves; None: every queue."""
     upgrades_schema: bool = False
+    isolates: bool = True
+    """Whether sync functions run in processes of their own; else in threads."""
     is_own_process: bool = False
     """Whether the process is there for this instance alone: then its limits are the process's."""
     observers: Sequence[Observer] = ()
@@ -108,20 +121,27 @@ class Instance:
         self._notify: PostgresHints | None = None
         if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
             self.hints = self._notify = PostgresHints(self.url)
-        self.targets: dict[str, Target] = {
-            "function": FunctionRunner(plan.tasks, threads=settings.worker_concurrency)
-        }
+        self.processes = self._make_processes()
+        self.functions = FunctionRunner(plan.tasks, settings.worker_concurrency, self.processes)
+        self.secrets = Secrets(self.store.database, settings.cipher)
+        self._resolver = SecretResolver(self.secrets, os.environ, settings.secrets_dir)
+        guard = AddressGuard(settings.http_allowed)
+        pool = guarded_pool(guard, connections=settings.worker_concurrency)
+        self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool)
+        self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
         self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
         self.worker = self._make_worker() if Role.WORKER in plan.roles else None
         self._worker_services = self._make_worker_services()
         self._presence = Presence(self, max(REGISTRY_EVERY_S, settings.heartbeat_seconds))
         self.observer.add(self._presence)
-        self.declarer = Declarer(self.store.schedules, self.hints, self.observer, self.check_target)
+        self.declarer = Declarer(
+            self.store.schedules, self.hints, self.observer, self.check_target, self.store.calendars
+        )
+        self.steering = Steering(self.store, self.hints, self.observer, self.clock)
+        self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
         """Started, and not asked to stop yet."""
-        self.inactive_tasks: frozenset[str] = frozenset()
-        """Task functions that an operator has switched off."""
         self._hurry = asyncio.Event()
         self._stopping = asyncio.Event()
         self.has_outgrown = False
@@ -141,10 +161,31 @@ class Instance:
             await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
         if self.scheduler is not None:
             await self.store.registry.register_tasks(SYSTEM_TASKS)
-        self.inactive_tasks = await self.store.work.inactive_tasks()
+        await self.refresh()
+        if self.plan.settings.public_url is not None:
+            self._http.callback = Callback(self.plan.settings.public_url, await self.tokens())
         for spec in self.plan.schedules:
             await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
         self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
+
+    async def refresh(self) -> None:
+        """Read again what operators may have switched."""
+        self.functions.inactive = await self.store.work.inactive_tasks()
+
+    async def tokens(self) -> CallbackTokens:
+        """By which agents prove that an attempt was given to them."""
+        if self._tokens is None:
+            self._tokens = CallbackTokens(await callback_key(self.store.database))
+        return self._tokens
+
+    async def _with_secrets(self, host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redact]:
+        if not references(args):
+            return args, str
+        try:
+            filled, redactor = await self._resolver.fill(host_id, args)
+            return filled, redactor.text
+        except SecretError as error:
+            raise AttemptFailedError(str(error), is_permanent=True) from None
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -198,6 +239,9 @@ class Instance:
         self.observer.notify(InstanceStopped(self.instance_id))
 
     async def close(self) -> None:
+        if self.processes is not None:
+            await self.processes.close()
+        await self._http.close()
         if self._notify is not None:
             await self._notify.close()
         await self.store.close()
@@ -290,7 +334,13 @@ class Instance:
             concurrency=settings.worker_concurrency,
             lease_s=settings.worker_lease_seconds,
             poll_s=self._worker_poll_s,
+            prepare=self._with_secrets,
         )
+
+    def _make_processes(self) -> Processes | None:
+        if Role.WORKER not in self.plan.roles or not self.plan.isolates:
+            return None
+        return Processes(self.plan.tasks, limits=self._limits)
 
     @property
     def _worker_poll_s(self) -> float:
@@ -326,9 +376,6 @@ class Instance:
             kinds = ", ".join(sorted(self.targets))
             detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
             return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
-        if isinstance(spec.target, FunctionTarget) and spec.target.name in self.inactive_tasks:
-            detail = f'task function "{spec.target.name}" is switched off'
-            return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]
         return target.check(spec)
 
     def record(self) -> InstanceRecord:
@@ -375,7 +422,7 @@ class Presence:
 
     async def step(self) -> float | None:
         await self._instance.store.registry.heartbeat(self._instance.record())
-        self._instance.inactive_tasks = await self._instance.store.work.inactive_tasks()
+        await self._instance.refresh()
         return self._every_s
 
 

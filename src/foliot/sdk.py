@@ -34,7 +34,7 @@ from foliot.model.trigger import (
 from foliot.planning.admit import admit
 from foliot.runtime import Instance, Plan, Role
 from foliot.settings import Settings, load_settings
-from foliot.target.function import Task, TaskRegistry, describe_task
+from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_task
 from foliot.timing.clock import SystemClock
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -149,6 +149,7 @@ class Foliot:
         display_name: str | None = None,
         description: str | None = None,
         system: bool = False,
+        isolation: IsolationKind | None = None,
     ) -> Callable[[F], F]: ...
 
     def task(
@@ -163,13 +164,19 @@ class Foliot:
         display_name: str | None = None,
         description: str | None = None,
         system: bool = False,
+        isolation: IsolationKind | None = None,
     ) -> F | Callable[[F], F]:
-        """Register a function under its name; its signature becomes the schema of its arguments."""
+        """Register a function under its name; its signature becomes the schema of its arguments.
+
+        A sync function runs in a process of its own, which a timeout or a cancel really ends; with
+        `isolation="thread"` it runs in a thread of the worker, which shares memory and can't be stopped.
+        """
         given: dict[str, Any] = {
             "name": name,
             "queue": queue,
             "display_name": display_name,
             "description": description,
+            "isolation": isolation,
             "timeout_s": None if timeout is None else seconds_of(timeout, "/timeout"),
             "retry": None if retries is None else _retry_of(retries),
         }

@@ -16,6 +16,8 @@ from pydantic_settings import (
 )
 
 from foliot.model.errors import SettingError
+from foliot.security.address import HttpAllow
+from foliot.security.cipher import Cipher
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, parse_url
 from foliot.worker.limits import size_of
@@ -115,6 +117,27 @@ class Settings(BaseSettings):
             Pool.WORK: self.pool_work,
             Pool.API: self.pool_api,
         }
+
+    @field_validator("http_allow")
+    @classmethod
+    def _is_allow_list(cls, value: str) -> str:
+        HttpAllow.parse(value)
+        return value
+
+    @field_validator("secret_key")
+    @classmethod
+    def _is_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            Cipher.from_keys(value.get_secret_value())
+        return value
+
+    @property
+    def http_allowed(self) -> HttpAllow:
+        return HttpAllow.parse(self.http_allow)
+
+    @property
+    def cipher(self) -> Cipher | None:
+        return None if self.secret_key is None else Cipher.from_keys(self.secret_key.get_secret_value())
 
     @property
     def uses_hints(self) -> bool:

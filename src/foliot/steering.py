@@ -1,6 +1,6 @@
 """What people and agents do to schedules and executions, each with the hint that makes it quick.
 
-One place, so that the SDK, the API and the tests steer in the same way: write, then wake whoever waits for it.
+One place, so that the SDK, the API and the tests steer in the same way: write, then wake whoever waits.
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ class Steering:
         self, schedule_id: UUID, from_ts: datetime, to_ts: datetime, *, by: str | None
     ) -> Backfill:
         """Run it for the times that it would have had in a range, paced."""
-        backfill = await self._store.backfills.create(schedule_id, from_ts, to_ts, by=by)
+        backfill = await self._store.backfills.request(schedule_id, from_ts, to_ts, by=by)
         self._hints.send(Hint.BACKFILL)
         return backfill
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import ScheduleSpec
 from foliot.target.function import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, LogLine
-from foliot.worker.isolation.processes import Processes
+from foliot.worker.isolation.processes import GRACE_S, Processes
 from foliot.worker.limits import Limits
 
 FIRE_TS = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -73,6 +74,11 @@ def talkative() -> None:
     thread = threading.Thread(target=logging.getLogger("thread").warning, args=("from a thread",))
     thread.start()
     thread.join()
+
+
+def prints_a_lot() -> None:
+    for number in range(20_000):
+        print(number)
 
 
 def leaves() -> None:
@@ -305,6 +311,11 @@ async def test_what_it_logs_and_prints_are_lines_of_the_execution(there: Stage) 
     assert (levels["shop.orders"], levels["thread"]) == ("info", "warning")
 
 
+async def test_the_last_of_many_lines_is_not_lost(there: Stage) -> None:
+    await there.run("prints_a_lot")
+    assert there.said_by("stdout") == [str(number) for number in range(20_000)]
+
+
 async def test_arguments_that_do_not_fit_are_refused(there: Stage) -> None:
     with pytest.raises(InvalidError, match="left"):
         await there.run("add_up", left="many")
@@ -364,6 +375,20 @@ async def test_a_function_that_no_other_process_can_find_runs_in_a_thread() -> N
         assert there.processes.template_pid is None
 
 
+async def test_a_function_may_ask_for_a_thread(there: Stage) -> None:
+    there.registry.add(describe_task(pid, name="pid_here", isolation="thread"))
+    assert await there.run("pid_here") == os.getpid()
+
+
+async def test_a_function_that_asks_for_a_process_gets_none_but_a_reason_when_there_is_none(
+    there: Stage,
+) -> None:
+    await there.processes.start()
+    there.registry.add(describe_task(pid, name="pid_late", isolation="process"))
+    with pytest.raises(RemoteFailedError, match="it was registered after the worker had started"):
+        await there.run("pid_late")
+
+
 async def test_an_async_function_runs_on_the_loop_and_its_logs_are_kept(there: Stage) -> None:
     assert await there.run("on_the_loop") == os.getpid()
     assert there.said_by("loop") == ["here"]
@@ -388,12 +413,13 @@ async def test_a_function_keeps_to_its_share_of_the_cpus() -> None:
 # --- stopping -------------------------------------------------------------------------------------
 
 
-async def test_a_cancelled_function_is_stopped_at_once(there: Stage) -> None:
-    task, processes = await there.begun("waits")
-    assert there.processes.pids() == tuple(process.pid for process in processes)
-    assert await cancelled(task) < 0.9
-    assert not any(process.is_running() for process in processes)
-    assert there.processes.pids() == ()
+async def test_a_cancelled_function_is_stopped_without_waiting_for_the_grace() -> None:
+    async with stage(grace_s=30) as there:
+        task, processes = await there.begun("waits")
+        assert there.processes.pids() == tuple(process.pid for process in processes)
+        assert await cancelled(task) < 15
+        assert not any(process.is_running() for process in processes)
+        assert there.processes.pids() == ()
 
 
 async def test_a_function_may_clean_up_when_it_is_stopped(there: Stage, tmp_path: Path) -> None:
@@ -406,7 +432,7 @@ async def test_a_function_may_clean_up_when_it_is_stopped(there: Stage, tmp_path
 async def test_a_function_that_ignores_the_signal_is_killed_after_the_grace() -> None:
     async with stage(grace_s=0.2) as there:
         task, processes = await there.begun("waits_and_ignores_term")
-        assert 0.2 <= await cancelled(task) < 1.2
+        assert 0.2 <= await cancelled(task) < 10
         assert not any(process.is_running() for process in processes)
 
 
@@ -453,9 +479,19 @@ async def test_a_hundred_functions_over_their_time_are_all_stopped_in_time(there
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < GRACE_S + 2
     assert not any(process.is_running() for process in processes)
     assert psutil.Process(there.processes.template_pid).children() == []
+
+
+async def test_no_descriptor_is_left_open(there: Stage) -> None:
+    await there.processes.start()
+    before = psutil.Process().num_fds()
+    for name in ("pid", "broken", "crashes", "leaves_at_once"):
+        await asyncio.wait([asyncio.create_task(there.run(name))])
+    task, _ = await there.begun("waits")
+    await cancelled(task)
+    assert psutil.Process().num_fds() == before
 
 
 async def test_closing_ends_what_still_runs(there: Stage) -> None:
@@ -522,12 +558,26 @@ def test_a_worker_that_is_killed_leaves_no_process_behind() -> None:
         assert orphans_alive(processes) == []
 
 
+async def test_a_template_that_dies_of_an_import_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "deadly_jobs.py"
+    file.write_text("import os\nos._exit(9)\n")
+    module = ModuleType("deadly_jobs")
+    module.__file__ = str(file)
+    exec("def work(): ...", vars(module))
+    monkeypatch.setitem(sys.modules, "deadly_jobs", module)
+    async with stage(module.work) as there:
+        with pytest.raises(RemoteFailedError, match="ended while it imported the task modules"):
+            await there.run("work")
+
+
 # --- where functions are found --------------------------------------------------------------------
 
 SCRIPT = """
 import asyncio, os
 from foliot.target.function import TaskRegistry, describe_task
-from foliot.worker.isolation.processes import Processes
+from foliot.worker.isolation.processes import GRACE_S, Processes
 from tests.integration.test_isolation import Stage
 
 def mine() -> list:
@@ -562,14 +612,16 @@ def test_a_function_of_a_script_is_found_without_running_the_script_again(
 
 
 TASKS = """
-import os
+import logging, os
 from foliot import Foliot
 
 app = Foliot()
+logging.basicConfig()
 
 @app.task(name="{name}")
 def work() -> list:
-    return [os.getpid(), __name__, "{name}"]
+    logging.getLogger("work").warning("{name}")
+    return [os.getpid(), "{name}"]
 """
 
 
@@ -588,8 +640,10 @@ async def test_functions_of_files_with_the_same_name_are_told_apart(
     there = Stage(app.tasks, processes)
     try:
         for name in ("one", "two"):
-            pid, _module, said = await there.run(name)
+            pid, said = await there.run(name)
             assert (pid != os.getpid(), said) == (True, name)
+        # Not once more by the console that they have set up for themselves.
+        assert [(line.logger, line.message) for line in there.lines] == [("work", "one"), ("work", "two")]
     finally:
         await processes.close()
 

@@ -135,7 +135,7 @@ async def _add(scene: Scene) -> Schedule:
 
 async def _request(scene: Scene, schedule: Schedule) -> Backfill:
     to_ts = (await scene.now()).replace(second=0, microsecond=0)
-    return await scene.store.backfills.request(schedule.schedule_id, to_ts - BACKFILLED, to_ts, by="ann")
+    return await scene.store.backfills.create(schedule.schedule_id, to_ts - BACKFILLED, to_ts, by="ann")
 
 
 async def _end_all(scene: Scene, lease: Lease) -> UUID:

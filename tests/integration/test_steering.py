@@ -114,7 +114,7 @@ async def test_what_rescue_ends_lets_held_work_go_on(store: SqlStore, database_u
 async def test_a_backfill_is_carried_out_and_worked_off(store: SqlStore, database_url: str) -> None:
     schedule = await add(store, hourly(overlap={"policy": "queue", "max_instances": 3}))
     from_ts, to_ts = await last_hours(store, 25)
-    backfill = await store.backfills.request(schedule.schedule_id, from_ts, to_ts, by="ann")
+    backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
 
     async def is_worked_off() -> bool:
         told = await store.backfills.get(backfill.backfill_id)
@@ -131,7 +131,7 @@ async def test_backfills_take_turns_and_never_flood_the_queue(store: SqlStore, d
     from_ts, to_ts = await last_hours(store, 500)
     schedules = [await add(store, hourly(f"number-{number}", overlap=FREELY)) for number in range(3)]
     for schedule in schedules:
-        await store.backfills.request(schedule.schedule_id, from_ts, to_ts, by="ann")
+        await store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
 
     async def are_all_full() -> bool:
         counts = [len(await filled_in(store, schedule)) for schedule in schedules]
@@ -149,7 +149,7 @@ async def test_a_backfill_goes_on_exactly_where_a_killed_leader_left_it(
     """Killed in the transaction: its connection breaks after the rows, before the COMMIT."""
     schedule = await add(store, hourly(overlap=FREELY))
     from_ts, to_ts = await last_hours(store, 30)
-    backfill = await store.backfills.request(schedule.schedule_id, from_ts, to_ts, by="ann")
+    backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
     standing = await store.leases.take(Shard(0, 1), "doomed", -1)
     assert standing.lease is not None
     for most in (7, 5):

@@ -8,6 +8,7 @@ import pytest
 
 from foliot.model.execution import Status, TriggeredBy
 from foliot.store.sql import SqlStore
+from foliot.worker.worker import Renewer
 from tests.engine import WORKER, add, every_second, noop, registry, running, spec, until
 
 SOON = {"kind": "interval", "seconds": 1}
@@ -227,6 +228,7 @@ async def test_a_worker_that_can_not_renew_stops_its_work(store: SqlStore, datab
             await asyncio.Event().wait()
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(worker._renewer, "_store", type("Hung", (), {"renew": staticmethod(hang)}))
+            [renewer] = [each for each in worker.services if isinstance(each, Renewer)]
+            patch.setattr(renewer, "_store", type("Hung", (), {"renew": staticmethod(hang)}))
             async with asyncio.timeout(30):
                 await stopped.wait()

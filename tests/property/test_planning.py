@@ -88,7 +88,7 @@ BOOK = {
 def is_excluded_by_hand(cadence: Cadence, instant: datetime) -> bool:
     for name in cadence.policies.calendars:
         _, own, excludes = CALENDARS[name]
-        zone_name: str = own or getattr(cadence.trigger, "timezone", "UTC")
+        zone_name = str(own or getattr(cadence.trigger, "timezone", "UTC"))
         if excludes(instant.astimezone(ZoneInfo(zone_name)).date()):
             return True
     return False
@@ -250,9 +250,7 @@ windows = st.none() | st.fixed_dictionaries(
 )
 triggers = st.sampled_from(TRIGGERS)
 jitters = st.sampled_from([0, 0, 0.5, 40, 86400])
-calendars: st.SearchStrategy[list[str]] = st.lists(
-    st.sampled_from(sorted(CALENDARS)), max_size=2, unique=True
-)
+calendars = st.lists(st.sampled_from(sorted(CALENDARS)), max_size=2, unique=True)
 policies = st.fixed_dictionaries(
     {"misfire": misfires, "window": windows, "calendars": calendars, "jitter_seconds": jitters}
 )

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from foliot.api.app import make_app
 from foliot.api.health import Pulse, Readiness
+from foliot.api.routes.agents import agent_routes
 from foliot.api.server import listen, serving, url_of
 from foliot.model.event import Observer
 from foliot.runtime import Instance, Plan, Role, spare_collector
@@ -77,7 +78,8 @@ async def _run_with_http(
         is_running=lambda: instance.is_running,
         tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * plan.settings.poll_seconds),
     )
-    async with serving(make_app(readiness.problems, registry), listener):
+    agents = agent_routes(instance.steering, instance.tokens)
+    async with serving(make_app(readiness.problems, registry, agents), listener):
         _log().info("listening", url=url_of(listener), database=instance.store.database.url)
         await _run_instance(instance)
 

@@ -77,8 +77,8 @@ class Backfiller:
         self._has_work = bool(turns)
         ready, has_more = 0, False
         for backfill_id in turns:
+            self._last = backfill_id  # also if it fails: its turn is over, so it can't hold up the others
             advance = await self._advance(lease, backfill_id, PER_STEP // len(turns))
-            self._last = backfill_id
             ready += advance.ready
             has_more = has_more or (advance.has_moved and not advance.is_over)
         if ready:

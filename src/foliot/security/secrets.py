@@ -14,6 +14,7 @@ from urllib.parse import quote, quote_plus
 from uuid import UUID
 
 from foliot.model.errors import FoliotError
+from foliot.model.ids import DEFAULT_HOST_ID
 
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]{0,125}\Z")
 MAX_LENGTH = 32 * 1024
@@ -152,7 +153,10 @@ class StoredSecrets(Protocol):
 
 
 class SecretResolver:
-    """Looks secrets up: a host's own in the database, then the operator's in environment and files."""
+    """Looks secrets up: a host's own in the database, then the operator's in environment and files.
+
+    Those of the operator are for the default host alone: other hosts' editors are not the operator.
+    """
 
     def __init__(
         self, stored: StoredSecrets | None, environment: Mapping[str, str], folder: Path | None = None
@@ -170,6 +174,8 @@ class SecretResolver:
         found = await self._stored.values(host_id, wanted) if self._stored and wanted else {}
         for name in wanted:
             if name not in found:
+                if host_id != DEFAULT_HOST_ID:
+                    raise MissingSecretError(name)
                 found[name] = await self._elsewhere(name)
         return found
 

@@ -46,7 +46,7 @@ class Backfills:
 
     # --- asking and reading -----------------------------------------------------------------------
 
-    async def request(
+    async def create(
         self,
         schedule_id: UUID,
         from_ts: datetime,

@@ -91,7 +91,7 @@ async def _end(
     )
     await _record_remote(connection, dialect, [row for row in rows if _is_with_agent(row)], error or reason)
     # What never ran is no run; what was handed back did not run either.
-    has_run = [row for row in rows if row.status != Status.PENDING.value]
+    has_run = [row for row in rows if row.started_ts is not None and row.status != Status.PENDING.value]
     await record_status(
         connection,
         dialect,

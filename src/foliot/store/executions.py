@@ -163,7 +163,9 @@ _OF_THE_LAST_TRY = (
 
 def _told(what: str, by: str | None, reason: str | None) -> str:
     text = f"{what} by {by}" if by else what
-    return f"{text}: {reason}" if reason else text
+    told = f"{text}: {reason}" if reason else text
+    # No database holds a NUL in its text, or half of a character.
+    return told.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def _conditions(wanted: ExecutionFilter) -> list[Any]:

@@ -33,6 +33,8 @@ class Hint(StrEnum):
     """A lease was released."""
     CANCEL = "cancel"
     """Somebody asked for running work to stop."""
+    BACKFILL = "backfill"
+    """Somebody asked for a backfill."""
 
 
 Listener = Callable[[tuple[UUID, ...]], None]

@@ -238,7 +238,7 @@ class BackfillAdvance:
 
 
 class BackfillStore(Protocol):
-    async def request(
+    async def create(
         self,
         schedule_id: UUID,
         from_ts: datetime,

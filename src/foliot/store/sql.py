@@ -10,6 +10,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from foliot.model.errors import SettingError
+from foliot.store.agents import Agents
 from foliot.store.backfills import Backfills
 from foliot.store.calendars import Calendars
 from foliot.store.database import Database
@@ -42,6 +43,7 @@ class SqlStore:
     backfills: Backfills
     work: Work
     notes: Notes
+    agents: Agents
     upkeep: Upkeep
     registry: Registry
     calendars: Calendars
@@ -57,6 +59,7 @@ class SqlStore:
             backfills=Backfills(database),
             work=Work(database),
             notes=Notes(database),
+            agents=Agents(database),
             upkeep=Upkeep(database),
             registry=Registry(database),
             calendars=Calendars(database),

@@ -153,7 +153,7 @@ class Upkeep:
             [
                 LastRun(row.schedule_id, row.started_ts, outcomes[row.execution_id].status, row.execution_id)
                 for row in rows
-                if outcomes[row.execution_id].status in FINAL
+                if row.started_ts is not None and outcomes[row.execution_id].status in FINAL
             ],
         )
 

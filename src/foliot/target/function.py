@@ -22,7 +22,7 @@ from foliot.model.policy import Retry
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
 from foliot.target.logs import capturing
-from foliot.target.protocol import Assignment, Fire, Log
+from foliot.target.protocol import Assignment, AttemptFailedError, Fire, Log
 
 TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]
 IsolationKind = Literal["process", "thread"]
@@ -240,6 +240,8 @@ class FunctionRunner:
     kind = "function"
 
     def __init__(self, registry: TaskRegistry, threads: int = 50, processes: Isolation | None = None) -> None:
+        self.inactive: frozenset[str] = frozenset()
+        """Tasks that an operator has switched off: refused when a schedule is saved, and when it runs."""
         self._registry = registry
         self._processes = processes
         # As many as the worker runs at once: waiting for a thread would count against the timeout.
@@ -251,11 +253,16 @@ class FunctionRunner:
             task = self._registry.get(spec.target.name)
         except UnknownTaskError as error:
             return [Problem("/target/name", "unknown_task", str(error), "register it with @app.task")]
+        if task.name in self.inactive:
+            detail = f'task function "{task.name}" is switched off'
+            return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]
         return task.check(spec.target.args)
 
     async def run(self, assignment: Assignment) -> Any:
         assert isinstance(assignment.spec.target, FunctionTarget)
         task = self._registry.get(assignment.spec.target.name)
+        if task.name in self.inactive:
+            raise AttemptFailedError(f'task function "{task.name}" is switched off', is_permanent=True)
         processes = self._processes
         if processes is not None and await self._is_isolated(task, processes):
             return await processes.run(task, assignment.args, assignment.fire, assignment.log)

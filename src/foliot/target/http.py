@@ -45,7 +45,7 @@ class HttpRunner:
         self._guard = guard
         self._secrets = secrets
         self._clock = clock
-        self._callback = callback
+        self.callback = callback
         self._pool = pool or guarded_pool(guard)
 
     def check(self, spec: ScheduleSpec) -> list[Problem]:
@@ -75,7 +75,9 @@ class HttpRunner:
         except SecretError as error:
             raise AttemptFailedError(str(error), is_permanent=True) from None
         redactor = Redactor(secrets.values())
-        request = build_request(assignment, target, secrets, self._callback)
+        request = build_request(assignment, target, secrets, self.callback)
+        if problems := self._check_host(request.url.host.decode("ascii")):
+            raise AttemptFailedError(str(problems[0]), is_permanent=True)
         # `from None` throughout: what the library raises may hold what was sent.
         try:
             response = await self._pool.handle_async_request(request)
@@ -92,7 +94,7 @@ class HttpRunner:
         except _NETWORK_ERRORS as error:
             raise AttemptFailedError(redactor.text(_explain(error))) from None
         return judge(
-            answer, target.expected_status, self._clock.now(), can_call_back=self._callback is not None
+            answer, target.expected_status, self._clock.now(), can_call_back=self.callback is not None
         )
 
     async def close(self) -> None:

@@ -88,6 +88,7 @@ class TestApp:
                     tasks=self.app.tasks,
                     schedules=tuple(self.app.schedules.values()),
                     upgrades_schema=True,
+                    isolates=False,
                     observers=[self.recorder],
                     clock=self.clock,
                 )

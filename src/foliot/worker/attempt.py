@@ -126,9 +126,11 @@ class Attempt:
             claim.execution_id, claim.schedule_id, spec.name, claim.fire_ts, claim.attempt, self._report
         )
         given = getattr(spec.target, "args", {})
-        args = {**given, **(claim.args or {})} if isinstance(given, dict) else dict(claim.args or {})
+        args = dict(given) if isinstance(given, dict) else {}
         if args:
+            # Only those of the definition: who may trigger a schedule may not read every secret through it.
             args, self._redact = await prepare(claim.host_id, args)
+        args = {**args, **(claim.args or {})}
         return await target.run(Assignment(fire, spec, args, claim.host_id, self._log))
 
     def _report(self, fraction: float, text: str) -> None:

@@ -14,12 +14,16 @@ pytest.register_assert_rewrite(
         for suite in (
             "lease",
             "scene",
+            "store_backfill",
+            "store_calendars",
             "store_changes",
+            "store_executions",
             "store_fence",
             "store_firing",
             "store_loading",
             "store_overlap",
             "store_registry",
+            "store_secrets",
             "store_upkeep",
             "store_work",
         )

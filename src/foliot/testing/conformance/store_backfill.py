@@ -36,7 +36,7 @@ async def request(scene: Scene, schedule: Schedule, hours: int) -> Backfill:
     """Ask for the last so many full hours."""
     to_ts = (await scene.now()).replace(minute=0, second=0, microsecond=0)
     from_ts = to_ts - timedelta(hours=hours)
-    return await scene.store.backfills.request(schedule.schedule_id, from_ts, to_ts, by="ann")
+    return await scene.store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
 
 
 async def step(
@@ -100,11 +100,11 @@ class BackfillConformance:
         now = await scene.now()
         backfills = scene.store.backfills
         with pytest.raises(InvalidError):
-            await backfills.request(schedule.schedule_id, now, now + timedelta(hours=9), by=None)
+            await backfills.create(schedule.schedule_id, now, now + timedelta(hours=9), by=None)
         deleted = await scene.delete(schedule)
         for schedule_id in (deleted.schedule_id, new_id()):
             with pytest.raises(NotFoundError):
-                await backfills.request(schedule_id, now - timedelta(days=1), now, by=None)
+                await backfills.create(schedule_id, now - timedelta(days=1), now, by=None)
         assert await scene.rows(select(backfill_t)) == []
 
     async def test_another_hosts_backfills_are_not_found(self, scene: Scene) -> None:
@@ -115,7 +115,7 @@ class BackfillConformance:
         for act in (
             backfills.get(backfill.backfill_id, host_id=other),
             backfills.cancel(backfill.backfill_id, host_id=other),
-            backfills.request(schedule.schedule_id, backfill.from_ts, backfill.to_ts, by=None, host_id=other),
+            backfills.create(schedule.schedule_id, backfill.from_ts, backfill.to_ts, by=None, host_id=other),
         ):
             with pytest.raises(NotFoundError):
                 await act
@@ -150,7 +150,7 @@ class BackfillConformance:
         lease = await scene.lead()
         await scene.fire(lease, schedule)
         assert schedule.next_fire_ts is not None
-        backfill = await scene.store.backfills.request(
+        backfill = await scene.store.backfills.create(
             schedule.schedule_id, schedule.created_ts, await scene.now(), by="ann"
         )
         await step(scene, lease, backfill)

@@ -69,6 +69,10 @@ class ExecutionsConformance:
         assert row.reason is not None
         assert (len(row.reason), row.error) == (64, "cancelled by ann: " + "x" * 500)
 
+    async def test_a_reason_that_no_database_can_hold_is_made_fit(self, scene: Scene) -> None:
+        row = await cancel(scene, await scene.trigger(await scene.add()), "a\0b\ud800c")
+        assert row.error == "cancelled by ann: a\ufffdb?c"
+
     async def test_what_is_held_is_cancelled_and_never_released(self, scene: Scene) -> None:
         schedule = await scene.add(overlap=ONE_AT_A_TIME)
         first, second = [await scene.trigger(schedule) for _ in range(2)]

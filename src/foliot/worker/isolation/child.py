@@ -83,9 +83,6 @@ def _carry_out(
         task = tasks[request["task"]]
         bound = task.bind(request["args"], _fire_of(request["fire"], channel))
         value = task.function(**bound)
-        if not channel.is_mine:
-            _flush()
-            return 0
         _flush()
         channel.result(value)
     except MemoryError as failure:

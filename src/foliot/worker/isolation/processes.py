@@ -95,10 +95,7 @@ class Processes:
         problems = task.check(dict(args))
         if problems:
             raise InvalidError(problems)
-        try:
-            await self.start()
-        except TemplateLostError as lost:
-            raise RemoteFailedError(str(lost)) from None
+        await self.start()
         template = self._template
         if template is None or task.name not in template.served:
             refused = {} if template is None else template.refused
@@ -117,8 +114,6 @@ class Processes:
                 await _whole(self._stop(template, number, child))
                 raise
             return child.result()
-        except TemplateLostError as lost:
-            raise RemoteFailedError(str(lost)) from None
         finally:
             self._running.pop(number, None)
             child.close()

@@ -35,7 +35,7 @@ def main(descriptor: int) -> None:
     setup, _ = receive(control)
     if setup is None:
         return
-    sys.path[:] = setup["path"]
+    sys.path[:], sys.argv[:] = setup["path"], setup["argv"]
     limits = Limits(**setup["limits"])
     if limits.cpu_count is not None:
         keep_to_cores(limits.cpu_count)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from foliot.model.errors import FoliotError
+from foliot.target.function import RemoteFailedError
 from foliot.worker.isolation.frames import FrameReader, encode
 from foliot.worker.isolation.origin import Origin
 from foliot.worker.limits import Limits
@@ -23,7 +23,7 @@ READ_BYTES = 64 * 1024
 LOST = "the process that starts isolated functions has died"
 
 
-class TemplateLostError(FoliotError):
+class TemplateLostError(RemoteFailedError):
     """The template process is gone, and its children with it."""
 
 
@@ -66,6 +66,7 @@ class TemplateProcess:
             self._loop.add_reader(self._control.fileno(), self._read)
             setup = {
                 "path": sys.path,
+                "argv": sys.argv,
                 "limits": asdict(limits),
                 "origins": [asdict(origin) for origin in origins],
             }
