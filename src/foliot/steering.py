@@ -83,7 +83,7 @@ class Steering:
         self, schedule_id: UUID, from_ts: datetime, to_ts: datetime, *, by: str | None
     ) -> Backfill:
         """Run it for the times that it would have had in a range, paced."""
-        backfill = await self._store.backfills.request(schedule_id, from_ts, to_ts, by=by)
+        backfill = await self._store.backfills.create(schedule_id, from_ts, to_ts, by=by)
         self._hints.send(Hint.BACKFILL)
         return backfill
 
@@ -131,15 +131,9 @@ class Steering:
         ended = settlement_of(
             claim, spec, status, now=now, duration_s=max(0.0, (now - claim.started_ts).total_seconds())
         )
-        settlement = Settlement(
-            claim=claim,
-            attempt_status=ended.attempt_status,
-            status=ended.status,
-            retry_in_s=ended.retry_in_s,
+        settlement = ended._replace(
             result=None if result is None else to_json(result).decode().replace("\\u0000", "\\ufffd"),
             error=None if error is None else _plain(error),
-            duration_s=ended.duration_s,
-            is_delay=ended.is_delay,
         )
         if await self._store.work.settle(worker_id, [settlement]):
             raise IllegalTransitionError(execution_id, "no longer running", status)

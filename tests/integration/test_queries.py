@@ -25,7 +25,7 @@ from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.store.dialect import Pool
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, Position, Note, Settlement
+from foliot.store.protocol import Claim, Note, Position, Settlement
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.servers import PostgresServer

@@ -58,10 +58,18 @@ class Database:
             self._explain(error)
             raise
 
-    async def write(self, pool: Pool, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Run the work in a transaction, again if it fails for a passing reason."""
+    async def write(
+        self, pool: Pool, work: Callable[[AsyncConnection], Awaitable[T]], *, is_single: bool = False
+    ) -> T:
+        """Run the work in a transaction, again if it fails for a passing reason.
+
+        Work that is a single statement is a transaction by itself, where the database has it so.
+        """
         for attempt in range(1, TRANSIENT_TRIES + 1):
             try:
+                if is_single and self.dialect.commits_single:
+                    async with self._engines[pool].connect() as connection:
+                        return await work(await connection.execution_options(isolation_level="AUTOCOMMIT"))
                 async with self.dialect.begin(self._engines[pool]) as connection:
                     if pool in self._limits:
                         await self.dialect.limit(connection, self._limits[pool])

@@ -42,6 +42,8 @@ class Dialect(Protocol):
     name: str
     commits_in_background: int
     """How many transactions a process gains from having under way while it computes."""
+    commits_single: bool
+    """Whether a single statement is best run without BEGIN and COMMIT around it."""
     shares_keys: bool
     """Whether a key that all rows of a batch share may be a constant, without misleading the planner."""
 

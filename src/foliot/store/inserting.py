@@ -48,3 +48,11 @@ async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUI
     await connection.execute(
         dialect.insert(queue_t).values(host_id=host_id, queue=queue).on_conflict_do_nothing()
     )
+
+
+async def know_queue_of(connection: AsyncConnection, dialect: Dialect, schedule_id: UUID) -> None:
+    """The same for a schedule's queue, before its row is locked: others wait for that lock."""
+    queue = select(schedule_t.c.host_id, schedule_t.c.queue).where(schedule_t.c.schedule_id == schedule_id)
+    await connection.execute(
+        dialect.insert(queue_t).from_select(["host_id", "queue"], queue).on_conflict_do_nothing()
+    )

@@ -60,6 +60,11 @@ class PostgresDialect:
     # A constant is looked up in the statistics: a rare one makes it start from the wrong end of the join.
     shares_keys = False
 
+    def __init__(self, *, keeps_sessions: bool = True) -> None:
+        # Behind a transaction-pooling proxy a statement without BEGIN may be parsed by one server process
+        # and run by another.
+        self.commits_single = keeps_sessions
+
     def now(self) -> ColumnElement[datetime]:
         return func.clock_timestamp(type_=Instant)
 
@@ -198,6 +203,10 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             "command_timeout": ttl_s if is_leading else 60,
         }
         options: dict[str, Any] = {}
+        if uses_hints and not is_leading:
+            # Once per session instead of once per transaction.
+            idle_ms = str(int(STOPPED_CLIENT_S * 1000))
+            arguments["server_settings"] = {"idle_in_transaction_session_timeout": idle_ms}
         if not uses_hints:
             # Behind a transaction-pooling proxy no statement may be expected to still be there next time.
             arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
@@ -207,7 +216,8 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             pool_size=size,
             max_overflow=0,
             pool_timeout=30,
-            pool_pre_ping=not is_leading,
+            # Services try again by themselves; only a caller of the API would see that a connection is gone.
+            pool_pre_ping=pool is Pool.API,
             pool_recycle=1800,
             connect_args=arguments,
             **options,
@@ -217,8 +227,10 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
     leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8, lock_s=ttl_s * 0.2)
     firing = replace(leading, lock_s=min(LOCKED_ROW_S, ttl_s * 0.2))
     limits = {Pool.LEASE: leading, Pool.FIRING: firing}
-    limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
-    return Database(PostgresDialect(), engines, url.render_as_string(hide_password=True), limits)
+    if not uses_hints:
+        limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
+    dialect = PostgresDialect(keeps_sessions=uses_hints)
+    return Database(dialect, engines, url.render_as_string(hide_password=True), limits)
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.execution_rows import execution_of, read_execution, select_executions
-from foliot.store.inserting import know_queue, lock_schedule, make_room
+from foliot.store.inserting import know_queue, know_queue_of, lock_schedule, make_room
 from foliot.store.ledger import NewExecution, insert_executions
 from foliot.store.schedule_rows import row_of, schedule_of
 from foliot.store.schema import execution_t, schedule_t, schedule_version_t
@@ -139,8 +139,8 @@ class Schedules:
         host_id: UUID | None = None,
     ) -> UUID:
         async def work(connection: AsyncConnection) -> UUID:
+            await know_queue_of(connection, self._dialect, schedule_id)
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
-            await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
             is_ready = await make_room(connection, self._dialect, schedule)
             now = await self._now(connection)
             identity = execution_id or new_id(now)

@@ -60,6 +60,8 @@ class SqliteDialect:
     # Its work is done by a thread of this process, which would wait for Python's lock after every call while
     # another thread computes: half as fast as taking turns.
     commits_in_background = 0
+    # Writers must take turns, and BEGIN IMMEDIATE is how they do.
+    commits_single = False
     shares_keys = True
 
     def __init__(self, clock: Clock) -> None:

@@ -5,7 +5,6 @@ was stopped past its lease and the one that took over, only the latter can settl
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -79,7 +78,7 @@ class Work:
             rows = sorted(result.all(), key=lambda row: (row.due_by_ts, row.execution_id))
             return [claim_of(row) for row in rows]
 
-        return await self._database.write(Pool.WORK, work)
+        return await self._database.write(Pool.WORK, work, is_single=True)
 
     async def renew(self, worker_id: str, claims: Sequence[Claim], lease_s: float) -> Renewal:
         if not claims:
@@ -90,7 +89,7 @@ class Work:
             result = await connection.execute(_renew(self._dialect), arguments)
             return {row.execution_id: row.cancel_requested for row in result}
 
-        kept = await self._database.write(Pool.WORK, work)
+        kept = await self._database.write(Pool.WORK, work, is_single=True)
         lost = frozenset(claim.execution_id for claim in claims).difference(kept)
         return Renewal(lost, frozenset(key for key, is_cancelled in kept.items() if is_cancelled))
 
@@ -361,19 +360,23 @@ def _is_mine(table: FromClause, attempt: ColumnElement[Any] | None = None) -> tu
 
 
 def claim_of(row: Any) -> Claim:
-    started: datetime = row.started_ts
     return Claim(
-        execution_id=row.execution_id,
-        schedule_id=row.schedule_id,
-        host_id=row.host_id,
-        aggregate_version=row.aggregate_version,
-        fire_ts=row.fire_ts,
-        attempt=row.attempt,
-        failed_attempts=row.failed_attempts,
-        args=row.args,
-        queue=row.queue,
-        priority=Priority(row.priority),
-        triggered_by=TriggeredBy(row.triggered_by),
-        ready_ts=row.ready_ts,
-        started_ts=started,
+        row.execution_id,
+        row.schedule_id,
+        row.host_id,
+        row.aggregate_version,
+        row.fire_ts,
+        row.attempt,
+        row.failed_attempts,
+        row.args,
+        row.queue,
+        _PRIORITIES[row.priority],
+        _TRIGGERED_BY[row.triggered_by],
+        row.ready_ts,
+        row.started_ts,
     )
+
+
+# Looked up by their text: calling an enumeration takes ten times as long.
+_PRIORITIES = {str(each): each for each in Priority}
+_TRIGGERED_BY = {str(each): each for each in TriggeredBy}

@@ -85,16 +85,19 @@ class Task:
         try:
             self.arguments.model_validate(args)
         except ValidationError as error:
-            return [
-                Problem(
-                    "/".join([pointer, *(str(part) for part in item["loc"])]),
-                    item["type"],
-                    item["msg"].removeprefix("Value error, "),
-                    self._expected(),
-                )
-                for item in error.errors(include_url=False)
-            ]
+            return self._problems_of(error, pointer)
         return []
+
+    def _problems_of(self, error: ValidationError, pointer: str = "/target/args") -> list[Problem]:
+        return [
+            Problem(
+                "/".join([pointer, *(str(part) for part in item["loc"])]),
+                item["type"],
+                item["msg"].removeprefix("Value error, "),
+                self._expected(),
+            )
+            for item in error.errors(include_url=False)
+        ]
 
     def _expected(self) -> str:
         names = list(self.arguments.model_fields)
@@ -102,10 +105,10 @@ class Task:
 
     def bind(self, args: dict[str, Any], fire: Fire) -> dict[str, Any]:
         """The keyword arguments to call the function with."""
-        problems = self.check(args)
-        if problems:
-            raise InvalidError(problems)
-        valid = self.arguments.model_validate(args)
+        try:
+            valid = self.arguments.model_validate(args)
+        except ValidationError as error:
+            raise InvalidError(self._problems_of(error)) from None
         bound = {name: getattr(valid, name) for name in type(valid).model_fields}
         if self.fire_parameter is not None:
             bound[self.fire_parameter] = fire

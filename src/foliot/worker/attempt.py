@@ -3,7 +3,6 @@
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from foliot.store.settlement import settlement_of
 from foliot.target.function import UnknownTaskError
 from foliot.target.protocol import Accepted, Assignment, AttemptFailedError, Fire, LogLine, Target
 from foliot.timing.clock import ClusterClock
-from foliot.worker.journal import Page
+from foliot.worker.journal import Journal, Page
 
 UNKNOWN_TASK_PAUSE_S = 5.0
 """How long an execution waits for a worker that knows its task function, before it is offered again."""
@@ -65,21 +64,25 @@ class Attempt:
 
     __slots__ = (
         "_ending",
+        "_journal",
         "_on_ended",
+        "_page",
         "_redact",
         "_started_at",
         "_timer",
         "claim",
         "clock",
-        "page",
         "spec",
         "task",
     )
 
-    def __init__(self, claim: Claim, spec: ScheduleSpec | None, page: Page, clock: ClusterClock) -> None:
+    def __init__(
+        self, claim: Claim, spec: ScheduleSpec | None, journal: Journal, clock: ClusterClock
+    ) -> None:
         self.claim = claim
         self.spec = spec
-        self.page = page
+        self._journal = journal
+        self._page: Page | None = None
         self.clock = clock
         self.task: asyncio.Task[Any] | None = None
         self._on_ended: Callable[[Attempt, Ended], None] | None = None
@@ -134,10 +137,17 @@ class Attempt:
         return await target.run(Assignment(fire, spec, args, claim.host_id, self._log))
 
     def _report(self, fraction: float, text: str) -> None:
-        self.page.report(fraction, self._redact(text))
+        self._opened().report(fraction, self._redact(text))
 
     def _log(self, line: LogLine) -> None:
-        self.page.log(line._replace(message=self._redact(line.message)))
+        self._opened().log(line._replace(message=self._redact(line.message)))
+
+    def _opened(self) -> Page:
+        # Most work says nothing. Two threads of one that does may meet here.
+        with self._journal.lock:
+            if self._page is None:
+                self._page = self._journal.open(self.claim)
+            return self._page
 
     # --- its end ----------------------------------------------------------------------------------
 
@@ -188,8 +198,7 @@ class Attempt:
             retry_after_s=None if refusal is None else refusal.retry_after_s,
         )
         if result is not None or error is not None:
-            settlement = replace(
-                settlement,
+            settlement = settlement._replace(
                 result=None if result is None else self._redact(result),
                 error=None if error is None else self._redact(_plain(error)),
                 traceback=None if trace is None else self._redact(trace),

@@ -68,8 +68,8 @@ class Page:
 
 
 class Journal:
-    """A service that writes the pages down while there are open ones. The worker sees to the rest: what an
-    attempt said is written before its end is."""
+    """A service that writes the pages down while attempts run. The worker sees to the rest: what an attempt
+    said is written before its end is."""
 
     name = "journal"
 
@@ -80,18 +80,20 @@ class Journal:
         self._store = store
         self.waiting = 0
         """Lines that are not written yet."""
-        self._open: set[Page] = set()
+        self._running = 0
         self._touched: OrderedDict[tuple[UUID, int], Page] = OrderedDict()
 
-    def open(self, claim: Claim) -> Page:
-        page = Page(self, claim)
-        if not self._open:
+    def begin(self) -> None:
+        """An attempt has begun that may say something."""
+        self._running += 1
+        if self._running == 1:
             self.wake.set()
-        self._open.add(page)
-        return page
 
-    def close(self, page: Page) -> None:
-        self._open.discard(page)
+    def end(self) -> None:
+        self._running -= 1
+
+    def open(self, claim: Claim) -> Page:
+        return Page(self, claim)
 
     def turn_to(self, page: Page) -> None:
         with self.lock:
@@ -99,7 +101,7 @@ class Journal:
 
     async def step(self) -> float | None:
         await self.write()
-        return EVERY_S if self._open else None
+        return EVERY_S if self._running else None
 
     async def write(self) -> None:
         """Everything said so far; if it can't be written it is kept for the next time."""

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 from uuid import UUID
 
@@ -79,10 +78,16 @@ class Worker:
         self.wake.set()
 
     async def step(self) -> float | None:
-        await self._settle()
         if self._is_draining:
+            await self._settle()
             return None
-        claimed = await self._claim()
+        # At once: what has ended is written down while the next is fetched.
+        settled, claim = await asyncio.gather(self._settle(), self._claim(), return_exceptions=True)
+        self._tell_load()
+        for failure in (settled, claim):
+            if isinstance(failure, BaseException):
+                raise failure
+        claimed = bool(claim)
         if self._ended or self._handovers:
             return 0.0
         return 0.0 if claimed and len(self.running) < self.concurrency else self._pause_s()
@@ -117,7 +122,6 @@ class Worker:
             return 0
         for claim in claims:
             self._start(claim, specs.get((claim.schedule_id, claim.aggregate_version)))
-        self._tell_load()
         return len(claims)
 
     async def _known_queues(self) -> list[tuple[UUID, str]]:
@@ -127,18 +131,18 @@ class Worker:
         return self._queues
 
     def _start(self, claim: Claim, spec: ScheduleSpec | None) -> None:
-        attempt = Attempt(claim, spec, self.journal.open(claim), self._clock)
+        attempt = Attempt(claim, spec, self.journal, self._clock)
+        self.journal.begin()
         self.running[claim.execution_id] = attempt
         attempt.start(self._targets, self._prepare, self._finished)
 
     def _finished(self, attempt: Attempt, ended: Ended) -> None:
         self.running.pop(attempt.claim.execution_id, None)
-        self.journal.close(attempt.page)
+        self.journal.end()
         if isinstance(ended, Handover):
             self._handovers.append(ended)
         elif ended is not None:
             self._ended.append(ended)
-        self._tell_load()
         self.wake.set()
         if not self.running and self._idle is not None:
             self._idle.set()
@@ -280,7 +284,7 @@ class Renewer:
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
     """The same end, without the words that the database would not take."""
     told = f"what it returned or raised could not be stored: {type(error).__name__}"
-    return replace(settlement, result=None, error=told, traceback=None)
+    return settlement._replace(result=None, error=told, traceback=None)
 
 
 def _claimed(claim: Claim) -> ClaimedExecution:

@@ -77,10 +77,10 @@ async def test_the_latest_progress_and_all_lines_are_written() -> None:
 async def test_it_writes_while_something_runs_and_rests_when_nothing_does() -> None:
     journal = Journal("worker", Written())
     assert await journal.step() is None
-    page = journal.open(claim())
+    journal.begin()
     assert journal.wake.is_set
     assert await journal.step() is not None
-    journal.close(page)
+    journal.end()
     assert await journal.step() is None
 
 

@@ -1,7 +1,6 @@
 """Working: each execution is one worker's at a time, and only its present attempt can settle it."""
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -298,7 +297,7 @@ class WorkConformance:
         schedule = await add_ready(scene, 2)
         first = await scene.claim_one()
         second = await scene.claim_one()
-        earlier = replace(first, started_ts=first.started_ts - timedelta(seconds=9))
+        earlier = first._replace(started_ts=first.started_ts - timedelta(seconds=9))
         await scene.settle(second, Status.FAILED)
         await scene.settle(earlier, Status.SUCCESS)
         [row] = await scene.rows(select(schedule_status_t))
