@@ -22,7 +22,7 @@ from foliot.store.sql import open_store
 from foliot.telemetry import logs
 from foliot.timing.clock import SystemClock
 
-CONCURRENCY = 500
+CONCURRENCY = 1000
 SETTINGS = f"FOLIOT_WORKER_CONCURRENCY={CONCURRENCY}"
 KEEPS = "every execution with its times, worker and result"
 
@@ -104,8 +104,9 @@ async def _work(url: str, count: int) -> float:
     settings = Settings(database_url=url, worker_concurrency=CONCURRENCY)
     observers: list[Observer] = [logs.LogObserver(), settled]
     instance = app.instance(settings, roles=frozenset({Role.WORKER}), observers=observers)
+    await instance.prepare()
     started = time.perf_counter()
-    await instance.start()
+    instance.begin()
     await settled.countdown.wait()
     elapsed = time.perf_counter() - started
     await instance.stop()

@@ -205,6 +205,10 @@ class Instance:
         except BaseException:
             await self.store.close()
             raise
+        self.begin()
+
+    def begin(self) -> None:
+        """Step every service from now on; the instance is prepared."""
         if self.scheduler is not None:
             self.scheduler.on_changed = self._exchange
         self._exchange((), self.services)
@@ -364,6 +368,7 @@ class Instance:
         found: list[Service] = [
             Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s, every_s),
             self.worker.journal,
+            self.worker.settler,
         ]
         if self.plan.is_own_process and self._limits.memory_bytes is not None:
             found.append(MemoryWatch(self._limits.memory_bytes, self._outgrow))

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import String, Uuid, select, true
+from sqlalchemy import Insert, String, Uuid, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import Status
-from foliot.store.dialect import Dialect
+from foliot.store.dialect import Columns, Dialect
 from foliot.store.schema import schedule_status_t
 from foliot.store.types import Instant
 
@@ -31,29 +32,35 @@ async def record_status(connection: AsyncConnection, dialect: Dialect, runs: Ite
     if not latest:
         return
     # In the order of schedule_id, so that two workers never wait for each other in a circle.
-    new = dialect.rows(
-        "new",
-        {
-            "schedule_id": Uuid(),
-            "last_run_ts": Instant(),
-            "last_status": String(),
-            "last_execution_id": Uuid(),
-        },
-        [(key, run.started_ts, run.status.value, run.execution_id) for key, run in sorted(latest.items())],
-    )
-    statement = dialect.insert(schedule_status_t).from_select(
-        ["schedule_id", "last_run_ts", "last_status", "last_execution_id"],
-        select(*new.c).where(true()),
-    )
+    runs_in_order = [run for _key, run in sorted(latest.items())]
+    values: list[list[Any]] = [
+        [run.schedule_id for run in runs_in_order],
+        [run.started_ts for run in runs_in_order],
+        [run.status.value for run in runs_in_order],
+        [run.execution_id for run in runs_in_order],
+    ]
+    await connection.execute(_upsert(dialect), dialect.arguments("latest", _COLUMNS, values))
+
+
+_COLUMNS: Columns = {
+    "schedule_id": Uuid(),
+    "last_run_ts": Instant(),
+    "last_status": String(),
+    "last_execution_id": Uuid(),
+}
+
+
+@lru_cache(maxsize=64)
+def _upsert(dialect: Dialect) -> Insert:
     table = schedule_status_t
-    await connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[table.c.schedule_id],
-            set_={
-                "last_run_ts": statement.excluded.last_run_ts,
-                "last_status": statement.excluded.last_status,
-                "last_execution_id": statement.excluded.last_execution_id,
-            },
-            where=statement.excluded.last_run_ts >= table.c.last_run_ts,
-        )
+    new = dialect.table("latest", _COLUMNS)
+    statement = dialect.insert(table).from_select(list(_COLUMNS), select(*new.c).where(true()))
+    return statement.on_conflict_do_update(
+        index_elements=[table.c.schedule_id],
+        set_={
+            "last_run_ts": statement.excluded.last_run_ts,
+            "last_status": statement.excluded.last_status,
+            "last_execution_id": statement.excluded.last_execution_id,
+        },
+        where=statement.excluded.last_run_ts >= table.c.last_run_ts,
     )

@@ -1,6 +1,6 @@
 """Column types that mean the same on both databases."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect
@@ -21,15 +21,20 @@ class Instant(TypeDecorator[datetime]):
             return dialect.type_descriptor(BigInteger())
         return dialect.type_descriptor(DateTime(timezone=True))
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
-        if value is None or dialect.name != "sqlite":
-            return value
-        return micros_of(value)
+    # asyncpg takes and gives aware datetimes in UTC: nothing to do, and no call for every value.
+    def bind_processor(self, dialect: Dialect) -> Any:
+        return _micros_or_none if dialect.name == "sqlite" else None
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        if value is None or dialect.name != "sqlite":
-            return None if value is None else value.astimezone(UTC)
-        return instant_of(value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
+        return _instant_or_none if dialect.name == "sqlite" else None
+
+
+def _micros_or_none(value: datetime | None) -> int | None:
+    return None if value is None else micros_of(value)
+
+
+def _instant_or_none(value: int | None) -> datetime | None:
+    return None if value is None else instant_of(value)
 
 
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")

@@ -6,6 +6,7 @@ was stopped past its lease and the one that took over, only the latter can settl
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -75,8 +76,12 @@ class Work:
                 _claim(self._dialect, tuple(queues)),
                 {"most": limit, "claimed_by": worker_id, "lease_s": lease_s},
             )
-            rows = sorted(result.all(), key=lambda row: (row.due_by_ts, row.execution_id))
-            return [claim_of(row) for row in rows]
+            rows = sorted(result.all(), key=itemgetter(-1))
+            return [
+                # In the order of its fields.
+                Claim._make((*row[:9], _PRIORITIES[row[9]], _TRIGGERED_BY[row[10]], row[11], row[12]))
+                for row in rows
+            ]
 
         return await self._database.write(Pool.WORK, work, is_single=True)
 
@@ -105,7 +110,10 @@ class Work:
             if delayed:
                 await lock_schedules(connection, self._dialect, sorted(delayed))
             settled = await self._settle(connection, worker_id, settlements)
-            done = [each for each in settlements if each.claim.execution_id in settled]
+            done = settlements
+            if len(settled) < len(settlements):
+                mine = frozenset(settled)
+                done = [each for each in settlements if each.claim.execution_id in mine]
             await record_attempts(connection, self._dialect, done, worker_id)
             await record_status(connection, self._dialect, _runs_of(done))
             ended = {
@@ -115,13 +123,15 @@ class Work:
             }
             if ended:
                 await set_next_after_end(connection, self._dialect, sorted(ended))
-            return frozenset(each.claim.execution_id for each in settlements) - settled
+            if done is settlements:
+                return frozenset()
+            return frozenset(each.claim.execution_id for each in settlements).difference(settled)
 
         return await self._database.write(Pool.WORK, work)
 
     async def _settle(
         self, connection: AsyncConnection, worker_id: str, settlements: Sequence[Settlement]
-    ) -> frozenset[UUID]:
+    ) -> Sequence[UUID]:
         batch = _ENDED.lay_out(
             self._dialect,
             [
@@ -144,7 +154,8 @@ class Work:
         result = await connection.execute(
             _settle(self._dialect, batch.shape), {**batch.arguments, "mine_by": worker_id}
         )
-        return frozenset(result.scalars())
+        ids: Sequence[UUID] = result.scalars().all()
+        return ids
 
     async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
         async def work(connection: AsyncConnection) -> bool:
@@ -298,8 +309,8 @@ def _claim(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> ReturningU
             execution_t.c.priority,
             execution_t.c.triggered_by,
             execution_t.c.ready_ts,
-            execution_t.c.due_by_ts,
             execution_t.c.started_ts,
+            execution_t.c.due_by_ts,
         )
     )
 

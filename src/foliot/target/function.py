@@ -11,8 +11,8 @@ import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, Protocol, get_type_hints
+from functools import lru_cache, partial
+from typing import Any, Literal, Protocol, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -47,6 +47,9 @@ class RemoteFailedError(FoliotError):
         """As that process has seen it; None when it had no chance to say."""
 
 
+_is_async = lru_cache(maxsize=4096)(inspect.iscoroutinefunction)
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """A registered function, with everything that is known of it."""
@@ -67,7 +70,7 @@ class Task:
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
+        return _is_async(self.function)
 
     @property
     def handler_path(self) -> str:
@@ -109,7 +112,7 @@ class Task:
             valid = self.arguments.model_validate(args)
         except ValidationError as error:
             raise InvalidError(self._problems_of(error)) from None
-        bound = {name: getattr(valid, name) for name in type(valid).model_fields}
+        bound = dict(valid.__dict__)
         if self.fire_parameter is not None:
             bound[self.fire_parameter] = fire
         return bound
@@ -262,12 +265,12 @@ class FunctionRunner:
         return task.check(spec.target.args)
 
     async def run(self, assignment: Assignment) -> Any:
-        assert isinstance(assignment.spec.target, FunctionTarget)
-        task = self._registry.get(assignment.spec.target.name)
+        # A cast, not an assertion: asking for the class of a Pydantic model takes as long as the call.
+        task = self._registry.get(cast("FunctionTarget", assignment.spec.target).name)
         if task.name in self.inactive:
             raise AttemptFailedError(f'task function "{task.name}" is switched off', is_permanent=True)
         processes = self._processes
-        if processes is not None and await self._is_isolated(task, processes):
+        if processes is not None and not task.is_async and await self._is_isolated(task, processes):
             return await processes.run(task, assignment.args, assignment.fire, assignment.log)
         bound = task.bind(assignment.args, assignment.fire)
         with capturing(assignment.log):
@@ -280,7 +283,7 @@ class FunctionRunner:
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def _is_isolated(self, task: Task, processes: Isolation) -> bool:
-        if task.is_async or task.isolation == "thread":
+        if task.isolation == "thread":
             return False
         # Who asked for a process gets the reason why there is none, not a thread.
         if task.isolation == "process":

@@ -5,8 +5,6 @@ root logger serves all that runs at once, and what Foliot itself logs goes nowhe
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
@@ -48,12 +46,17 @@ def install() -> None:
         root.setLevel(LEVEL)
 
 
-@contextmanager
-def capturing(log: Log) -> Iterator[None]:
+class capturing:  # noqa: N801 - reads as what it does
     """Everything logged within, also by tasks and threads begun here, is a line of this execution."""
-    install()
-    token = _log.set(log)
-    try:
-        yield
-    finally:
-        _log.reset(token)
+
+    __slots__ = ("_log", "_token")
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        install()
+        self._token = _log.set(self._log)
+
+    def __exit__(self, *_: object) -> None:
+        _log.reset(self._token)

@@ -171,7 +171,18 @@ class Attempt:
             assert self.spec is not None
             self._tell(Handover(self.claim, value.external_id, self.spec.timeout_seconds))
         else:
-            self._settle(Status.SUCCESS, _result_of(value))
+            result = _result_of(value)
+            spec = self.spec
+            self._tell(
+                Settlement(
+                    self.claim,
+                    Status.SUCCESS,
+                    Status.SUCCESS,
+                    result=None if result is None else self._redact(result),
+                    duration_s=self.clock.monotonic() - self._started_at,
+                    is_delay=spec is not None and spec.trigger.kind == "delay",
+                )
+            )
 
     def _end(self, ending: Ending) -> None:
         """Told to stop, and gone by now, or given up."""

@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from uuid import UUID
 
-from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.event import (
     ClaimedExecution,
     ExecutionsClaimed,
-    ExecutionsSettled,
     Observer,
-    SettledExecution,
     WorkerLoadChanged,
 )
-from foliot.model.execution import FINAL, Status
+from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleSpec
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
@@ -24,9 +21,11 @@ from foliot.target.protocol import Target
 from foliot.timing.clock import ClusterClock
 from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
 from foliot.worker.journal import Journal
+from foliot.worker.settler import Settler
 from foliot.worker.versions import Versions
 
-SETTLE_BATCH = 500
+CLAIM_BATCH = 500
+"""A worker with more room than this claims again while the first of it run."""
 QUEUES_EVERY_S = 2.0
 """How long the list of queues may be out of date."""
 
@@ -67,10 +66,12 @@ class Worker:
         self._lease_s = lease_s
         self._poll_s = poll_s
         self._versions = Versions(store)
-        self._ended: list[Settlement] = []
-        self._handovers: list[Handover] = []
+        self.settler = Settler(worker_id, store, hints, observer, journal)
+        self.settler.on_retrying = self._look_again_in
         self._again_at: list[float] = []
         self._is_draining = False
+        self._has_plenty = False
+        """The last claim found as much as it asked for."""
         self._idle: asyncio.Event | None = None
         hints.listen(Hint.READY, self._ready)
 
@@ -79,18 +80,29 @@ class Worker:
 
     async def step(self) -> float | None:
         if self._is_draining:
-            await self._settle()
             return None
-        # At once: what has ended is written down while the next is fetched.
-        settled, claim = await asyncio.gather(self._settle(), self._claim(), return_exceptions=True)
+        room = self.concurrency - len(self.running)
+        if self._has_plenty and room >= 2 * CLAIM_BATCH:
+            # While one commits, the other is read and started.
+            batches = [CLAIM_BATCH, CLAIM_BATCH]
+        else:
+            batches = [min(room, CLAIM_BATCH)]
+        counts = await asyncio.gather(*map(self._claim, batches), return_exceptions=True)
         self._tell_load()
-        for failure in (settled, claim):
+        for failure in counts:
             if isinstance(failure, BaseException):
                 raise failure
-        claimed = bool(claim)
-        if self._ended or self._handovers:
-            return 0.0
-        return 0.0 if claimed and len(self.running) < self.concurrency else self._pause_s()
+        self._has_plenty = counts == [CLAIM_BATCH] * len(batches)
+        return 0.0 if any(counts) and not self._is_full else self._pause_s()
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.running) >= self.concurrency
+
+    def _look_again_in(self, seconds: float) -> None:
+        """One that this worker saw fail may be tried again then, and nobody sends a hint of it."""
+        heappush(self._again_at, self._clock.monotonic() + seconds)
+        self.wake.set()
 
     def _pause_s(self) -> float:
         """Until the next poll, or until an execution that this worker saw fail may be tried again."""
@@ -101,12 +113,11 @@ class Worker:
 
     # --- claim and run ----------------------------------------------------------------------------
 
-    async def _claim(self) -> int:
-        room = self.concurrency - len(self.running)
-        if room < 1:
+    async def _claim(self, most: int) -> int:
+        if most < 1:
             return 0
         claims = await self._store.claim(
-            self.worker_id, await self._known_queues(), limit=room, lease_s=self._lease_s
+            self.worker_id, await self._known_queues(), limit=most, lease_s=self._lease_s
         )
         if not claims:
             return 0
@@ -115,14 +126,18 @@ class Worker:
             specs = await self._versions.of(claims)
         except Exception:
             # They are ours, but can't be started: given back, not left to be rescued.
-            self._ended.extend(_handed_back(claim) for claim in claims)
+            self._hand_back(claims)
             raise
         if self._is_draining:
-            self._ended.extend(_handed_back(claim) for claim in claims)
+            self._hand_back(claims)
             return 0
         for claim in claims:
             self._start(claim, specs.get((claim.schedule_id, claim.aggregate_version)))
         return len(claims)
+
+    def _hand_back(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            self.settler.settle(Settlement(claim, Status.PENDING, Status.PENDING))
 
     async def _known_queues(self) -> list[tuple[UUID, str]]:
         if self._clock.monotonic() - self._queues_at >= QUEUES_EVERY_S or not self._queues:
@@ -137,68 +152,20 @@ class Worker:
         attempt.start(self._targets, self._prepare, self._finished)
 
     def _finished(self, attempt: Attempt, ended: Ended) -> None:
+        was_full = self._is_full
         self.running.pop(attempt.claim.execution_id, None)
         self.journal.end()
         if isinstance(ended, Handover):
-            self._handovers.append(ended)
+            self.settler.accept(ended)
         elif ended is not None:
-            self._ended.append(ended)
-        self.wake.set()
+            self.settler.settle(ended)
+        if was_full:
+            self.wake.set()
         if not self.running and self._idle is not None:
             self._idle.set()
 
     def _tell_load(self) -> None:
         self._observer.notify(WorkerLoadChanged(self.worker_id, len(self.running), self.concurrency))
-
-    # --- settle -----------------------------------------------------------------------------------
-
-    async def _settle(self) -> None:
-        while self._handovers:
-            claim, external_id, lease_s = self._handovers[0]
-            await self._store.accept(self.worker_id, claim, lease_s=lease_s, external_id=external_id)
-            self._handovers.pop(0)
-        if self._ended:
-            # Whoever sees that it ended sees all that it said.
-            await self.journal.write()
-        while self._ended:
-            batch, self._ended = self._ended[:SETTLE_BATCH], self._ended[SETTLE_BATCH:]
-            try:
-                await self._settle_batch(batch)
-            except BaseException:
-                # Perhaps settled, perhaps not: settling again is refused for those that were.
-                self._ended = batch + self._ended
-                raise
-
-    async def _settle_batch(self, batch: Sequence[Settlement]) -> None:
-        try:
-            refused = await self._store.settle(self.worker_id, batch)
-        except DatabaseUnreachableError:
-            raise
-        except Exception as error:
-            # One that can't be stored must not keep the others from it.
-            if len(batch) > 1:
-                for each in batch:
-                    await self._settle_batch([each])
-                return
-            batch = [_unstorable(batch[0], error)]
-            refused = await self._store.settle(self.worker_id, batch)
-        self._tell_settled(batch, refused)
-
-    def _tell_settled(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
-        settled = [each for each in batch if each.claim.execution_id not in refused]
-        self._observer.notify(
-            ExecutionsSettled(self.worker_id, [_settled(each) for each in settled], tuple(refused))
-        )
-        for each in settled:
-            if each.status is Status.RETRYING:
-                heappush(self._again_at, self._clock.monotonic() + each.retry_in_s)
-        if any(each.status in FINAL for each in settled):
-            self._hints.send(Hint.ENDED)
-        delays = tuple(each.claim.schedule_id for each in settled if each.is_delay)
-        if delays:
-            self._hints.send(Hint.SCHEDULES, delays)
-        if any(each.status is Status.PENDING for each in settled):
-            self._hints.send(Hint.READY)
 
     # --- stopping ---------------------------------------------------------------------------------
 
@@ -209,7 +176,7 @@ class Worker:
         for attempt in list(self.running.values()):
             attempt.stop(Status.PENDING)
         await self._idle_within(STOPPING_S + 1)
-        await self._settle()
+        await self.settler.write()
 
     async def _idle_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -281,29 +248,8 @@ class Renewer:
                 attempt.stop(None)
 
 
-def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
-    """The same end, without the words that the database would not take."""
-    told = f"what it returned or raised could not be stored: {type(error).__name__}"
-    return settlement._replace(result=None, error=told, traceback=None)
-
-
 def _claimed(claim: Claim) -> ClaimedExecution:
     delay_s = (claim.started_ts - claim.ready_ts).total_seconds()
     return ClaimedExecution(
         claim.execution_id, claim.schedule_id, claim.attempt, claim.queue, claim.priority, delay_s
     )
-
-
-def _settled(each: Settlement) -> SettledExecution:
-    return SettledExecution(
-        each.claim.execution_id,
-        each.claim.schedule_id,
-        each.claim.attempt,
-        each.status,
-        each.duration_s,
-        each.error,
-    )
-
-
-def _handed_back(claim: Claim) -> Settlement:
-    return Settlement(claim, attempt_status=Status.PENDING, status=Status.PENDING)

@@ -1,0 +1,114 @@
+"""Writes down how attempts ended, in batches, beside whatever the worker does meanwhile."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from foliot.model.errors import DatabaseUnreachableError
+from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
+from foliot.model.execution import FINAL, Status
+from foliot.service import Wake
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Settlement, WorkStore
+from foliot.worker.attempt import Handover
+from foliot.worker.journal import Journal
+
+BATCH = 500
+
+
+class Settler:
+    """A service. What can't be written stays with it until it can."""
+
+    name = "settling"
+
+    def __init__(
+        self, worker_id: str, store: WorkStore, hints: Hints, observer: Observer, journal: Journal
+    ) -> None:
+        self.wake = Wake()
+        self.on_retrying: Callable[[float], None] | None = None
+        """Told in how many seconds an execution may be tried again."""
+        self._worker_id = worker_id
+        self._store = store
+        self._hints = hints
+        self._observer = observer
+        self._journal = journal
+        self._ended: list[Settlement] = []
+        self._handovers: list[Handover] = []
+        self._turn = asyncio.Lock()
+
+    def settle(self, settlement: Settlement) -> None:
+        self._ended.append(settlement)
+        self.wake.set()
+
+    def accept(self, handover: Handover) -> None:
+        self._handovers.append(handover)
+        self.wake.set()
+
+    async def step(self) -> float | None:
+        await self.write()
+        return None
+
+    async def write(self) -> None:
+        """Everything that has ended so far."""
+        async with self._turn:
+            while self._handovers:
+                claim, external_id, lease_s = self._handovers[0]
+                await self._store.accept(self._worker_id, claim, lease_s=lease_s, external_id=external_id)
+                self._handovers.pop(0)
+            if self._ended:
+                # Whoever sees that it ended sees all that it said.
+                await self._journal.write()
+            while self._ended:
+                batch, self._ended = self._ended[:BATCH], self._ended[BATCH:]
+                try:
+                    await self._write_batch(batch)
+                except BaseException:
+                    # Perhaps settled, perhaps not: settling again is refused for those that were.
+                    self._ended = batch + self._ended
+                    raise
+
+    async def _write_batch(self, batch: Sequence[Settlement]) -> None:
+        try:
+            refused = await self._store.settle(self._worker_id, batch)
+        except DatabaseUnreachableError:
+            raise
+        except Exception as error:
+            # One that can't be stored must not keep the others from it.
+            if len(batch) > 1:
+                for each in batch:
+                    await self._write_batch([each])
+                return
+            batch = [_unstorable(batch[0], error)]
+            refused = await self._store.settle(self._worker_id, batch)
+        self._tell(batch, refused)
+
+    def _tell(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
+        settled = [each for each in batch if each.claim.execution_id not in refused] if refused else batch
+        self._observer.notify(
+            ExecutionsSettled(self._worker_id, [_settled(each) for each in settled], tuple(refused))
+        )
+        statuses = {each.status for each in settled}
+        if not statuses.isdisjoint(FINAL):
+            self._hints.send(Hint.ENDED)
+        delays = tuple(each.claim.schedule_id for each in settled if each.is_delay)
+        if delays:
+            self._hints.send(Hint.SCHEDULES, delays)
+        if Status.PENDING in statuses:
+            self._hints.send(Hint.READY)
+        if Status.RETRYING in statuses and self.on_retrying is not None:
+            for each in settled:
+                if each.status is Status.RETRYING:
+                    self.on_retrying(each.retry_in_s)
+
+
+def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
+    """The same end, without the words that the database would not take."""
+    told = f"what it returned or raised could not be stored: {type(error).__name__}"
+    return settlement._replace(result=None, error=told, traceback=None)
+
+
+def _settled(each: Settlement) -> SettledExecution:
+    claim = each.claim
+    return SettledExecution(
+        claim.execution_id, claim.schedule_id, claim.attempt, each.status, each.duration_s, each.error
+    )
