@@ -139,6 +139,7 @@ class Instance:
         )
         self.steering = Steering(self.store, self.hints, self.observer, self.clock)
         self._tokens: CallbackTokens | None = None
+        self._warming: asyncio.Task[None] | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
         """Started, and not asked to stop yet."""
@@ -207,12 +208,40 @@ class Instance:
             raise
         self.begin()
 
+    async def connect(self) -> None:
+        """For one that only steers: checks the database, and sends hints; steps nothing else."""
+        try:
+            sent_at = self.clock.monotonic()
+            self.clock.observe(await self.store.now(), sent_at)
+            await require_schema(self.store.database)
+            await self.refresh()
+        except BaseException:
+            await self.close()
+            raise
+        if self._notify is not None:
+            self._exchange((), (self._notify,))
+
+    async def disconnect(self) -> None:
+        if self._notify is not None:
+            self._loops[self._notify][0].stop()
+            await self._finished([self._notify])
+            with contextlib.suppress(Exception):
+                await self._notify.step()  # the last hints
+        await self.close()
+
     def begin(self) -> None:
         """Step every service from now on; the instance is prepared."""
         if self.scheduler is not None:
             self.scheduler.on_changed = self._exchange
         self._exchange((), self.services)
+        if self.processes is not None:
+            # So that the first attempt need not wait for the imports of all task functions.
+            self._warming = asyncio.create_task(self._warm(self.processes))
         self.is_running = True
+
+    async def _warm(self, processes: Processes) -> None:
+        with contextlib.suppress(Exception):  # the first attempt meets it again, and can say so
+            await processes.start()
 
     async def stop(self) -> None:
         """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
@@ -243,6 +272,8 @@ class Instance:
         self.observer.notify(InstanceStopped(self.instance_id))
 
     async def close(self) -> None:
+        if self._warming is not None:
+            await self._warming
         if self.processes is not None:
             await self.processes.close()
         await self._http.close()

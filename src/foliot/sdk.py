@@ -18,6 +18,7 @@ from typing import Any, TypeVar, overload
 
 from pydantic import ValidationError
 
+from foliot.client import Client
 from foliot.model.errors import InvalidError
 from foliot.model.event import Observer
 from foliot.model.ids import new_id
@@ -267,6 +268,13 @@ class Foliot:
         from foliot.cli.up import run_app  # the CLI stands above the SDK; only this door leads back
 
         run_app(self)
+
+    def connect(self, settings: Settings | None = None, *, user: str | None = None) -> Client:
+        """Steer what other processes run: `async with app.connect() as client: await client.trigger(…)`."""
+        plan = Plan(
+            settings=settings or load_settings(database_url=self.url), roles=frozenset(), tasks=self.tasks
+        )
+        return Client(plan, user=user)
 
     def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[None]]:
         """For FastAPI: `FastAPI(lifespan=app.lifespan())`. Any number of server processes may do this."""

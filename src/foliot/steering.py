@@ -103,6 +103,11 @@ class Steering:
         self._hints.send(Hint.READY)
         return execution
 
+    async def pause_queue(self, host_id: UUID, queue: str, *, is_paused: bool) -> None:
+        """Let workers claim nothing from a queue, or again; what runs goes on."""
+        await self._store.work.pause_queue(host_id, queue, is_paused=is_paused)
+        self._hints.send(Hint.READY)
+
     # --- agents -----------------------------------------------------------------------------------
 
     async def agent_progress(

@@ -41,8 +41,10 @@ def up(
 def run_app(app: "Foliot") -> None:
     """Run an application until it is told to stop; ends the process with `foliot up`'s code if it can't."""
     from foliot.cli.task_modules import refuse_while_loading
+    from foliot.worker.isolation.loading import refuse_in_template
 
     refuse_while_loading()
+    refuse_in_template()
 
     from foliot.cli.foreground import run_everything
     from foliot.settings import load_settings

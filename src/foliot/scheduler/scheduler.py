@@ -32,6 +32,7 @@ class Scheduler:
         hints.listen(Hint.SCHEDULES, self._schedules_changed)
         hints.listen(Hint.ENDED, self._executions_ended)
         hints.listen(Hint.LEASE, self._lease_released)
+        hints.listen(Hint.BACKFILL, self._backfill_requested)
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -62,6 +63,10 @@ class Scheduler:
     def _executions_ended(self, schedule_ids: tuple[UUID, ...]) -> None:
         for shard in self.shards:
             shard.janitor.ended(schedule_ids)
+
+    def _backfill_requested(self, _ids: tuple[UUID, ...]) -> None:
+        for shard in self.shards:
+            shard.backfiller.wake.set()
 
     def _lease_released(self, _ids: tuple[UUID, ...]) -> None:
         for shard in self.shards:

@@ -85,7 +85,6 @@ class ShardScheduler:
             calendars=self._calendars,
         )
         self.janitor.on_ended = self.backfiller.ended
-        hints.listen(Hint.BACKFILL, lambda _ids: self.backfiller.wake.set())
         self.leadership.on_elected(self._begin)
 
     @property

@@ -350,6 +350,10 @@ class WorkStore(Protocol):
         """The (host_id, queue)s there are that are not paused; all of them, or those with these names."""
         ...
 
+    async def pause_queue(self, host_id: UUID, queue: str, *, is_paused: bool) -> None:
+        """Have a queue passed over by `queues`, or not any more; it need not exist yet."""
+        ...
+
     async def claim(
         self, worker_id: str, queues: Sequence[tuple[UUID, str]], *, limit: int, lease_s: float
     ) -> list[Claim]:

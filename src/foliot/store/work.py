@@ -65,6 +65,17 @@ class Work:
         async with self._database.read(Pool.WORK) as connection:
             return [(row.host_id, row.queue) for row in await connection.execute(statement)]
 
+    async def pause_queue(self, host_id: UUID, queue: str, *, is_paused: bool) -> None:
+        statement = self._dialect.insert(queue_t).values(host_id=host_id, queue=queue, paused=is_paused)
+        statement = statement.on_conflict_do_update(
+            index_elements=[queue_t.c.host_id, queue_t.c.queue], set_={"paused": is_paused}
+        )
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(statement)
+
+        await self._database.write(Pool.API, work)
+
     async def claim(
         self, worker_id: str, queues: Sequence[tuple[UUID, str]], *, limit: int, lease_s: float
     ) -> list[Claim]:

@@ -1,0 +1,115 @@
+"""Steering from Python: what a script or an application does to its schedules and executions.
+
+async with app.connect() as client:
+    execution_id = await client.trigger("report-eu", args={"region": "fr"})
+    await client.cancel(execution_id)
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from foliot.model.backfill import Backfill
+from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.execution import AttemptRecord, Execution, LoggedLine, TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.schedule import Schedule
+from foliot.model.target import FunctionTarget
+from foliot.planning.change import Author
+from foliot.runtime import Instance, Plan
+
+
+class Client:
+    """A connection to the database that other processes run schedules from. Schedules go by name."""
+
+    def __init__(self, plan: Plan, *, user: str | None = None) -> None:
+        self._instance = Instance(plan)
+        self._user = user
+
+    async def __aenter__(self) -> Self:
+        await self._instance.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._instance.disconnect()
+
+    # --- schedules --------------------------------------------------------------------------------
+
+    async def schedule(self, name: str) -> Schedule:
+        """Raises NotFoundError."""
+        found = await self._instance.store.schedules.find(DEFAULT_HOST_ID, name)
+        if found is None:
+            raise NotFoundError("schedule", name)
+        return found
+
+    async def pause(self, name: str, *, reason: str | None = None, until: datetime | None = None) -> Schedule:
+        """Nothing becomes due until it is resumed, or until then."""
+        schedule = await self.schedule(name)
+        author = Author(self._user, reason)
+        return await self._instance.steering.pause(schedule.schedule_id, author, until_ts=until)
+
+    async def resume(self, name: str) -> Schedule:
+        schedule = await self.schedule(name)
+        return await self._instance.steering.resume(schedule.schedule_id, Author(self._user))
+
+    async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
+        """Run it now, besides its own times; the arguments go over those of the schedule."""
+        schedule = await self.schedule(name)
+        self._check_arguments(schedule, args)
+        return await self._instance.steering.trigger(
+            schedule.schedule_id, by=TriggeredBy.API, user=self._user, args=args
+        )
+
+    def _check_arguments(self, schedule: Schedule, args: Mapping[str, Any] | None) -> None:
+        target, tasks = schedule.spec.target, self._instance.plan.tasks
+        if args and isinstance(target, FunctionTarget) and target.name in tasks:
+            problems = tasks.get(target.name).check({**target.args, **args}, "/args")
+            if problems:
+                raise InvalidError(problems)
+
+    async def backfill(self, name: str, from_ts: datetime, to_ts: datetime) -> Backfill:
+        """Run it for the times it would have had from `from_ts` up to, but not including, `to_ts`."""
+        schedule = await self.schedule(name)
+        return await self._instance.steering.backfill(schedule.schedule_id, from_ts, to_ts, by=self._user)
+
+    async def backfill_state(self, backfill_id: UUID) -> Backfill:
+        return await self._instance.store.backfills.get(backfill_id)
+
+    # --- executions -------------------------------------------------------------------------------
+
+    async def execution(self, execution_id: UUID) -> Execution:
+        return await self._instance.store.executions.get(execution_id)
+
+    async def executions(self, name: str, *, limit: int = 50) -> list[Execution]:
+        """The latest of a schedule."""
+        schedule = await self.schedule(name)
+        return await self._instance.store.executions.for_schedule(schedule.schedule_id, limit=limit)
+
+    async def attempts(self, execution_id: UUID) -> list[AttemptRecord]:
+        return await self._instance.store.executions.attempts(execution_id)
+
+    async def logs(self, execution_id: UUID) -> list[LoggedLine]:
+        """What the code logged, also while it still runs."""
+        return await self._instance.store.executions.logs(execution_id)
+
+    async def cancel(self, execution_id: UUID, *, reason: str | None = None) -> Execution:
+        """Stop it: at once what waits, within a second what runs."""
+        return await self._instance.steering.cancel(execution_id, by=self._user, reason=reason)
+
+    async def retry(self, execution_id: UUID) -> Execution:
+        """Try an execution that ended badly once more, under the same id."""
+        return await self._instance.steering.retry(execution_id, by=self._user)
+
+    # --- queues and secrets -----------------------------------------------------------------------
+
+    async def pause_queue(self, queue: str) -> None:
+        """Workers claim nothing from it until it is resumed; what runs goes on."""
+        await self._instance.steering.pause_queue(DEFAULT_HOST_ID, queue, is_paused=True)
+
+    async def resume_queue(self, queue: str) -> None:
+        await self._instance.steering.pause_queue(DEFAULT_HOST_ID, queue, is_paused=False)
+
+    async def set_secret(self, name: str, value: str) -> None:
+        """Keep a value for `${secret:name}`; it can't be read back."""
+        await self._instance.secrets.set(DEFAULT_HOST_ID, name, value, Author(self._user))
