@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from foliot.version import __version__
 
 if TYPE_CHECKING:
-    from foliot.sdk import Foliot, cron, delay, every, once, rrule
+    from foliot.sdk import Foliot, cron, delay, every, http, once, rrule
     from foliot.target.protocol import Fire
 
-__all__ = ["Fire", "Foliot", "__version__", "cron", "delay", "every", "once", "rrule"]
+__all__ = ["Fire", "Foliot", "__version__", "cron", "delay", "every", "http", "once", "rrule"]
 
 
 def __getattr__(name: str) -> object:

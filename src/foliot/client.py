@@ -5,19 +5,24 @@ async with app.connect() as client:
     await client.cancel(execution_id)
 """
 
+import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from foliot.model.backfill import Backfill
+from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.model.schedule import Schedule
+from foliot.model.schedule import Schedule, problems_of
 from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
 from foliot.runtime import Instance, Plan
+from foliot.timing.calendar import parse_ical
 
 
 class Client:
@@ -101,7 +106,7 @@ class Client:
         """Try an execution that ended badly once more, under the same id."""
         return await self._instance.steering.retry(execution_id, by=self._user)
 
-    # --- queues and secrets -----------------------------------------------------------------------
+    # --- queues, calendars and secrets ------------------------------------------------------------
 
     async def pause_queue(self, queue: str) -> None:
         """Workers claim nothing from it until it is resumed; what runs goes on."""
@@ -113,3 +118,20 @@ class Client:
     async def set_secret(self, name: str, value: str) -> None:
         """Keep a value for `${secret:name}`; it can't be read back."""
         await self._instance.secrets.set(DEFAULT_HOST_ID, name, value, Author(self._user))
+
+    async def set_calendar(self, name: str, **fields: Any) -> None:
+        """Make or replace a named set of excluded days: `days`, `weekdays`, `countries`, `timezone`."""
+        try:
+            spec = CalendarSpec(name=name, **fields)
+        except ValidationError as error:
+            raise InvalidError(problems_of(error)) from None
+        await self._instance.steering.set_calendar(DEFAULT_HOST_ID, spec, Author(self._user))
+
+    async def import_calendar(self, name: str, ical: str, **fields: Any) -> None:
+        """The days of the events of an iCal file, as a calendar."""
+        days = await asyncio.to_thread(parse_ical, ical)
+        await self.set_calendar(name, days=days, **fields)
+
+    async def delete_calendar(self, name: str) -> None:
+        """Raises CalendarInUseError while a schedule names it."""
+        await self._instance.steering.delete_calendar(DEFAULT_HOST_ID, name)

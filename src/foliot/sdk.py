@@ -24,6 +24,7 @@ from foliot.model.event import Observer
 from foliot.model.ids import new_id
 from foliot.model.policy import Retry
 from foliot.model.schedule import ScheduleSpec, problems_of
+from foliot.model.target import HttpTarget
 from foliot.model.trigger import (
     CronTrigger,
     DelayTrigger,
@@ -94,6 +95,25 @@ def rrule(rule: str, tz: str = "UTC") -> RRuleTrigger:
 def delay(duration: Duration) -> DelayTrigger:
     """So long after the end of the last run."""
     return _checked(DelayTrigger, seconds=seconds_of(duration, "/delay"))
+
+
+def http(
+    url: str,
+    *,
+    method: str = "POST",
+    headers: Mapping[str, str] | None = None,
+    body: Any = None,
+    expected_status: Sequence[int] | None = None,
+) -> HttpTarget:
+    """A request to an HTTP agent, in the place of a task function."""
+    return _checked(
+        HttpTarget,
+        method=method,
+        url=url,
+        headers=dict(headers or {}),
+        body=body,
+        expected_status=None if expected_status is None else tuple(expected_status),
+    )
 
 
 def _checked(kind: type[T], **fields: Any) -> T:
@@ -192,7 +212,7 @@ class Foliot:
     def schedule(
         self,
         name: str,
-        task: Callable[..., Any] | str,
+        task: Callable[..., Any] | str | HttpTarget,
         *,
         when: Trigger | Mapping[str, Any],
         args: Mapping[str, Any] | None = None,
@@ -205,25 +225,31 @@ class Foliot:
         `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap` and
         `misfire` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
         """
-        known = self._task_of(task)
         if "target" in fields:
-            raise InvalidError.at("/target", "unexpected", "is the task function", "leave it out")
+            raise InvalidError.at("/target", "unexpected", "is the second argument", "leave it out")
+        known = None if isinstance(task, HttpTarget) else self._task_of(task)
+        if known is None and args is not None:
+            raise InvalidError.at("/args", "unexpected", "are for task functions", "put them into the body")
         if retries is not None and "retry" in fields:
             raise InvalidError.at("/retries", "twice", "is given beside retry", "one of them")
         document: dict[str, Any] = {"name": name, "trigger": when, **fields}
-        document["target"] = {"kind": "function", "name": known.name, "args": dict(args or {})}
+        document["target"] = (
+            task if known is None else {"kind": "function", "name": known.name, "args": dict(args or {})}
+        )
         for policy in ("overlap", "misfire"):
             if isinstance(document.get(policy), str):
                 document[policy] = {"policy": document[policy]}
-        document.setdefault("queue", known.queue or "default")
-        limit_s = known.timeout_s if timeout is None else seconds_of(timeout, "/timeout")
-        document.setdefault("timeout_seconds", limit_s)
+        if timeout is not None:
+            document.setdefault("timeout_seconds", seconds_of(timeout, "/timeout"))
         if retries is not None:
             document.setdefault("retry", _retry_of(retries))
-        elif known.retry is not None:
-            document.setdefault("retry", known.retry)
+        if known is not None:
+            document.setdefault("queue", known.queue or "default")
+            document.setdefault("timeout_seconds", known.timeout_s)
+            if known.retry is not None:
+                document.setdefault("retry", known.retry)
         spec = ScheduleSpec.parse(document)
-        problems = known.check(dict(args or {}), "/args")
+        problems = [] if known is None else known.check(dict(args or {}), "/args")
         if problems:
             raise InvalidError(problems)
         admit(spec, new_id(), SystemClock().now())

@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from foliot.model.backfill import Backfill
+from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import FoliotError, IllegalTransitionError
 from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
@@ -102,6 +103,14 @@ class Steering:
         execution = await self._store.executions.retry(execution_id, by=by, host_id=host_id)
         self._hints.send(Hint.READY)
         return execution
+
+    async def set_calendar(self, host_id: UUID, spec: CalendarSpec, author: Author) -> None:
+        await self._store.calendars.put(host_id, spec, author)
+        self._hints.send(Hint.SCHEDULES)
+
+    async def delete_calendar(self, host_id: UUID, name: str) -> None:
+        await self._store.calendars.delete(host_id, name)
+        self._hints.send(Hint.SCHEDULES)
 
     async def pause_queue(self, host_id: UUID, queue: str, *, is_paused: bool) -> None:
         """Let workers claim nothing from a queue, or again; what runs goes on."""

@@ -55,7 +55,31 @@ class Node:
         if self.is_running:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Wait until it has ended by itself; returns the exit status."""
         return self._process.wait(timeout=60)
 
     def told(self) -> str:
         return self.log.read_text(errors="replace")
+
+
+class Nodes:
+    """The processes of one test, on one database."""
+
+    def __init__(self, url: str, folder: Path, **settings: str) -> None:
+        self._url = url
+        self._folder = folder
+        self._settings = settings
+        self._started: list[Node] = []
+
+    def start(self, *arguments: str, **settings: str) -> Node:
+        name = f"{arguments[0]}-{len(self._started)}"
+        node = Node(name, self._url, self._folder, *arguments, **(self._settings | settings))
+        self._started.append(node)
+        return node
+
+    def end(self) -> None:
+        for node in self._started:
+            node.kill()

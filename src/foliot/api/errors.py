@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from foliot.model.calendar import CalendarInUseError
 from foliot.model.errors import (
     DatabaseUnreachableError,
     FencedError,
@@ -33,6 +34,7 @@ HTTP_OF: dict[type[Exception], tuple[HTTPStatus, str]] = {
     NotFoundError: (HTTPStatus.NOT_FOUND, "not_found"),
     NameTakenError: (HTTPStatus.CONFLICT, "name_taken"),
     StaleVersionError: (HTTPStatus.PRECONDITION_FAILED, "stale_version"),
+    CalendarInUseError: (HTTPStatus.CONFLICT, "calendar_in_use"),
     IllegalTransitionError: (HTTPStatus.CONFLICT, "illegal_transition"),
     FencedError: (HTTPStatus.CONFLICT, "fenced"),
     DatabaseUnreachableError: (HTTPStatus.SERVICE_UNAVAILABLE, "database_unreachable"),

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import typer
 
+from foliot.model.calendar import CalendarInUseError
 from foliot.model.errors import (
     DatabaseUnreachableError,
     FencedError,
@@ -40,6 +41,7 @@ EXIT_OF: dict[type[Exception], Exit] = {
     NotFoundError: Exit.NOT_FOUND,
     NameTakenError: Exit.CONFLICT,
     StaleVersionError: Exit.CONFLICT,
+    CalendarInUseError: Exit.CONFLICT,
     IllegalTransitionError: Exit.CONFLICT,
     FencedError: Exit.CONFLICT,
     DatabaseUnreachableError: Exit.UNREACHABLE,
