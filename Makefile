@@ -29,8 +29,9 @@ check: $(VENV)/.develop ## Check format, lint, types and import rules
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-bench: $(VENV)/.develop ## Run the benchmarks
+bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with
 	@scripts/test-servers
+	@scripts/bench-servers
 	@$(BIN)/python -m bench $(ARGS)
 
 constraints: ## Resolve all dependencies anew and rewrite constraints.txt
@@ -54,3 +55,8 @@ $(VENV)/.develop: $(PINS) | $(BIN)/python
 	@echo "Installing Foliot and its tools for tests and checks into $(VENV)" >&2
 	@$(BIN)/python -m pip install -q -c constraints.txt -e . --group test --group check
 	@touch $(VENV)/.run $@
+
+$(VENV)/.bench: $(VENV)/.develop
+	@echo "Installing the peers of the benchmarks into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -c constraints.txt -e . --group bench
+	@touch $@

@@ -1,7 +1,7 @@
 """An HTTP agent in a process of its own. Its log of every request is what the tests believe, not the ledger.
 
-What it does is in the path: `/run` answers 200, `/held` answers the first attempt when it is told to, `/later`
-takes the work over with a 202, `/hasty` has reported the end before it answers 202.
+What it does is in the path: `/run` answers 200, `/held` answers the first attempt when it is told to,
+`/later` takes the work over with a 202, `/hasty` has reported the end before it answers 202.
 """
 
 import json

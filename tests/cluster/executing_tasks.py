@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from foliot import Fire, Foliot
+from tests.engine import until
 
 app = Foliot()
 RUNS = Path(os.environ.get("RUN_LOG", "runs.log"))
@@ -73,12 +74,16 @@ async def eat(fire: Fire, megabytes: int) -> str:
 
 
 @app.task
-def sleep_long(fire: Fire) -> None:
+def look(fire: Fire) -> None:
     """In a process of its own, since it is no coroutine."""
+    leave_line(fire)
+
+
+@app.task
+def sleep_long(fire: Fire) -> None:
     leave_line(fire)
     time.sleep(60)
 
 
 async def _go() -> None:
-    while not RUNS.with_name("go").exists():
-        await asyncio.sleep(0.02)
+    await until(RUNS.with_name("go").exists, within_s=600)

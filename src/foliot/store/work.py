@@ -122,9 +122,14 @@ class Work:
                 await lock_schedules(connection, self._dialect, sorted(delayed))
             settled = await self._settle(connection, worker_id, settlements)
             done = settlements
-            if len(settled) < len(settlements):
-                mine = frozenset(settled)
-                done = [each for each in settlements if each.claim.execution_id in mine]
+            if len(settled) < len(settlements) or any(each.status is not Status.SUCCESS for each in done):
+                # As it was written: what was to be tried again, but cancelled meanwhile, has ended.
+                written = dict(settled)
+                done = [
+                    each._replace(status=Status(written[each.claim.execution_id]))
+                    for each in settlements
+                    if each.claim.execution_id in written
+                ]
             await record_attempts(connection, self._dialect, done, worker_id)
             await record_status(connection, self._dialect, _runs_of(done))
             ended = {
@@ -134,15 +139,15 @@ class Work:
             }
             if ended:
                 await set_next_after_end(connection, self._dialect, sorted(ended))
-            if done is settlements:
+            if len(settled) == len(settlements):
                 return frozenset()
-            return frozenset(each.claim.execution_id for each in settlements).difference(settled)
+            return frozenset(each.claim.execution_id for each in settlements).difference(dict(settled))
 
         return await self._database.write(Pool.WORK, work)
 
     async def _settle(
         self, connection: AsyncConnection, worker_id: str, settlements: Sequence[Settlement]
-    ) -> Sequence[UUID]:
+    ) -> Sequence[tuple[UUID, str]]:
         batch = _ENDED.lay_out(
             self._dialect,
             [
@@ -165,8 +170,8 @@ class Work:
         result = await connection.execute(
             _settle(self._dialect, batch.shape), {**batch.arguments, "mine_by": worker_id}
         )
-        ids: Sequence[UUID] = result.scalars().all()
-        return ids
+        rows: Sequence[tuple[UUID, str]] = result.all()
+        return rows
 
     async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
         async def work(connection: AsyncConnection) -> bool:
@@ -363,7 +368,7 @@ def _settle(dialect: Dialect, shape: Shape) -> ReturningUpdate[Any]:
                 else_=dialect.plus(again_at, ended["sla_s"]),
             ),
         )
-        .returning(execution_t.c.execution_id)
+        .returning(execution_t.c.execution_id, execution_t.c.status)
     )
 
 

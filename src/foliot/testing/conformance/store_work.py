@@ -322,6 +322,16 @@ class WorkConformance:
         )
         assert set().union(*refused) == set()
 
+    async def test_what_is_cancelled_while_it_fails_is_told_as_cancelled(self, scene: Scene) -> None:
+        schedule = await add_ready(scene, 1)
+        claim = await scene.claim_one()
+        await scene.store.executions.cancel(claim.execution_id, by="somebody")
+        assert await scene.settle(claim, Status.RETRYING, attempt_status=Status.FAILED) == frozenset()
+        [row] = await scene.rows(select(execution_t))
+        assert (row.status, row.ended_ts is not None) == ("cancelled", True)
+        [status] = await scene.rows(select(schedule_status_t))
+        assert (status.schedule_id, status.last_status) == (schedule.schedule_id, "cancelled")
+
     # --- while it runs ----------------------------------------------------------------------------
 
     async def test_progress_is_noted_while_the_work_is_the_workers(self, scene: Scene) -> None:
