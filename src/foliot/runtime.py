@@ -35,7 +35,8 @@ from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
 from foliot.security.address import AddressGuard
 from foliot.security.callback import CallbackTokens
-from foliot.security.secrets import SecretError, SecretResolver, references
+from foliot.security.kept import NOTHING_HIDDEN
+from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
 from foliot.service import Loop, Service, Wake
 from foliot.settings import Settings
 from foliot.steering import Steering
@@ -51,7 +52,6 @@ from foliot.target.http_request import Callback
 from foliot.target.protocol import AttemptFailedError, Target
 from foliot.timing.clock import Clock, ClusterClock, SystemClock
 from foliot.version import __version__
-from foliot.worker.attempt import Redact
 from foliot.worker.isolation.processes import Processes
 from foliot.worker.journal import Journal
 from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
@@ -61,6 +61,7 @@ REGISTRY_EVERY_S = 5.0
 POLL_WITHOUT_HINTS_S = 0.1
 POLL_ALONE_S = 0.5
 CANCEL_SEEN_S = 0.8
+OUTGROWN_GRACE_S = 7 * 86400.0
 
 
 class OutgrownError(FoliotError):
@@ -137,7 +138,7 @@ class Instance:
         self.declarer = Declarer(
             self.store.schedules, self.hints, self.observer, self.check_target, self.store.calendars
         )
-        self.steering = Steering(self.store, self.hints, self.observer, self.clock)
+        self.steering = Steering(self.store, self.hints, self.observer, self.clock, self._resolver)
         self._tokens: CallbackTokens | None = None
         self._warming: asyncio.Task[None] | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
@@ -179,12 +180,11 @@ class Instance:
             self._tokens = CallbackTokens(await callback_key(self.store.database))
         return self._tokens
 
-    async def _with_secrets(self, host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redact]:
+    async def _with_secrets(self, host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redactor]:
         if not references(args):
-            return args, str
+            return args, NOTHING_HIDDEN
         try:
-            filled, redactor = await self._resolver.fill(host_id, args)
-            return filled, redactor.text
+            return await self._resolver.fill(host_id, args)
         except SecretError as error:
             raise AttemptFailedError(str(error), is_permanent=True) from None
 
@@ -308,7 +308,9 @@ class Instance:
         self._stopping.set()
 
     async def _drain(self, worker: Worker) -> None:
-        draining = asyncio.create_task(worker.drain(self.plan.settings.stop_grace_seconds))
+        # One that has outgrown its memory harms nobody by finishing; its supervisor may lose patience.
+        grace_s = OUTGROWN_GRACE_S if self.has_outgrown else self.plan.settings.stop_grace_seconds
+        draining = asyncio.create_task(worker.drain(grace_s))
         hurried = asyncio.create_task(self._hurry.wait())
         await asyncio.wait({draining, hurried}, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()

@@ -3,6 +3,7 @@
 One place, so that the SDK, the API and the tests steer in the same way: write, then wake whoever waits.
 """
 
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -12,20 +13,21 @@ from pydantic_core import to_json
 
 from foliot.model.backfill import Backfill
 from foliot.model.calendar import CalendarSpec
-from foliot.model.errors import FoliotError, IllegalTransitionError
+from foliot.model.errors import FoliotError, IllegalTransitionError, InvalidError
 from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
-from foliot.model.schedule import Schedule
+from foliot.model.policy import OverlapPolicy
+from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import Author, delete, pause, resume
 from foliot.security.callback import CallbackTokens
+from foliot.security.kept import NOTHING_HIDDEN, kept_result, kept_text
+from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
 from foliot.store.agents import RunningAttempt
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Settlement
+from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
 from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock
-
-TEXT_LENGTH = 20_000
 
 
 class BadTokenError(FoliotError):
@@ -37,7 +39,15 @@ class BadTokenError(FoliotError):
 
 
 class Steering:
-    def __init__(self, store: SqlStore, hints: Hints, observer: Observer, clock: ClusterClock) -> None:
+    def __init__(
+        self,
+        store: SqlStore,
+        hints: Hints,
+        observer: Observer,
+        clock: ClusterClock,
+        secrets: SecretResolver | None = None,
+    ) -> None:
+        self._secrets = secrets
         self._store = store
         self._hints = hints
         self._observer = observer
@@ -76,9 +86,18 @@ class Steering:
         args: Mapping[str, Any] | None = None,
     ) -> UUID:
         """Run it now, besides its own times."""
+        if args is not None and _has_nul(args):
+            raise InvalidError.at("/args", "nul", "must not contain NUL characters", "leave them out")
         execution_id = await self._store.schedules.trigger(schedule_id, by=by, user=user, args=args)
         self._hints.send(Hint.READY)
+        await self._tell_replaced(schedule_id)
         return execution_id
+
+    async def _tell_replaced(self, schedule_id: UUID) -> None:
+        """A run that was added may have taken the place of one that runs."""
+        schedule = await self._store.schedules.get(schedule_id)
+        if schedule.spec.overlap.policy is OverlapPolicy.CANCEL_RUNNING:
+            self._hints.send(Hint.CANCEL)
 
     async def backfill(
         self, schedule_id: UUID, from_ts: datetime, to_ts: datetime, *, by: str | None
@@ -102,6 +121,7 @@ class Steering:
         """Try an execution that has ended badly once more, with its whole budget of attempts."""
         execution = await self._store.executions.retry(execution_id, by=by, host_id=host_id)
         self._hints.send(Hint.READY)
+        await self._tell_replaced(execution.schedule_id)
         return execution
 
     async def set_calendar(self, host_id: UUID, spec: CalendarSpec, author: Author) -> None:
@@ -123,7 +143,9 @@ class Steering:
         self, tokens: CallbackTokens, token: str, execution_id: UUID, fraction: float, text: str
     ) -> None:
         running = await self._trusted(tokens, token, execution_id)
-        progress = {"fraction": fraction, "text": _plain(text)}
+        spec = await self._spec_of(running.claim)
+        redactor = await self._redactor(running.claim, spec)
+        progress = {"fraction": fraction, "text": kept_text(text, redactor)}
         if not await self._store.agents.progress(running.claim, progress):
             raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
 
@@ -139,20 +161,33 @@ class Steering:
     ) -> Status:
         """Settle what an agent has finished. A failure is tried again as the schedule's policy says."""
         claim, worker_id, _ = await self._trusted(tokens, token, execution_id)
-        versions = [(claim.schedule_id, claim.aggregate_version)]
-        spec = (await self._store.work.specs(versions)).get(versions[0])
+        spec = await self._spec_of(claim)
+        redactor = await self._redactor(claim, spec)
         now = self._clock.now()
         ended = settlement_of(
             claim, spec, status, now=now, duration_s=max(0.0, (now - claim.started_ts).total_seconds())
         )
         settlement = ended._replace(
-            result=None if result is None else to_json(result).decode().replace("\\u0000", "\\ufffd"),
-            error=None if error is None else _plain(error),
+            result=kept_result(result, redactor),
+            error=None if error is None else kept_text(error, redactor),
         )
         if await self._store.work.settle(worker_id, [settlement]):
             raise IllegalTransitionError(execution_id, "no longer running", status)
         self._tell(worker_id, settlement)
         return settlement.status
+
+    async def _spec_of(self, claim: Claim) -> ScheduleSpec | None:
+        version = (claim.schedule_id, claim.aggregate_version)
+        return (await self._store.work.specs([version])).get(version)
+
+    async def _redactor(self, claim: Claim, spec: ScheduleSpec | None) -> Redactor:
+        """Hides the secrets that the agent was sent: it may say them back."""
+        names = references(spec.target.model_dump(mode="json")) if spec is not None else frozenset()
+        if not names or self._secrets is None:
+            return NOTHING_HIDDEN
+        with contextlib.suppress(SecretError):  # gone since: there is nothing left to hide
+            return Redactor((await self._secrets.values(claim.host_id, names)).values())
+        return NOTHING_HIDDEN
 
     async def _trusted(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
         running = await self._store.agents.attempt(execution_id)
@@ -178,6 +213,5 @@ class Steering:
             self._hints.send(Hint.SCHEDULES, (claim.schedule_id,))
 
 
-def _plain(text: str) -> str:
-    """No NUL, which PostgreSQL can't hold, and not too long."""
-    return text[:TEXT_LENGTH].replace("\0", "\ufffd")
+def _has_nul(document: Any) -> bool:
+    return "\\u0000" in to_json(document).decode()

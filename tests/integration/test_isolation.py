@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -25,7 +26,9 @@ from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import ScheduleSpec
 from foliot.target.function import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, LogLine
+from foliot.worker.isolation.frames import encode
 from foliot.worker.isolation.processes import GRACE_S, Processes
+from foliot.worker.isolation.template_process import LEAVE_WITHIN_S
 from foliot.worker.limits import Limits
 
 FIRE_TS = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -576,6 +579,72 @@ async def test_a_template_that_dies_of_an_import_is_told(
     async with stage(module.work) as there:
         with pytest.raises(RemoteFailedError, match="ended while it imported the task modules"):
             await there.run("work")
+
+
+SLOW = """def work():
+    return "at last"
+
+with open({gate!r}) as gate:
+    gate.read()
+"""
+
+
+@asynccontextmanager
+async def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Stage, Any]]:
+    """A template in the middle of an import, and the gate that holds it there until it is closed."""
+    path, file = tmp_path / "gate", tmp_path / "slow_jobs.py"
+    os.mkfifo(path)
+    file.write_text(SLOW.format(gate=str(path)))
+    module = ModuleType("slow_jobs")
+    module.__file__ = str(file)
+    exec("def work(): ...", vars(module))
+    monkeypatch.setitem(sys.modules, "slow_jobs", module)
+    async with stage(module.work) as there:
+        task = asyncio.create_task(there.run("work"))
+        # Opens when the template has opened its end.
+        gate = await asyncio.to_thread(path.open, "w")
+        yield there, (task, gate)
+        gate.close()
+
+
+async def test_an_attempt_that_is_shorter_than_the_imports_does_not_end_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with importing(tmp_path, monkeypatch) as (there, (task, gate)):
+        [template] = _of_python()
+        await cancelled(task)
+        assert _of_python() == [template]
+        later = asyncio.create_task(there.run("work"))
+        gate.close()
+        assert await later == "at last"
+        assert there.processes.template_pid == template.pid
+
+
+async def test_closing_does_not_wait_for_imports_and_fails_who_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with importing(tmp_path, monkeypatch) as (there, (task, _gate)):
+        began = time.monotonic()
+        await there.processes.close()
+        assert time.monotonic() - began < LEAVE_WITHIN_S / 2
+        with pytest.raises(RemoteFailedError, match="the worker has stopped"):
+            await task
+
+
+@pytest.mark.parametrize("part", [1.0, 0.5, 0.0])
+def test_a_template_whose_worker_is_gone_before_it_is_ready_leaves_in_silence(part: float) -> None:
+    setup = encode({"path": sys.path, "argv": [], "limits": {}, "origins": []})
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(setup[: int(len(setup) * part)])
+        ours.close()
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "foliot.worker.isolation.template", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            capture_output=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 # --- where functions are found --------------------------------------------------------------------

@@ -73,6 +73,10 @@ class IllegalTransitionError(FoliotError):
         self.wanted = wanted
 
 
+class UnstorableError(FoliotError):
+    """The database can't hold a value, and will not the next time either."""
+
+
 class FencedError(FoliotError):
     """A write under a lease was refused: the lease has passed to another epoch."""
 

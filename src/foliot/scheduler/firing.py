@@ -169,6 +169,8 @@ class FiringService:
         self._remember(term, firings, fired)
         if fired.fired:
             self._hints.send(Hint.READY)
+        if fired.has_replaced:
+            self._hints.send(Hint.CANCEL)
         self._observer.notify(
             BatchFired(
                 term.lease.shard.number,

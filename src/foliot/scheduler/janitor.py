@@ -26,7 +26,7 @@ from foliot.timing.clock import ClusterClock
 
 BATCH = 500
 PRUNE_EVERY_S = 60.0
-PRUNE_BATCH = 5000
+PRUNE_BATCH = 1000
 FORGET_AFTER_S = 120.0
 LEAST_PAUSE_S = 0.05
 """However often executions end, held ones are looked for no more often than this."""

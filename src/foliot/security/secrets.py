@@ -138,6 +138,8 @@ def _forms_of(value: str) -> set[str]:
         quote_plus(value),
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
+        # Output is kept line by line, and a key may have many.
+        *(line.strip() for line in value.splitlines()),
     }
 
 

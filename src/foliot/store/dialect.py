@@ -109,6 +109,10 @@ class Dialect(Protocol):
         """The transaction was rolled back, and the same again may succeed at once."""
         ...
 
+    def is_unstorable(self, error: BaseException) -> bool:
+        """A value is such that the database can't hold it: NUL, a broken JSON, a number beyond its type."""
+        ...
+
     def is_unreachable(self, error: BaseException) -> bool:
         """The database could not be reached, went away, or can't serve now."""
         ...

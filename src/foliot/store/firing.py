@@ -15,6 +15,7 @@ them again. A COMMIT whose reply is lost is one or the other: the caller reads t
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -142,8 +143,8 @@ class FiringStatements:
             opened = await self._count_open(connection, moved)
             rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
-            await self._after_overlap(connection, moved, rows)
-            return _report(rows, refused, now)
+            has_replaced = await self._after_overlap(connection, moved, rows)
+            return replace(_report(rows, refused, now), has_replaced=has_replaced)
 
         try:
             return await self._database.write(Pool.FIRING, work)
@@ -210,7 +211,7 @@ class FiringStatements:
 
     async def _after_overlap(
         self, connection: AsyncConnection, firings: Sequence[Firing], rows: Sequence[NewExecution]
-    ) -> None:
+    ) -> bool:
         """The rare rest: runs that overlap skipped are not counted, runs that it replaces are cancelled."""
         skipped = {row.due.schedule_id for row in rows if row.admission is Admission.SKIP}
         uncounted = [
@@ -224,6 +225,7 @@ class FiringStatements:
         if replaced:
             keep = [row.execution_id for row in rows]
             await request_cancel(connection, self._dialect, replaced, keep=keep, reason="replaced")
+        return bool(replaced)
 
     async def _uncount(self, connection: AsyncConnection, rows: Sequence[tuple[Any, ...]]) -> None:
         skipped = self._dialect.rows(

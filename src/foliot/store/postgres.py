@@ -41,9 +41,9 @@ from foliot.store.types import Instant
 _TRANSIENT = {"40001", "40P01", "55P03"}
 """serialization_failure, deadlock_detected, lock_not_available: rolled back, worth another try."""
 
-_UNREACHABLE = ("08", "57P", "53300", "25006", "28", "3D000", "25P03", "57014")
-"""Connection trouble, shutdown, too many connections, read-only, wrong credentials, no such database, and
-our own limits on a transaction that took too long."""
+_UNREACHABLE = ("08", "57P", "53", "25006", "28", "3D000", "25P03", "57014")
+"""Connection trouble, shutdown, no disk, memory or connections left, read-only, wrong credentials, no such
+database, and our own limits on a transaction that took too long."""
 
 
 STOPPED_CLIENT_S = 10.0
@@ -169,6 +169,9 @@ class PostgresDialect:
 
     def is_transient(self, error: BaseException) -> bool:
         return _sqlstate(error) in _TRANSIENT
+
+    def is_unstorable(self, error: BaseException) -> bool:
+        return isinstance(error, DBAPIError) and _sqlstate(error).startswith("22")
 
     def is_unreachable(self, error: BaseException) -> bool:
         if isinstance(error, OSError | TimeoutError | PoolTimeoutError | InterfaceError):

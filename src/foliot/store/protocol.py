@@ -72,6 +72,8 @@ class Fired:
     skipped: Sequence[SkippedExecution]
     refused: Sequence[Due]
     """Schedules that had changed since they were planned; nothing was written for them."""
+    has_replaced: bool = False
+    """Runs were asked to stop, for others to take their place."""
 
 
 class FiringStore(Protocol):
@@ -369,7 +371,10 @@ class WorkStore(Protocol):
         ...
 
     async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
-        """Leave it to an agent, which has so long from its start to report its end; False: not ours."""
+        """Leave it to an agent, which has so long from its start to report its end.
+
+        False: it was not ours any more, or somebody had asked for it to stop, and it is cancelled.
+        """
         ...
 
     async def inactive_tasks(self) -> frozenset[str]:

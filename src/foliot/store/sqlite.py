@@ -144,6 +144,13 @@ class SqliteDialect:
     def is_transient(self, error: BaseException) -> bool:
         return isinstance(error, DBAPIError) and "database is locked" in str(error.orig)
 
+    def is_unstorable(self, error: BaseException) -> bool:
+        if isinstance(error, UnicodeEncodeError | OverflowError):
+            return True
+        return isinstance(error, DBAPIError) and any(
+            part in str(error.orig) for part in ("malformed JSON", "Error binding", "too large", "too big")
+        )
+
     def is_unreachable(self, error: BaseException) -> bool:
         if not isinstance(error, DBAPIError):
             return isinstance(error, OSError)

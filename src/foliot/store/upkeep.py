@@ -264,6 +264,8 @@ class Upkeep:
                 )
                 .order_by(execution_t.c.execution_id)
                 .limit(limit)
+                # One that somebody tries again at this moment stays.
+                .with_for_update(skip_locked=True)
             )
             ids = (await connection.execute(old)).scalars().all()
             if not ids:

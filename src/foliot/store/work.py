@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
 from sqlalchemy import (
     Boolean,
     ColumnElement,
@@ -36,6 +37,7 @@ from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
+from foliot.store.cancelling import cancel_locked
 from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
 from foliot.store.delays import set_next_after_end
@@ -188,8 +190,14 @@ class Work:
                     external_id=external_id,
                     lease_until=self._dialect.plus(execution_t.c.started_ts, lease_s),
                 )
+                .returning(execution_t, self._dialect.now().label("store_now"))
             )
-            return bool(result.rowcount)
+            row = result.one_or_none()
+            if row is not None and row.cancel_requested:
+                # Nobody renews it from now on, so nobody would see that it was to stop.
+                await cancel_locked(connection, self._dialect, [row], reason=row.reason or "cancelled")
+                return False
+            return row is not None
 
         return await self._database.write(Pool.WORK, work)
 
@@ -220,8 +228,21 @@ async def read_specs(
         )
     )
     return {
-        (row.schedule_id, row.aggregate_version): ScheduleSpec.model_validate(row.document) for row in result
+        (row.schedule_id, row.aggregate_version): spec
+        for row in result
+        if (spec := _spec_of(row.document)) is not None
     }
+
+
+def _spec_of(document: Any) -> ScheduleSpec | None:
+    """What this version understands of it: a newer one may have written fields that it does not know.
+
+    One that can't be understood at all must not keep the others of its batch from being read.
+    """
+    try:
+        return ScheduleSpec.model_validate(document, extra="ignore")
+    except ValidationError:
+        return None
 
 
 async def record_attempts(
@@ -311,6 +332,8 @@ def _claim(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> ReturningU
             started_ts=now,
             reason=null(),
             is_remote=False,
+            # What the last attempt left is in attempt_t.
+            **{name: null() for name in ("progress", "result", "error", "traceback", "external_id")},
         )
         .returning(
             execution_t.c.execution_id,

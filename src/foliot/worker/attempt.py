@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import ValidationError
-from pydantic_core import to_json
 
-from foliot.model.errors import InvalidError
+from foliot.model.errors import FoliotError, InvalidError
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleSpec
+from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_text
+from foliot.security.secrets import Redactor
 from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
 from foliot.target.function import UnknownTaskError
@@ -21,8 +22,6 @@ from foliot.worker.journal import Journal, Page
 
 UNKNOWN_TASK_PAUSE_S = 5.0
 """How long an execution waits for a worker that knows its task function, before it is offered again."""
-RESULT_BYTES = 64 * 1024
-TEXT_LENGTH = 20_000
 STOPPING_S = 5.0
 """How long stopped work may take to be gone. A process is killed before that; what clings to life longer, a
 coroutine that will not be cancelled or a thread, is left behind and told as stopped."""
@@ -33,6 +32,15 @@ class Ending(NamedTuple):
 
     status: Status | None
     error: str | None = None
+
+
+class UnreadableVersionError(FoliotError):
+    """The definition of an execution can't be understood here; a newer worker may."""
+
+    def __init__(self, claim: Claim) -> None:
+        super().__init__(
+            f"version {claim.aggregate_version} of schedule {claim.schedule_id} can't be read by this worker"
+        )
 
 
 class Handover(NamedTuple):
@@ -46,13 +54,12 @@ class Handover(NamedTuple):
 Ended = Settlement | Handover | None
 """How an attempt ended for this worker; None: it was not ours any more."""
 
-Redact = Callable[[str], str]
-Prepare = Callable[[UUID, dict[str, Any]], Awaitable[tuple[dict[str, Any], Redact]]]
+Prepare = Callable[[UUID, dict[str, Any]], Awaitable[tuple[dict[str, Any], Redactor]]]
 """Puts a host's secrets into arguments, and says how to take them out of everything that is kept."""
 
 
-async def as_given(_host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redact]:
-    return args, str
+async def as_given(_host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redactor]:
+    return args, NOTHING_HIDDEN
 
 
 class Attempt:
@@ -67,7 +74,7 @@ class Attempt:
         "_journal",
         "_on_ended",
         "_page",
-        "_redact",
+        "_redactor",
         "_started_at",
         "_timer",
         "claim",
@@ -89,7 +96,7 @@ class Attempt:
         self._started_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._ending: Ending | None = None
-        self._redact: Redact = str
+        self._redactor = NOTHING_HIDDEN
 
     def start(
         self, targets: Mapping[str, Target], prepare: Prepare, on_ended: "Callable[[Attempt, Ended], None]"
@@ -121,7 +128,7 @@ class Attempt:
     async def _carry_out(self, targets: Mapping[str, Target], prepare: Prepare) -> Any:
         spec, claim = self.spec, self.claim
         if spec is None:
-            raise LookupError(f"version {claim.aggregate_version} of schedule {claim.schedule_id} is gone")
+            raise UnreadableVersionError(claim)
         target = targets.get(spec.target.kind)
         if target is None:
             raise LookupError(f"this worker can't carry out targets of kind {spec.target.kind}")
@@ -132,15 +139,15 @@ class Attempt:
         args = dict(given) if isinstance(given, dict) else {}
         if args:
             # Only those of the definition: who may trigger a schedule may not read every secret through it.
-            args, self._redact = await prepare(claim.host_id, args)
+            args, self._redactor = await prepare(claim.host_id, args)
         args = {**args, **(claim.args or {})}
         return await target.run(Assignment(fire, spec, args, claim.host_id, self._log))
 
     def _report(self, fraction: float, text: str) -> None:
-        self._opened().report(fraction, self._redact(text))
+        self._opened().report(fraction, self._redactor.text(text))
 
     def _log(self, line: LogLine) -> None:
-        self._opened().log(line._replace(message=self._redact(line.message)))
+        self._opened().log(line._replace(message=self._redactor.text(line.message)))
 
     def _opened(self) -> Page:
         # Most work says nothing. Two threads of one that does may meet here.
@@ -159,10 +166,10 @@ class Attempt:
             self._settle(Status.FAILED, error="CancelledError: the work cancelled itself")
         elif failure is None:
             self._succeed(task.result())
-        elif isinstance(failure, UnknownTaskError):
+        elif isinstance(failure, UnknownTaskError | UnreadableVersionError):
             self._tell(self._left_to_others(str(failure)))
         elif isinstance(failure, AttemptFailedError):
-            self._settle(Status.FAILED, _result_of(failure.result), str(failure), refusal=failure)
+            self._settle(Status.FAILED, failure.result, str(failure), refusal=failure)
         else:
             self._settle(Status.FAILED, None, _error_of(failure), _trace_of(failure))
 
@@ -171,14 +178,13 @@ class Attempt:
             assert self.spec is not None
             self._tell(Handover(self.claim, value.external_id, self.spec.timeout_seconds))
         else:
-            result = _result_of(value)
             spec = self.spec
             self._tell(
                 Settlement(
                     self.claim,
                     Status.SUCCESS,
                     Status.SUCCESS,
-                    result=None if result is None else self._redact(result),
+                    result=kept_result(value, self._redactor),
                     duration_s=self.clock.monotonic() - self._started_at,
                     is_delay=spec is not None and spec.trigger.kind == "delay",
                 )
@@ -194,7 +200,7 @@ class Attempt:
     def _settle(
         self,
         status: Status,
-        result: str | None = None,
+        result: Any = None,
         error: str | None = None,
         trace: str | None = None,
         refusal: AttemptFailedError | None = None,
@@ -210,9 +216,9 @@ class Attempt:
         )
         if result is not None or error is not None:
             settlement = settlement._replace(
-                result=None if result is None else self._redact(result),
-                error=None if error is None else self._redact(_plain(error)),
-                traceback=None if trace is None else self._redact(trace),
+                result=kept_result(result, self._redactor),
+                error=None if error is None else kept_text(error, self._redactor),
+                traceback=None if trace is None else kept_end(trace, self._redactor),
             )
         self._tell(settlement)
 
@@ -234,37 +240,16 @@ class Attempt:
         )
 
 
-def _result_of(value: Any) -> str | None:
-    """The result as JSON text. What JSON can't hold is kept as words; what is too long is cut off."""
-    if value is None:
-        return None
-    try:
-        text = to_json(value, fallback=repr, inf_nan_mode="null", bytes_mode="base64").decode()
-    except Exception:
-        text = to_json(_plain(repr(value))).decode()
-    if len(text) > RESULT_BYTES:
-        text = to_json({"truncated": text[: RESULT_BYTES // 2]}).decode()
-    # PostgreSQL's JSON has no NUL.
-    return text.replace("\\u0000", "\\ufffd")
-
-
 def _error_of(failure: BaseException) -> str:
     if hasattr(failure, "remote_traceback"):
-        return _plain(str(failure))
+        return str(failure)
     if isinstance(failure, InvalidError | ValidationError | UnknownTaskError | LookupError):
-        return _plain(str(failure) or type(failure).__name__)
-    return _plain(f"{type(failure).__name__}: {failure}")
+        return str(failure) or type(failure).__name__
+    return f"{type(failure).__name__}: {failure}"
 
 
 def _trace_of(failure: BaseException) -> str:
     remote = getattr(failure, "remote_traceback", None)
     if isinstance(remote, str):
-        return _plain(remote[-TEXT_LENGTH:])
-    lines = "".join(traceback.format_exception(failure))
-    return _plain(lines[-TEXT_LENGTH:])
-
-
-def _plain(text: str) -> str:
-    """What every database can hold: no NUL, and no half of a character (as file names may have)."""
-    whole = text[:TEXT_LENGTH].encode("utf-8", "replace").decode()
-    return whole.replace("\0", "\ufffd")
+        return remote
+    return "".join(traceback.format_exception(failure))

@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from foliot.model.errors import DatabaseUnreachableError
+from foliot.security.kept import kept_text
 from foliot.service import Wake
 from foliot.store.protocol import Claim, Note, NoteStore
 from foliot.target.protocol import LogLine
@@ -36,7 +37,7 @@ class Page:
 
     def report(self, fraction: float, text: str) -> None:
         with self._journal.lock:
-            self.progress = to_json({"fraction": fraction, "text": plain(text)}).decode()
+            self.progress = to_json({"fraction": fraction, "text": _kept(text)}).decode()
         self._journal.turn_to(self)
 
     def log(self, line: LogLine) -> None:
@@ -44,10 +45,10 @@ class Page:
             self._count += 1
             if self._count > LINES_PER_ATTEMPT or self._journal.waiting >= LINES_WAITING:
                 return
-            message = plain(line.message)
+            message = _kept(line.message)
             if self._count == LINES_PER_ATTEMPT:
                 message = f"(no more than {LINES_PER_ATTEMPT} lines are kept of an attempt)"
-            kept = LogLine(line.logged_ts, plain(line.level)[:16], plain(line.logger)[:255], message)
+            kept = LogLine(line.logged_ts, _kept(line.level)[:16], _kept(line.logger)[:255], message)
             self.lines.append((self._count, kept))
             self._journal.waiting += 1
         self._journal.turn_to(self)
@@ -76,11 +77,15 @@ class Journal:
     def __init__(self, worker_id: str, store: NoteStore) -> None:
         self.wake = Wake()
         self.lock = threading.Lock()
+        self.rows = asyncio.Lock()
+        """Held while rows of running executions are written: renewing, settling and the journal all write
+        many of them, in an order that the database chooses, and would wait for each other in a circle."""
         self._worker_id = worker_id
         self._store = store
         self.waiting = 0
         """Lines that are not written yet."""
         self._running = 0
+        self._turn = asyncio.Lock()
         self._touched: OrderedDict[tuple[UUID, int], Page] = OrderedDict()
 
     def begin(self) -> None:
@@ -105,6 +110,11 @@ class Journal:
 
     async def write(self) -> None:
         """Everything said so far; if it can't be written it is kept for the next time."""
+        # One after the other: who has waited here knows that all that was said before is written.
+        async with self._turn:
+            await self._write()
+
+    async def _write(self) -> None:
         with self.lock:
             pages = list(self._touched.values())
             self._touched.clear()
@@ -112,7 +122,8 @@ class Journal:
             return
         taken = [(page, page.take()) for page in pages]
         try:
-            await self._store.write(self._worker_id, [note for _page, note in taken])
+            async with self.rows:
+                await self._store.write(self._worker_id, [note for _page, note in taken])
         except (DatabaseUnreachableError, asyncio.CancelledError):
             for page, note in taken:
                 page.put_back(note)
@@ -122,10 +133,9 @@ class Journal:
             # What the database will not take is left out; the rest is not lost with it.
             for _page, note in taken:
                 with contextlib.suppress(Exception):
-                    await self._store.write(self._worker_id, [note])
+                    async with self.rows:
+                        await self._store.write(self._worker_id, [note])
 
 
-def plain(text: str) -> str:
-    """What every database can hold: no NUL, no half of a character, and not too long."""
-    whole = str(text)[:CHARACTERS_PER_LINE].encode("utf-8", "replace").decode()
-    return whole.replace("\0", "\ufffd")
+def _kept(text: str) -> str:
+    return kept_text(str(text), most=CHARACTERS_PER_LINE)

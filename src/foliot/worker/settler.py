@@ -1,10 +1,11 @@
 """Writes down how attempts ended, in batches, beside whatever the worker does meanwhile."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from foliot.model.errors import DatabaseUnreachableError
+from foliot.model.errors import DatabaseUnreachableError, UnstorableError
 from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Status
 from foliot.service import Wake
@@ -14,6 +15,7 @@ from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
 
 BATCH = 500
+AGAIN_S = 0.2
 
 
 class Settler:
@@ -51,36 +53,71 @@ class Settler:
     async def write(self) -> None:
         """Everything that has ended so far."""
         async with self._turn:
-            while self._handovers:
-                claim, external_id, lease_s = self._handovers[0]
-                await self._store.accept(self._worker_id, claim, lease_s=lease_s, external_id=external_id)
-                self._handovers.pop(0)
             if self._ended:
                 # Whoever sees that it ended sees all that it said.
                 await self._journal.write()
             while self._ended:
                 batch, self._ended = self._ended[:BATCH], self._ended[BATCH:]
+                await self._write_or_keep(batch)
+            while self._handovers:
+                await self._hand_over(self._handovers[0])
+                self._handovers.pop(0)
+
+    async def write_within(self, seconds: float) -> None:
+        """The last time: again and again while the database is away, as long as that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    try:
+                        return await self.write()
+                    except Exception:
+                        await asyncio.sleep(AGAIN_S)
+
+    async def _write_or_keep(self, batch: Sequence[Settlement]) -> None:
+        try:
+            await self._write_batch(batch)
+        except (DatabaseUnreachableError, asyncio.CancelledError):
+            # Perhaps settled, perhaps not: settling again is refused for those that were.
+            self._ended = [*batch, *self._ended]
+            raise
+        except Exception:
+            # One that can't be written must not keep the others from it.
+            if len(batch) == 1:
+                self._ended.extend(batch)
+                raise
+            failure: Exception | None = None
+            for each in batch:
                 try:
-                    await self._write_batch(batch)
-                except BaseException:
-                    # Perhaps settled, perhaps not: settling again is refused for those that were.
-                    self._ended = batch + self._ended
+                    await self._write_or_keep([each])
+                except DatabaseUnreachableError:
                     raise
+                except Exception as error:
+                    failure = error
+            if failure is not None:
+                raise failure from None
 
     async def _write_batch(self, batch: Sequence[Settlement]) -> None:
         try:
-            refused = await self._store.settle(self._worker_id, batch)
-        except DatabaseUnreachableError:
-            raise
-        except Exception as error:
-            # One that can't be stored must not keep the others from it.
+            async with self._journal.rows:
+                refused = await self._store.settle(self._worker_id, batch)
+        except UnstorableError as error:
             if len(batch) > 1:
-                for each in batch:
-                    await self._write_batch([each])
-                return
+                raise
             batch = [_unstorable(batch[0], error)]
-            refused = await self._store.settle(self._worker_id, batch)
+            async with self._journal.rows:
+                refused = await self._store.settle(self._worker_id, batch)
         self._tell(batch, refused)
+
+    async def _hand_over(self, handover: Handover) -> None:
+        claim, external_id, lease_s = handover
+        try:
+            is_open = await self._store.accept(
+                self._worker_id, claim, lease_s=lease_s, external_id=external_id
+            )
+        except UnstorableError:
+            is_open = await self._store.accept(self._worker_id, claim, lease_s=lease_s, external_id=None)
+        if not is_open:
+            self._hints.send(Hint.ENDED)
 
     def _tell(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
         settled = [each for each in batch if each.claim.execution_id not in refused] if refused else batch

@@ -26,6 +26,8 @@ from foliot.worker.versions import Versions
 
 CLAIM_BATCH = 500
 """A worker with more room than this claims again while the first of it run."""
+HAND_BACK_PAUSE_S = 1.0
+"""How long work waits that could not be started for a passing reason."""
 QUEUES_EVERY_S = 2.0
 """How long the list of queues may be out of date."""
 
@@ -55,6 +57,8 @@ class Worker:
         self._prepare = prepare
         self.concurrency = concurrency
         self.running: dict[UUID, Attempt] = {}
+        self._leaving: set[Attempt] = set()
+        """Attempts that are ours no more, until nothing of them goes on."""
         self._store = store
         self._targets = targets
         self._clock = clock
@@ -81,7 +85,7 @@ class Worker:
     async def step(self) -> float | None:
         if self._is_draining:
             return None
-        room = self.concurrency - len(self.running)
+        room = self.concurrency - self._load
         if self._has_plenty and room >= 2 * CLAIM_BATCH:
             # While one commits, the other is read and started.
             batches = [CLAIM_BATCH, CLAIM_BATCH]
@@ -97,7 +101,11 @@ class Worker:
 
     @property
     def _is_full(self) -> bool:
-        return len(self.running) >= self.concurrency
+        return self._load >= self.concurrency
+
+    @property
+    def _load(self) -> int:
+        return len(self.running) + len(self._leaving)
 
     def _look_again_in(self, seconds: float) -> None:
         """One that this worker saw fail may be tried again then, and nobody sends a hint of it."""
@@ -126,7 +134,7 @@ class Worker:
             specs = await self._versions.of(claims)
         except Exception:
             # They are ours, but can't be started: given back, not left to be rescued.
-            self._hand_back(claims)
+            self._hand_back(claims, retry_in_s=HAND_BACK_PAUSE_S)
             raise
         if self._is_draining:
             self._hand_back(claims)
@@ -135,9 +143,9 @@ class Worker:
             self._start(claim, specs.get((claim.schedule_id, claim.aggregate_version)))
         return len(claims)
 
-    def _hand_back(self, claims: Sequence[Claim]) -> None:
+    def _hand_back(self, claims: Sequence[Claim], retry_in_s: float = 0.0) -> None:
         for claim in claims:
-            self.settler.settle(Settlement(claim, Status.PENDING, Status.PENDING))
+            self.settler.settle(Settlement(claim, Status.PENDING, Status.PENDING, retry_in_s))
 
     async def _known_queues(self) -> list[tuple[UUID, str]]:
         if self._clock.monotonic() - self._queues_at >= QUEUES_EVERY_S or not self._queues:
@@ -148,12 +156,19 @@ class Worker:
     def _start(self, claim: Claim, spec: ScheduleSpec | None) -> None:
         attempt = Attempt(claim, spec, self.journal, self._clock)
         self.journal.begin()
+        earlier = self.running.get(claim.execution_id)
+        if earlier is not None:
+            # It was lost to a rescue and came back to us before it was gone.
+            earlier.stop(None)
+            self._leaving.add(earlier)
         self.running[claim.execution_id] = attempt
         attempt.start(self._targets, self._prepare, self._finished)
 
     def _finished(self, attempt: Attempt, ended: Ended) -> None:
         was_full = self._is_full
-        self.running.pop(attempt.claim.execution_id, None)
+        if self.running.get(attempt.claim.execution_id) is attempt:
+            del self.running[attempt.claim.execution_id]
+        self._leaving.discard(attempt)
         self.journal.end()
         if isinstance(ended, Handover):
             self.settler.accept(ended)
@@ -161,7 +176,7 @@ class Worker:
             self.settler.settle(ended)
         if was_full:
             self.wake.set()
-        if not self.running and self._idle is not None:
+        if not self._load and self._idle is not None:
             self._idle.set()
 
     def _tell_load(self) -> None:
@@ -176,7 +191,7 @@ class Worker:
         for attempt in list(self.running.values()):
             attempt.stop(Status.PENDING)
         await self._idle_within(STOPPING_S + 1)
-        await self.settler.write()
+        await self.settler.write_within(min(self._lease_s, max(grace_s, LAST_WORDS_S)))
 
     async def _idle_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -185,11 +200,13 @@ class Worker:
 
     async def idle(self) -> None:
         """Wait until nothing is running."""
-        if self.running:
+        if self._load:
             self._idle = asyncio.Event()
             await self._idle.wait()
 
 
+LAST_WORDS_S = 5.0
+"""How long a worker that stops tries to write down what has ended."""
 LOST_AT = 0.8
 """The part of a lease after which a worker that could not renew stops its work."""
 
@@ -225,7 +242,7 @@ class Renewer:
         sent_at = self._clock.monotonic()
         left_s = self._renewed_at + self._lease_s * LOST_AT - sent_at
         try:
-            async with asyncio.timeout(max(0.05, left_s)):
+            async with asyncio.timeout(max(0.05, left_s)), self._worker.journal.rows:
                 renewal = await self._store.renew(
                     self._worker.worker_id, [each.claim for each in attempts.values()], self._lease_s
                 )

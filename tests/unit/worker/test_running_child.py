@@ -25,10 +25,13 @@ class Stage:
         self.lines: list[LogLine] = []
         self.progress: list[tuple[float, str]] = []
         fire = Fire(new_id(), new_id(), "one", NOW, 1, lambda *told: self.progress.append(told))
-        self.child = RunningChild(fire, self.lines.append, VirtualClock(NOW))
+        self.child = RunningChild(fire, self.hear, VirtualClock(NOW))
         connection, self.output, self.errors = (os.dup(each) for each in self.child.descriptors)
         self.connection = socket.socket(fileno=connection)
         self.child.start_reading()
+
+    def hear(self, line: LogLine) -> None:
+        self.lines.append(line)
 
     def leave(self) -> None:
         self.connection.close()
@@ -56,6 +59,29 @@ async def test_what_is_still_in_the_pipes_when_the_process_is_gone_counts(there:
     assert there.lines[0] == LogLine(NOW, "warning", "shop", "low")
     assert [line.message for line in there.lines if line.logger == "stdout"] == ["line"] * 10_000
     assert [line.message for line in there.lines if line.logger == "stderr"] == ["no end"]
+
+
+async def test_a_result_that_is_larger_than_a_pipe_is_read_to_its_end(there: Stage) -> None:
+    there.connection.settimeout(1)
+    there.connection.sendall(encode({"result": "x" * 150_000}))
+    there.child.end("not to be told")
+    assert there.child.result() == "x" * 150_000
+
+
+async def test_a_program_that_goes_on_writing_does_not_hold_up_the_end() -> None:
+    class Endless(Stage):
+        """Whatever is read of its output, there is more: a thousand lines, so that a failure ends."""
+
+        def hear(self, line: LogLine) -> None:
+            self.lines.append(line)
+            if len(self.lines) < 1000:
+                os.write(self.output, b"more\n")
+
+    there = Endless()
+    os.write(there.output, b"first\nsecond\n")
+    there.child.end("its process was killed")
+    assert [line.message for line in there.lines] == ["first", "second"]
+    there.leave()
 
 
 async def test_a_process_that_said_nothing_has_failed_as_it_ended(there: Stage) -> None:

@@ -21,6 +21,7 @@ from foliot.worker.limits import Limits
 GRACE_S = 1.0
 """Between SIGTERM and SIGKILL."""
 SILENT_WITHIN_S = 2.0
+STOPPED = "the worker has stopped"
 
 
 class Processes:
@@ -43,35 +44,48 @@ class Processes:
         self._limits = limits or Limits()
         self._clock = clock or SystemClock()
         self._template: TemplateProcess | None = None
-        self._starting = asyncio.Lock()
+        self._starting: asyncio.Task[None] | None = None
         self._running: dict[int, RunningChild] = {}
         self._numbers = itertools.count(1)
         self._last_words: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Have a template process, a new one if the last has died; costs nothing if there is one."""
-        async with self._starting:
-            if self._template is not None and self._template.is_alive:
-                return
-            if self._template is not None:
-                await self._template.close()
-            self._template = None
-            origins = [origin_of(task) for task in self._tasks if _is_wanted(task)]
-            if origins:
-                template = TemplateProcess(self._take, self._lose)
-                await template.start(origins, self._limits)
-                self._template = template
+        if self._template is not None and self._template.is_alive:
+            return
+        # No attempt's own: attempts that last no longer than the imports would end every start, and with
+        # it all hope of a template. Not a shield: a start that `close` ends is no cancel of who waits for it.
+        if self._starting is None or self._starting.done():
+            self._starting = asyncio.create_task(self._start())
+            self._starting.add_done_callback(_take_notice)
+        starting = self._starting
+        await asyncio.wait({starting})
+        if starting.cancelled():
+            raise TemplateLostError(STOPPED)
+        starting.result()
+
+    async def _start(self) -> None:
+        if self._template is not None:
+            await self._template.close()
+        self._template = None
+        origins = [origin_of(task) for task in self._tasks if _is_wanted(task)]
+        if origins:
+            template = TemplateProcess(self._take, self._lose)
+            await template.start(origins, self._limits)
+            self._template = template
 
     async def close(self) -> None:
         """End everything that still runs."""
-        async with self._starting:
-            template, self._template = self._template, None
-            if template is not None:
-                await template.close()
-            for child in list(self._running.values()):
-                child.end("the worker has stopped")
-            if self._last_words:
-                await asyncio.gather(*self._last_words, return_exceptions=True)
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait({self._starting})
+        template, self._template = self._template, None
+        if template is not None:
+            await template.close()
+        for child in list(self._running.values()):
+            child.end(STOPPED)
+        if self._last_words:
+            await asyncio.gather(*self._last_words, return_exceptions=True)
 
     def serves(self, name: str) -> bool:
         """Whether the template, once started, has found the function."""
@@ -151,6 +165,12 @@ class Processes:
 
 def _is_wanted(task: Task) -> bool:
     return not task.is_async and task.isolation != "thread" and why_unreachable(task.function) is None
+
+
+def _take_notice(starting: asyncio.Task[None]) -> None:
+    """Nobody may be left to hear why a start failed; the next attempt starts again and is told."""
+    if not starting.cancelled():
+        starting.exception()
 
 
 async def _end_without_template(child: RunningChild) -> None:

@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import signal
 import socket
+import struct
+import termios
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from io import FileIO
@@ -18,6 +21,7 @@ from foliot.worker.isolation.lines import Lines
 
 READ_BYTES = 16 * 1024
 """At a time: many children that talk a lot must not keep the event loop from other work."""
+_INT = struct.Struct("i")
 _SIGNALS = frozenset(signal.Signals)
 
 
@@ -42,7 +46,7 @@ class RunningChild:
             self._output.fileno(): Lines("stdout", log, clock),
             self._errors.fileno(): Lines("stderr", log, clock),
         }
-        self._readers: dict[int, Callable[[int], bool]] = {}
+        self._readers: dict[int, Callable[[int], int]] = {}
         self._outcome: Mapping[str, Any] | None = None
         self._broken: str | None = None
 
@@ -59,7 +63,7 @@ class RunningChild:
         for descriptor in self._lines:
             self._listen(descriptor, self._read_lines)
 
-    def _listen(self, descriptor: int, read: Callable[[int], bool]) -> None:
+    def _listen(self, descriptor: int, read: Callable[[int], int]) -> None:
         os.set_blocking(descriptor, False)
         self._readers[descriptor] = read
         self._loop.add_reader(descriptor, read, descriptor)
@@ -81,9 +85,9 @@ class RunningChild:
                 self._connection, encode({"task": task, "args": args, "fire": told})
             )
 
-    # --- reading: each returns whether there may be more ------------------------------------------
+    # --- reading: each returns how many bytes there were ------------------------------------------
 
-    def _read_frames(self, descriptor: int) -> bool:
+    def _read_frames(self, descriptor: int) -> int:
         data = self._read(descriptor)
         # What can't be read is read all the same: the child would wait for ever to send it.
         if data and self._broken is None:
@@ -92,7 +96,7 @@ class RunningChild:
                     self._take(frame)
             except (FrameError, KeyError, ValueError, TypeError) as error:
                 self._broken = f"its process sent what can't be understood: {error}"
-        return bool(data)
+        return len(data)
 
     def _take(self, frame: Mapping[str, Any]) -> None:
         if "progress" in frame:
@@ -103,17 +107,17 @@ class RunningChild:
         else:
             self._outcome = frame
 
-    def _read_lines(self, descriptor: int) -> bool:
+    def _read_lines(self, descriptor: int) -> int:
         data = self._read(descriptor)
         if data:
             self._lines[descriptor].feed(data)
-        return bool(data)
+        return len(data)
 
-    def _read(self, descriptor: int) -> bytes | None:
+    def _read(self, descriptor: int) -> bytes:
         try:
             data = os.read(descriptor, READ_BYTES)
         except BlockingIOError:
-            return None
+            return b""
         except ConnectionResetError:
             data = b""
         if not data:
@@ -133,8 +137,10 @@ class RunningChild:
         if self.ended.done():
             return
         for descriptor, read in list(self._readers.items()):
-            while descriptor in self._readers and read(descriptor):
-                pass
+            # No more than is there now: a program that has left the group may write for ever.
+            held = _held(descriptor)
+            while held > 0 and (count := read(descriptor)):
+                held -= count
         for lines in self._lines.values():
             lines.finish()
         self.ended.set_result(why)
@@ -164,6 +170,13 @@ def why_ended(status: int) -> str:
         name = signal.Signals(number).name if number in _SIGNALS else f"signal {number}"
         return f"its process was killed ({name})" + (", maybe out of memory" if name == "SIGKILL" else "")
     return f"its process ended with exit status {os.WEXITSTATUS(status)} before the function returned"
+
+
+def _held(descriptor: int) -> int:
+    """How many bytes the kernel holds to be read: at most what fits in a pipe, or in a socket."""
+    (held,) = _INT.unpack(fcntl.ioctl(descriptor, termios.FIONREAD, _INT.pack(0)))
+    assert isinstance(held, int)
+    return held
 
 
 def _pipe() -> tuple[FileIO, FileIO]:

@@ -32,7 +32,10 @@ def main(descriptor: int) -> None:
     adopt_orphans()
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
-    setup, _ = receive(control)
+    try:
+        setup, _ = receive(control)
+    except (OSError, FrameError):
+        return  # the worker has thought better of it
     if setup is None:
         return
     sys.path[:], sys.argv[:] = setup["path"], setup["argv"]
@@ -45,7 +48,9 @@ def main(descriptor: int) -> None:
     gc.freeze()
     # From here on there are children to end before this process does.
     die_with_parent(PARENT_DIED)
-    control.sendall(encode({"served": sorted(tasks), "refused": refused}))
+    # Closed by now if the worker has stopped meanwhile: serving sees it and leaves.
+    with contextlib.suppress(OSError):
+        control.sendall(encode({"served": sorted(tasks), "refused": refused}))
     Template(control, tasks, limits, worker).serve()
 
 

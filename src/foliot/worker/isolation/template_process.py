@@ -147,15 +147,15 @@ class TemplateProcess:
     async def close(self) -> None:
         """Have it end its children and leave; returns when it is gone."""
         self.is_alive = False
+        # Also done when the wait for it was cancelled, which says nothing of the process.
+        if self._ready.cancelled() or self._ready.cancel():
+            # It is in the middle of imports and would not see the socket close.
+            self._kill()
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control.fileno())
             self._loop.remove_writer(self._control.fileno())
         self._control.close()
         self._theirs.close()
-        if not self._ready.done():
-            self._ready.cancel()
-            # It is in the middle of imports and would not see the socket close.
-            self._kill()
         if self._process is not None:
             try:
                 async with asyncio.timeout(LEAVE_WITHIN_S):
