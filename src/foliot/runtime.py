@@ -61,6 +61,7 @@ REGISTRY_EVERY_S = 5.0
 POLL_WITHOUT_HINTS_S = 0.1
 POLL_ALONE_S = 0.5
 CANCEL_SEEN_S = 0.8
+WARMING_S = 30.0
 OUTGROWN_GRACE_S = 7 * 86400.0
 
 
@@ -140,7 +141,6 @@ class Instance:
         )
         self.steering = Steering(self.store, self.hints, self.observer, self.clock, self._resolver)
         self._tokens: CallbackTokens | None = None
-        self._warming: asyncio.Task[None] | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
         """Started, and not asked to stop yet."""
@@ -206,6 +206,11 @@ class Instance:
         except BaseException:
             await self.store.close()
             raise
+        if self.processes is not None:
+            # The imports of all task functions must not count against the timeout of the first attempt.
+            with contextlib.suppress(Exception):  # which meets what is wrong again, and can say so
+                async with asyncio.timeout(WARMING_S):
+                    await self.processes.start()
         self.begin()
 
     async def connect(self) -> None:
@@ -234,14 +239,7 @@ class Instance:
         if self.scheduler is not None:
             self.scheduler.on_changed = self._exchange
         self._exchange((), self.services)
-        if self.processes is not None:
-            # So that the first attempt need not wait for the imports of all task functions.
-            self._warming = asyncio.create_task(self._warm(self.processes))
         self.is_running = True
-
-    async def _warm(self, processes: Processes) -> None:
-        with contextlib.suppress(Exception):  # the first attempt meets it again, and can say so
-            await processes.start()
 
     async def stop(self) -> None:
         """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
@@ -272,8 +270,6 @@ class Instance:
         self.observer.notify(InstanceStopped(self.instance_id))
 
     async def close(self) -> None:
-        if self._warming is not None:
-            await self._warming
         if self.processes is not None:
             await self.processes.close()
         await self._http.close()

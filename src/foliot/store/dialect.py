@@ -101,8 +101,13 @@ class Dialect(Protocol):
         """Let the database end this transaction if it lasts longer: whoever stops in it must not block."""
         ...
 
-    async def end_overdue(self, connection: AsyncConnection, table: Table, limit: Limit) -> None:
-        """End transactions on a table that have outlived the limit without being ended by it."""
+    async def end_overdue(
+        self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
+    ) -> None:
+        """End transactions on a table that have outlived the limit without being ended by it.
+
+        All of them, or only those whose client has stopped in the middle of a statement.
+        """
         ...
 
     def is_transient(self, error: BaseException) -> bool:

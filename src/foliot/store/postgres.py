@@ -156,16 +156,21 @@ class PostgresDialect:
             select(*[func.set_config(name, str(int(value * 1000)), True) for name, value in seconds.items()])
         )
 
-    async def end_overdue(self, connection: AsyncConnection, table: Table, limit: Limit) -> None:
+    async def end_overdue(
+        self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
+    ) -> None:
         # The server does not count a session as idle, nor its statement as running, while it waits for the
         # rest of a statement that is being prepared. A client that stops just there, as a new leader may in
         # its first batch, keeps its locks whatever the limits say.
         overdue = text(
             "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
             "WHERE relation = CAST(:table AS regclass) AND pid <> pg_backend_pid() "
-            "AND xact_start < clock_timestamp() - make_interval(secs => :seconds)"
+            "AND xact_start < clock_timestamp() - make_interval(secs => :seconds) "
+            "AND (NOT :only_stopped OR (state = 'active' AND wait_event = 'ClientRead'))"
         )
-        await connection.execute(overdue, {"table": table.name, "seconds": limit.idle_s})
+        await connection.execute(
+            overdue, {"table": table.name, "seconds": limit.idle_s, "only_stopped": only_stopped}
+        )
 
     def is_transient(self, error: BaseException) -> bool:
         return _sqlstate(error) in _TRANSIENT

@@ -138,7 +138,9 @@ class SqliteDialect:
     async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
         """Nothing to do: a process that stops in mid-transaction is on this machine, for all to see."""
 
-    async def end_overdue(self, connection: AsyncConnection, table: Table, limit: Limit) -> None:
+    async def end_overdue(
+        self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
+    ) -> None:
         """Nothing to do, as with limits."""
 
     def is_transient(self, error: BaseException) -> bool:

@@ -32,7 +32,7 @@ from foliot.planning.definition import Policies
 from foliot.planning.outcome import Outcome, outcome_of
 from foliot.store.database import Database
 from foliot.store.delays import is_waiting_for_end, set_next_after_end
-from foliot.store.dialect import Pool
+from foliot.store.dialect import Limit, Pool
 from foliot.store.leases import require_lease
 from foliot.store.schema import IS_OPEN, attempt_t, execution_log_t, execution_t, schedule_t
 from foliot.store.shards import is_of
@@ -40,6 +40,8 @@ from foliot.store.status import LastRun, record_status
 from foliot.store.types import Instant
 from foliot.store.work import read_specs
 
+STOPPED_FOR_S = 10.0
+"""A lease that ran out so long ago, of a row that can't be locked, is kept by a client that has stopped."""
 LOST = "its worker vanished: the lease ran out"
 UNREPORTED = "the agent did not report its end within timeout_seconds"
 
@@ -69,6 +71,7 @@ class Upkeep:
             )
             rows = (await connection.execute(statement)).all()
             if not rows:
+                await self._end_stopped(connection)
                 return {}
             versions = sorted({(row.schedule_id, row.aggregate_version) for row in rows})
             specs = await read_specs(connection, self._dialect, versions)
@@ -80,6 +83,21 @@ class Upkeep:
             return {execution_id: outcome.status for execution_id, outcome in outcomes.items()}
 
         return await self._database.write(Pool.FIRING, work)
+
+    async def _end_stopped(self, connection: AsyncConnection) -> None:
+        """Free what a worker keeps locked that was stopped while it settled."""
+        long_ago = self._dialect.plus(self._dialect.now(), -STOPPED_FOR_S)
+        stuck = (
+            select(execution_t.c.execution_id)
+            .where(
+                execution_t.c.status == text("'running'"),
+                execution_t.c.lease_until < select(long_ago).scalar_subquery(),
+            )
+            .limit(1)
+        )
+        if (await connection.execute(stuck)).first() is not None:
+            limit = Limit(idle_s=STOPPED_FOR_S)
+            await self._dialect.end_overdue(connection, execution_t, limit, only_stopped=True)
 
     async def _write_rescued(
         self, connection: AsyncConnection, rows: Sequence[Any], outcomes: dict[UUID, Outcome]
