@@ -46,6 +46,9 @@ _UNREACHABLE = ("08", "57P", "53", "25006", "28", "3D000", "25P03", "57014")
 database, and our own limits on a transaction that took too long."""
 
 
+_UNSTORABLE = {"22000", "22001", "22003", "22008", "22021", "22P02", "22P03", "22P05", "22030", "22032"}
+"""Data that asyncpg or the server can't take: too long, out of range, NUL, not UTF-8, no JSON."""
+
 STOPPED_CLIENT_S = 10.0
 """How long a worker or the API that was stopped in a transaction may hold what it has locked."""
 
@@ -176,7 +179,7 @@ class PostgresDialect:
         return _sqlstate(error) in _TRANSIENT
 
     def is_unstorable(self, error: BaseException) -> bool:
-        return isinstance(error, DBAPIError) and _sqlstate(error).startswith("22")
+        return isinstance(error, DBAPIError) and _sqlstate(error) in _UNSTORABLE
 
     def is_unreachable(self, error: BaseException) -> bool:
         if isinstance(error, OSError | TimeoutError | PoolTimeoutError | InterfaceError):

@@ -144,8 +144,11 @@ def _external_id(body: Any) -> str | None:
     if not isinstance(body, dict):
         return None
     found = body.get("external_id", body.get("id"))
-    is_id = isinstance(found, str | int) and not isinstance(found, bool)
-    return str(found)[:EXTERNAL_ID_LENGTH] if is_id else None
+    if not isinstance(found, str | int) or isinstance(found, bool):
+        return None
+    # Databases hold no NUL in their text, and no half of a character.
+    held = str(found).replace("\0", "").encode("utf-8", "replace").decode()
+    return held[:EXTERNAL_ID_LENGTH] or None
 
 
 def _retry_after_s(answer: Answer, now: datetime) -> float | None:
@@ -164,6 +167,6 @@ def _retry_after_s(answer: Answer, now: datetime) -> float | None:
 def _instant_of(text: str) -> datetime | None:
     try:
         instant = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return instant if instant.tzinfo is not None else None

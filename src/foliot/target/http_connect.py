@@ -10,11 +10,13 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 import httpcore2
 import httpx2
 
 from foliot.security.address import AddressGuard
+from foliot.target.function import in_thread
 
 CONNECT_TIMEOUT_S = 10.0
 KEEP_ALIVE_S = 4.0
@@ -24,18 +26,41 @@ Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 """All addresses of a host."""
 
 
-async def look_up(host: str, port: int) -> list[str]:
-    """Ask the system's resolver, off the event loop."""
-    answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+class SystemLookup:
+    """Asks the system's resolver: once at a time for a name, however many wait for it.
+
+    A name whose servers never answer holds a thread for as long as the resolver is patient, longer than any
+    attempt waits. It is one thread, and no other name needs it.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[str, asyncio.Future[list[str]]] = {}
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        asked = self._asked.get(host)
+        if asked is None:
+            asked = in_thread(partial(_addresses_of, host, port), name=f"foliot-lookup {host}")
+            self._asked[host] = asked
+            asked.add_done_callback(partial(self._forget, host))
+        return await asyncio.shield(asked)
+
+    def _forget(self, host: str, asked: asyncio.Future[list[str]]) -> None:
+        del self._asked[host]
+        if not asked.cancelled():
+            asked.exception()  # nobody may be left to hear it
+
+
+def _addresses_of(host: str, port: int) -> list[str]:
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in answers))
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
     """Opens TCP connections that the guard admits, and no others: Unix sockets it does not know."""
 
-    def __init__(self, guard: AddressGuard, lookup: Lookup = look_up) -> None:
+    def __init__(self, guard: AddressGuard, lookup: Lookup | None = None) -> None:
         self._guard = guard
-        self._lookup = lookup
+        self._lookup = lookup or SystemLookup()
         self._network = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -76,7 +101,7 @@ def guarded_pool(
     guard: AddressGuard,
     *,
     connections: int = 100,
-    lookup: Lookup = look_up,
+    lookup: Lookup | None = None,
     ssl_context: ssl.SSLContext | None = None,
 ) -> httpcore2.AsyncConnectionPool:
     """As many connections as attempts may run at once: one that waits for a slow agent must not keep others
