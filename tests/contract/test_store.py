@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from foliot.model.errors import DatabaseUnreachableError
+from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Lease
 from foliot.store import database as database_module
 from foliot.store.database import TRANSIENT_TRIES
@@ -25,6 +26,7 @@ from foliot.testing.conformance.store_backfill import BackfillConformance
 from foliot.testing.conformance.store_calendars import CalendarConformance
 from foliot.testing.conformance.store_executions import ExecutionsConformance
 from foliot.testing.conformance.store_secrets import SecretsConformance
+from foliot.timing.clock import VirtualClock
 
 
 class TestStore(
@@ -87,6 +89,31 @@ class TestPostgres:
 
         with pytest.raises(DatabaseUnreachableError):
             await scene.store.database.write(Pool.FIRING, work)
+
+
+class TestSqlite:
+    databases = ("sqlite",)
+
+    async def test_a_worker_claims_from_more_queues_than_a_statement_has_parts(
+        self, scene: Scene, clock: VirtualClock
+    ) -> None:
+        """The most urgent of all first, and no more than asked for: SQLite unites 500 selects at most."""
+        host_id = await scene.add_host("other")
+        queues = [(each, f"queue-{number}") for number in range(700) for each in (DEFAULT_HOST_ID, host_id)]
+        ids = []
+        for number in (699, 0, 350):
+            for each in (DEFAULT_HOST_ID, host_id):
+                schedule = await scene.add(
+                    f"of {number}", host_id=each, queue=f"queue-{number}", overlap={"policy": "allow"}
+                )
+                for _ in range(2):
+                    ids.append(await scene.trigger(schedule))
+                    clock.advance(1)
+        ids.append(await scene.trigger(await scene.add("elsewhere", queue="not-asked-for")))
+        first = await scene.store.work.claim("one", queues, limit=7, lease_s=60)
+        assert [claim.execution_id for claim in first] == ids[:7]
+        rest = await scene.store.work.claim("one", queues, limit=100, lease_s=60)
+        assert [claim.execution_id for claim in rest] == ids[7:12]
 
 
 POSTGRES_TRANSIENT = {"serialization failure": "40001", "deadlock": "40P01", "lock timeout": "55P03"}

@@ -98,7 +98,8 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = [_problem_of(item) for item in error.errors()]
+    # Once each: what several parameters depend on is checked for each of them.
+    found = list(dict.fromkeys(_problem_of(item) for item in error.errors()))
     return problem(request, 422, "invalid", "; ".join(str(each) for each in found), found)
 
 

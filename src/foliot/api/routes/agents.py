@@ -81,16 +81,33 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """For the OpenAPI: the body is read by ourselves, to be able to bound it."""
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
 def agent_routes(steering: Steering, tokens: Tokens) -> APIRouter:
     router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"])
 
-    @router.post("/progress", status_code=204, responses=_RESPONSES, summary="Say how far the work is")
+    @router.post(
+        "/progress",
+        status_code=204,
+        responses=_RESPONSES,
+        summary="Say how far the work is",
+        openapi_extra=_body_of(Progress),
+    )
     async def progress(execution_id: UUID, token: Token, body: Body) -> Response:
         told = _parsed(Progress, body)
         await steering.agent_progress(await tokens(), token, execution_id, told.fraction, told.text)
         return Response(status_code=204)
 
-    @router.post("/complete", responses=_RESPONSES, summary="Say how the work ended")
+    @router.post(
+        "/complete",
+        responses=_RESPONSES,
+        summary="Say how the work ended",
+        openapi_extra=_body_of(Completion),
+    )
     async def complete(execution_id: UUID, token: Token, body: Body) -> dict[str, str]:
         told = _parsed(Completion, body)
         status = await steering.agent_complete(

@@ -1,0 +1,141 @@
+"""What agents may send, and what they are told when it is wrong."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import httpx2
+import pytest
+from prometheus_client import CollectorRegistry
+
+from foliot.api.app import make_app
+from foliot.api.routes.agents import MOST_BYTES, agent_routes
+from foliot.model.execution import Status, TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.runtime import Instance
+from foliot.store.protocol import Claim
+from foliot.store.sql import SqlStore
+from tests.engine import add, make_instance, spec
+
+LATER = {"kind": "interval", "seconds": 3600}
+
+
+@pytest.fixture
+async def instance(store: SqlStore, database_url: str) -> AsyncIterator[Instance]:
+    made, _ = make_instance(database_url, roles=frozenset())
+    await made.connect()
+    yield made
+    await made.disconnect()
+
+
+@pytest.fixture
+async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
+    async def no_problems() -> list[str]:
+        return []
+
+    app = make_app(no_problems, CollectorRegistry(), agent_routes(instance.steering, instance.tokens))
+    transport = httpx2.ASGITransport(app=app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://foliot") as made:
+        yield made
+
+
+async def running(store: SqlStore) -> Claim:
+    """An execution that an agent has taken over."""
+    schedule = await add(store, spec("agent", LATER))
+    await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+    [claim] = await store.work.claim("worker", [(DEFAULT_HOST_ID, "default")], limit=1, lease_s=60)
+    assert await store.work.accept("worker", claim, lease_s=300, external_id="7")
+    return claim
+
+
+async def token_for(instance: Instance, claim: Claim) -> dict[str, str]:
+    token = (await instance.tokens()).token(claim.execution_id, claim.attempt)
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def test_an_agent_reports_its_progress_and_its_end(
+    store: SqlStore, instance: Instance, client: httpx2.AsyncClient
+) -> None:
+    claim = await running(store)
+    path, headers = f"/api/v1/executions/{claim.execution_id}", await token_for(instance, claim)
+    told = await client.post(f"{path}/progress", json={"fraction": 0.5, "text": "half\0way"}, headers=headers)
+    assert told.status_code == 204
+    row = await store.executions.get(claim.execution_id)
+    assert row.progress == {"fraction": 0.5, "text": "half\ufffdway"}
+    done = await client.post(
+        f"{path}/complete", json={"status": "success", "result": {"rows": 3}}, headers=headers
+    )
+    assert (done.status_code, done.json()["status"]) == (200, "success")
+    row = await store.executions.get(claim.execution_id)
+    assert (row.status, row.result) == (Status.SUCCESS, {"rows": 3})
+    again = await client.post(f"{path}/complete", json={"status": "failed"}, headers=headers)
+    assert (again.status_code, again.json()["code"]) == (409, "illegal_transition")
+
+
+async def test_a_failure_that_an_agent_reports_is_tried_again_by_policy(
+    store: SqlStore, instance: Instance, client: httpx2.AsyncClient
+) -> None:
+    claim = await running(store)
+    answer = await client.post(
+        f"/api/v1/executions/{claim.execution_id}/complete",
+        json={"status": "failed", "error": "disk full"},
+        headers=await token_for(instance, claim),
+    )
+    assert (answer.status_code, answer.json()["status"]) == (200, "retrying")
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic eDp5"}]
+)
+async def test_nobody_reports_without_the_token(
+    store: SqlStore, client: httpx2.AsyncClient, headers: dict[str, str]
+) -> None:
+    claim = await running(store)
+    path = f"/api/v1/executions/{claim.execution_id}/complete"
+    answer = await client.post(path, json={"status": "success"}, headers=headers)
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (await store.executions.get(claim.execution_id)).status is Status.RUNNING
+
+
+async def test_a_token_of_another_attempt_is_worth_nothing(
+    store: SqlStore, instance: Instance, client: httpx2.AsyncClient
+) -> None:
+    claim = await running(store)
+    earlier = claim._replace(attempt=claim.attempt - 1)
+    path = f"/api/v1/executions/{claim.execution_id}/complete"
+    answer = await client.post(path, json={"status": "success"}, headers=await token_for(instance, earlier))
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"\xff\xfe", 422),
+        (b"[" * 100_000, 422),
+        (b'{"status": "sucess"}', 422),
+        (b'{"status": "success", "epoch": 1}', 422),
+        (b'{"status": "success", "result": NaN}', 200),
+        (b'{"status": "success", "result": 1e999}', 200),
+        (b'{"status": "success", "result": "a\\u0000b"}', 200),
+        (b'{"status": "success", "result": "' + b"x" * MOST_BYTES + b'"}', 413),
+    ],
+)
+async def test_whatever_a_body_is_the_answer_is_clear(
+    store: SqlStore, instance: Instance, client: httpx2.AsyncClient, body: bytes, status: int
+) -> None:
+    claim = await running(store)
+    answer = await client.post(
+        f"/api/v1/executions/{claim.execution_id}/complete",
+        content=body,
+        headers=await token_for(instance, claim),
+    )
+    assert answer.status_code == status, answer.text
+    if status != 200:
+        assert answer.json()["detail"]
+
+
+async def test_an_unknown_execution_is_not_found(client: httpx2.AsyncClient) -> None:
+    path = f"/api/v1/executions/{uuid4()}/progress"
+    answer = await client.post(path, json={"fraction": 1}, headers={"X-Foliot-Token": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
