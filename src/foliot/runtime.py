@@ -124,7 +124,7 @@ class Instance:
         if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
             self.hints = self._notify = PostgresHints(self.url)
         self.processes = self._make_processes()
-        self.functions = FunctionRunner(plan.tasks, settings.worker_concurrency, self.processes)
+        self.functions = FunctionRunner(plan.tasks, self.processes)
         self.secrets = Secrets(self.store.database, settings.cipher)
         self._resolver = SecretResolver(self.secrets, os.environ, settings.secrets_dir)
         guard = AddressGuard(settings.http_allowed)

@@ -211,7 +211,7 @@ class Stage:
     def __init__(self, registry: TaskRegistry, processes: Processes) -> None:
         self.registry = registry
         self.processes = processes
-        self.runner = FunctionRunner(registry, threads=2, processes=processes)
+        self.runner = FunctionRunner(registry, processes)
         self.lines: list[LogLine] = []
         self.progress: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
 

@@ -26,7 +26,7 @@ def runner_of(*functions: Callable[..., Any]) -> FunctionRunner:
     registry = TaskRegistry()
     for function in functions:
         registry.add(describe_task(function))
-    return FunctionRunner(registry, threads=2)
+    return FunctionRunner(registry)
 
 
 async def run(runner: FunctionRunner, name: str) -> Any:

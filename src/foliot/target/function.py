@@ -4,16 +4,12 @@ Only what is registered can run: a schedule names a task, never a path. The sign
 the arguments; they are checked when a schedule is saved and again when it runs.
 """
 
-import asyncio
-import contextlib
-import contextvars
 import inspect
 import sys
-import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, Literal, Protocol, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -24,9 +20,9 @@ from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
 from foliot.target.logs import capturing
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, Log
+from foliot.target.threads import in_thread
 
 TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]
-Result = TypeVar("Result")
 IsolationKind = Literal["process", "thread"]
 DEFAULT_TIMEOUT_S = 300.0
 
@@ -247,12 +243,7 @@ class FunctionRunner:
 
     kind = "function"
 
-    def __init__(
-        self,
-        registry: TaskRegistry,
-        threads: int = 50,  # noqa: ARG002
-        processes: Isolation | None = None,
-    ) -> None:
+    def __init__(self, registry: TaskRegistry, processes: Isolation | None = None) -> None:
         self.inactive: frozenset[str] = frozenset()
         """Tasks that an operator has switched off: refused when a schedule is saved, and when it runs."""
         self._registry = registry
@@ -296,33 +287,6 @@ class FunctionRunner:
             return False
         await processes.start()
         return processes.serves(task.name)
-
-
-def in_thread(call: Callable[[], Result], *, name: str) -> asyncio.Future[Result]:
-    """What a call returns or raises, from a thread of its own; dropped if nobody waits any more.
-
-    No executor: its threads are joined when the interpreter exits, so that one stuck call would keep the
-    process from ever ending, and each stuck call is a thread less for all others. Starting a thread takes
-    some 50 µs.
-    """
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Result] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            told = partial(settle_with, answer.set_result, context.run(call))
-        except BaseException as failure:
-            told = partial(settle_with, answer.set_exception, failure)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: there is nobody to tell
-            loop.call_soon_threadsafe(told)
-
-    def settle_with(settle: Callable[[Any], None], outcome: Any) -> None:
-        if not answer.done():
-            settle(outcome)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return answer
 
 
 def _call(function: Callable[..., Any], bound: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ import httpcore2
 import httpx2
 
 from foliot.security.address import AddressGuard
-from foliot.target.function import in_thread
+from foliot.target.threads import in_thread
 
 CONNECT_TIMEOUT_S = 10.0
 KEEP_ALIVE_S = 4.0
