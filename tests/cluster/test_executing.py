@@ -6,27 +6,18 @@ A rescue that races with a settle (fault 9) is a matter of the database alone: t
 `test_a_settled_execution_stays_as_it_is`.
 """
 
-import json
-import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
-from ipaddress import ip_address
-from pathlib import Path
 from signal import SIGCONT, SIGSTOP
-from typing import Any
 from uuid import UUID
 
-import httpx2
 import psutil
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
 from foliot.model.event import Observers
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
-from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
 from foliot.steering import Steering
@@ -36,160 +27,12 @@ from foliot.store.schema import execution_t
 from foliot.store.sql import SqlStore, parse_url
 from foliot.timing.clock import ClusterClock, SystemClock
 from tests.cluster.agent import Agent
-from tests.cluster.processes import Node, Nodes
-from tests.conftest import OpenStore
+from tests.cluster.processes import Node
+from tests.cluster.scene import LEASE_S, SECOND, WITHIN_S, Scene, is_of, tells, told
 from tests.engine import add, spec, until
 from tests.ledger import assert_exact
-from tests.servers import free_port
 
 pytestmark = pytest.mark.cluster
-
-SECOND = timedelta(seconds=1)
-LEASE_S = 1.5
-QUICK = {
-    "FOLIOT_POLL_SECONDS": "0.2",
-    "FOLIOT_WORKER_LEASE_SECONDS": str(LEASE_S),
-    "FOLIOT_HTTP_ALLOW": "127.0.0.0/8",
-}
-WITHIN_S = 60.0
-"""Against hanging for ever; nothing is measured by it."""
-NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}
-"""For schedules that run when they are triggered."""
-HURRIED = {"initial_delay_seconds": 0.1, "max_delay_seconds": 0.1}
-
-
-class Scene:
-    """One database, and the processes that work on it."""
-
-    def __init__(self, url: str, store: SqlStore, folder: Path) -> None:
-        self.url = url
-        self.store = store
-        self.folder = folder
-        self.nodes = Nodes(url, folder, **QUICK)
-
-    def scheduler(self, **settings: str) -> Node:
-        return self.nodes.start("scheduler", **settings)
-
-    def worker(self, *options: str, **settings: str) -> Node:
-        return self.nodes.start("worker", "--tasks", "tests.cluster.executing_tasks", *options, **settings)
-
-    def go(self) -> None:
-        """Let the work end that waits for it."""
-        (self.folder / "go").touch()
-
-    # --- schedules and executions -----------------------------------------------------------------
-
-    async def schedule_of(self, task: str, args: dict[str, Any] | None = None, **fields: Any) -> Schedule:
-        target = {"kind": "function", "name": task, "args": args or {}}
-        return await self._schedule(task, target, **fields)
-
-    async def schedule_for(self, url: str, **fields: Any) -> Schedule:
-        return await self._schedule(url, {"kind": "http", "url": url}, **fields)
-
-    async def _schedule(self, name: str, target: dict[str, Any], **fields: Any) -> Schedule:
-        fields = {"overlap": {"policy": "allow"}, "retry": {"max_attempts": 3, **HURRIED}, **fields}
-        return await add(self.store, spec(name, NEVER, target=target, **fields))
-
-    async def trigger(self, schedule: Schedule) -> UUID:
-        return await self.store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
-
-    async def row(self, execution_id: UUID) -> Execution:
-        return await self.store.executions.get(execution_id)
-
-    async def stands(self, execution_id: UUID, *statuses: Status) -> Execution:
-        """Wait until it does, and read it; another end than these is not waited out."""
-
-        async def does() -> bool:
-            row = await self.row(execution_id)
-            assert row.status in statuses or row.status not in FINAL, (row.status, row.error)
-            return row.status in statuses
-
-        await until(does, within_s=WITHIN_S)
-        return await self.row(execution_id)
-
-    async def ran(self, task: str = "nap") -> Execution:
-        """Run something short, to see that somebody works."""
-        known = [
-            each for each in await self.store.schedules.list_all(DEFAULT_HOST_ID) if each.spec.name == task
-        ]
-        schedule = known[0] if known else await self.schedule_of(task)
-        return await self.stands(await self.trigger(schedule), Status.SUCCESS)
-
-    def lines(self, execution_id: UUID) -> list[tuple[int, int]]:
-        """The attempt and the process of each time it was begun."""
-        return [(attempt, pid) for each, attempt, pid in self.all_lines() if each == execution_id]
-
-    def all_lines(self) -> list[tuple[UUID, int, int]]:
-        log = self.folder / "runs.log"
-        lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
-        return [(UUID(each), int(attempt), int(pid)) for each, attempt, pid in lines]
-
-    async def begun(self, execution_id: UUID) -> None:
-        await until(lambda: bool(self.lines(execution_id)), within_s=WITHIN_S)
-
-    async def more_begun(self, count: int) -> None:
-        """Wait until so many have begun from now on."""
-        enough = len(self.all_lines()) + count
-        await until(lambda: len(self.all_lines()) >= enough, within_s=WITHIN_S)
-
-    @asynccontextmanager
-    async def locked(self, execution_id: UUID) -> AsyncIterator[None]:
-        """While nobody else can write the row."""
-        database = self.store.database
-        async with database.dialect.begin(database.engine(Pool.API)) as connection:
-            mine = execution_t.c.execution_id == execution_id
-            await connection.execute(select(execution_t.c.execution_id).where(mine).with_for_update())
-            yield
-
-    async def has_session(self, waiting_for: str, statement: str) -> bool:
-        """Whether one inside a transaction, whose last statement has this text, waits for such a thing."""
-        async with self.store.database.read(Pool.LEASE) as connection:
-            found = await connection.execute(
-                text(
-                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-                    "AND xact_start IS NOT NULL AND pid <> pg_backend_pid() "
-                    "AND wait_event_type = :waiting_for AND strpos(query, :statement) > 0"
-                ),
-                {"waiting_for": waiting_for, "statement": statement},
-            )
-            return bool(found.scalar_one())
-
-    async def asked(self, agent: Agent, execution_id: UUID) -> None:
-        await until(lambda: bool(agent.requests(execution_id)), within_s=WITHIN_S)
-
-
-@pytest.fixture
-async def scene(postgres_url: str, open_test_store: OpenStore, tmp_path: Path) -> AsyncIterator[Scene]:
-    found = Scene(postgres_url, await open_test_store(postgres_url), tmp_path)
-    try:
-        yield found
-    finally:
-        found.nodes.end()
-
-
-@pytest.fixture
-def agent(tmp_path: Path) -> Iterator[Agent]:
-    found = Agent(tmp_path)
-    try:
-        yield found
-    finally:
-        found.end()
-
-
-def told(node: Node, event: str) -> list[dict[str, Any]]:
-    """The lines of a node's log about one kind of event."""
-    lines = [json.loads(line) for line in node.told().splitlines() if line.startswith("{")]
-    return [line for line in lines if line.get("event") == event]
-
-
-async def tells(node: Node, event: str) -> list[dict[str, Any]]:
-    await until(lambda: bool(told(node, event)), within_s=WITHIN_S)
-    return told(node, event)
-
-
-def is_of(row: Execution, node: Node) -> bool:
-    """Instance ids are host-pid-random."""
-    return row.worker_id is not None and row.worker_id.split("-")[-2] == str(node.pid)
 
 
 # --- workers that are stopped and killed ----------------------------------------------------------
@@ -551,141 +394,3 @@ async def _ended(store: SqlStore, schedule: Schedule) -> Execution:
     await until(has_ended, within_s=WITHIN_S)
     [row] = rows
     return row
-
-
-# --- agents that take the work over ---------------------------------------------------------------
-
-
-@pytest.fixture
-async def callbacks() -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(trust_env=False, timeout=WITHIN_S) as client:
-        yield client
-
-
-def start_up(scene: Scene) -> Node:
-    port = str(free_port())
-    return scene.nodes.start("up", FOLIOT_API_PORT=port, FOLIOT_PUBLIC_URL=f"http://127.0.0.1:{port}")
-
-
-async def taken_over(scene: Scene, agent: Agent, execution_id: UUID, attempt: int = 1) -> tuple[str, str]:
-    """Wait until the worker has noted that it is the agent's; where to report, and by which token."""
-
-    async def is_remote() -> bool:
-        row = await scene.row(execution_id)
-        return row.is_remote and row.attempt == attempt
-
-    await until(is_remote, within_s=WITHIN_S)
-    request = agent.requests(execution_id)[-1]
-    assert request.attempt == attempt
-    assert request.callback is not None
-    assert request.token is not None
-    return request.callback, request.token
-
-
-async def report(
-    client: httpx2.AsyncClient, callback: str, verb: str, token: str, body: dict[str, Any]
-) -> int:
-    headers = {"Authorization": f"Bearer {token}"}
-    answer = await client.post(f"{callback}/{verb}", json=body, headers=headers)
-    return answer.status_code
-
-
-SUCCESS = {"status": "success", "result": {"rows": 3}}
-HALF = {"fraction": 0.5, "text": "half way"}
-
-
-async def test_an_agent_that_took_the_work_over_reports_by_its_token_and_by_no_other(
-    scene: Scene, agent: Agent, callbacks: httpx2.AsyncClient
-) -> None:
-    start_up(scene)
-    schedule = await scene.schedule_for(agent.url("/later"))
-    execution_id, another = [await scene.trigger(schedule) for _ in range(2)]
-    callback, token = await taken_over(scene, agent, execution_id)
-    _, foreign = await taken_over(scene, agent, another)
-    for wrong in ("wrong", foreign, token[:-1]):
-        assert await report(callbacks, callback, "progress", wrong, HALF) == 401
-        assert await report(callbacks, callback, "complete", wrong, SUCCESS) == 401
-    row = await scene.row(execution_id)
-    assert (row.status, row.progress, row.external_id) == (Status.RUNNING, None, "job-1")
-
-    assert await report(callbacks, callback, "progress", token, HALF) == 204
-    row = await scene.row(execution_id)
-    assert (row.status, row.progress) == (Status.RUNNING, HALF)
-    assert await report(callbacks, callback, "complete", token, SUCCESS) == 200
-    row = await scene.row(execution_id)
-    assert (row.status, row.result, row.attempt) == (Status.SUCCESS, {"rows": 3}, 1)
-    assert len(agent.requests(execution_id)) == 1
-
-
-async def test_the_token_of_an_earlier_attempt_is_worth_nothing(
-    scene: Scene, agent: Agent, callbacks: httpx2.AsyncClient
-) -> None:
-    start_up(scene)
-    execution_id = await scene.trigger(await scene.schedule_for(agent.url("/later")))
-    callback, first = await taken_over(scene, agent, execution_id)
-    failed = {"status": "failed", "error": "no"}
-    assert await report(callbacks, callback, "complete", first, failed) == 200
-    _, second = await taken_over(scene, agent, execution_id, attempt=2)
-    assert await report(callbacks, callback, "progress", first, HALF) == 401
-    assert await report(callbacks, callback, "complete", first, SUCCESS) == 401
-    row = await scene.row(execution_id)
-    assert (row.status, row.progress, row.attempt) == (Status.RUNNING, None, 2)
-    assert await report(callbacks, callback, "complete", second, SUCCESS) == 200
-    assert (await scene.row(execution_id)).status is Status.SUCCESS
-
-
-async def test_an_agent_that_never_reports_has_timed_out_and_is_not_heard_any_more(
-    scene: Scene, agent: Agent, callbacks: httpx2.AsyncClient
-) -> None:
-    start_up(scene)
-    fields = {"timeout_seconds": 2, "retry": {"max_attempts": 1}}
-    execution_id = await scene.trigger(await scene.schedule_for(agent.url("/later"), **fields))
-    callback, token = await taken_over(scene, agent, execution_id)
-    row = await scene.stands(execution_id, Status.TIMEOUT)
-    assert row.started_ts is not None
-    assert row.ended_ts is not None
-    assert row.ended_ts - row.started_ts >= 2 * SECOND
-    assert await report(callbacks, callback, "complete", token, SUCCESS) == 409
-    assert await scene.row(execution_id) == row
-    assert [each.attempt for each in agent.requests(execution_id)] == [1]
-
-
-async def test_an_agent_that_reports_the_end_before_it_answers_is_believed(
-    scene: Scene, agent: Agent
-) -> None:
-    """The worker's note that the agent has taken it over comes too late, and must not open it again."""
-    node = start_up(scene)
-    execution_id = await scene.trigger(await scene.schedule_for(agent.url("/hasty")))
-    await scene.stands(execution_id, Status.SUCCESS)
-    await until(lambda: agent.requests(execution_id)[0].is_answered, within_s=WITHIN_S)
-    # What has ended is written down before a clean end, and the note is part of that.
-    assert node.stop() == 0, node.told()[-2000:]
-    row = await scene.row(execution_id)
-    assert (row.status, row.attempt, row.result) == (Status.SUCCESS, 1, "done before it was accepted")
-    assert (row.is_remote, row.lease_until) == (False, None)
-
-
-async def test_a_name_that_leads_to_this_machine_is_refused_when_connecting(
-    scene: Scene, agent: Agent
-) -> None:
-    """Faults 31 and 32: nothing in the name tells where it leads, so only resolving it can."""
-    host = socket.gethostname()
-    try:
-        found = {str(each[4][0]) for each in socket.getaddrinfo(host, agent.port, type=socket.SOCK_STREAM)}
-    except OSError:
-        pytest.skip("this machine's own name has no address")
-    if not all(ip_address(each).is_private and "." in each for each in found):
-        pytest.skip("this machine's own name does not lead to internal addresses alone")
-    execution_id = await scene.trigger(await scene.schedule_for(agent.url("/run", host)))
-    guarded = scene.worker(FOLIOT_HTTP_ALLOW="")
-    row = await scene.stands(execution_id, Status.FAILED)
-    assert (row.attempt, agent.requests(execution_id)) == (1, [])
-    assert row.error is not None
-    assert f"{host} is an internal address" in row.error
-    guarded.stop()
-
-    # Allowed, the same request arrives: it was the guard that kept it from the agent.
-    await scene.store.executions.retry(execution_id, by="ann")
-    scene.worker(FOLIOT_HTTP_ALLOW=",".join(sorted(found)))
-    await scene.stands(execution_id, Status.SUCCESS)
-    assert len(agent.requests(execution_id)) == 1

@@ -1,0 +1,150 @@
+"""One database and the processes that work on it, for tests of executing under faults."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select, text
+
+from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.schedule import Schedule
+from foliot.store.dialect import Pool
+from foliot.store.schema import execution_t
+from foliot.store.sql import SqlStore
+from tests.cluster.agent import Agent
+from tests.cluster.processes import Node, Nodes
+from tests.engine import add, spec, until
+
+SECOND = timedelta(seconds=1)
+LEASE_S = 1.5
+QUICK = {
+    "FOLIOT_POLL_SECONDS": "0.2",
+    "FOLIOT_WORKER_LEASE_SECONDS": str(LEASE_S),
+    "FOLIOT_HTTP_ALLOW": "127.0.0.0/8",
+}
+WITHIN_S = 60.0
+"""Against hanging for ever; nothing is measured by it."""
+NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}
+"""For schedules that run when they are triggered."""
+HURRIED = {"initial_delay_seconds": 0.1, "max_delay_seconds": 0.1}
+
+
+class Scene:
+    """One database, and the processes that work on it."""
+
+    def __init__(self, url: str, store: SqlStore, folder: Path) -> None:
+        self.url = url
+        self.store = store
+        self.folder = folder
+        self.nodes = Nodes(url, folder, **QUICK)
+
+    def scheduler(self, **settings: str) -> Node:
+        return self.nodes.start("scheduler", **settings)
+
+    def worker(self, *options: str, **settings: str) -> Node:
+        return self.nodes.start("worker", "--tasks", "tests.cluster.executing_tasks", *options, **settings)
+
+    def go(self) -> None:
+        """Let the work end that waits for it."""
+        (self.folder / "go").touch()
+
+    # --- schedules and executions -----------------------------------------------------------------
+
+    async def schedule_of(self, task: str, args: dict[str, Any] | None = None, **fields: Any) -> Schedule:
+        target = {"kind": "function", "name": task, "args": args or {}}
+        return await self._schedule(task, target, **fields)
+
+    async def schedule_for(self, url: str, **fields: Any) -> Schedule:
+        return await self._schedule(url, {"kind": "http", "url": url}, **fields)
+
+    async def _schedule(self, name: str, target: dict[str, Any], **fields: Any) -> Schedule:
+        fields = {"overlap": {"policy": "allow"}, "retry": {"max_attempts": 3, **HURRIED}, **fields}
+        return await add(self.store, spec(name, NEVER, target=target, **fields))
+
+    async def trigger(self, schedule: Schedule) -> UUID:
+        return await self.store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+
+    async def row(self, execution_id: UUID) -> Execution:
+        return await self.store.executions.get(execution_id)
+
+    async def stands(self, execution_id: UUID, *statuses: Status) -> Execution:
+        """Wait until it does, and read it; another end than these is not waited out."""
+
+        async def does() -> bool:
+            row = await self.row(execution_id)
+            assert row.status in statuses or row.status not in FINAL, (row.status, row.error)
+            return row.status in statuses
+
+        await until(does, within_s=WITHIN_S)
+        return await self.row(execution_id)
+
+    async def ran(self, task: str = "nap") -> Execution:
+        """Run something short, to see that somebody works."""
+        known = [
+            each for each in await self.store.schedules.list_all(DEFAULT_HOST_ID) if each.spec.name == task
+        ]
+        schedule = known[0] if known else await self.schedule_of(task)
+        return await self.stands(await self.trigger(schedule), Status.SUCCESS)
+
+    def lines(self, execution_id: UUID) -> list[tuple[int, int]]:
+        """The attempt and the process of each time it was begun."""
+        return [(attempt, pid) for each, attempt, pid in self.all_lines() if each == execution_id]
+
+    def all_lines(self) -> list[tuple[UUID, int, int]]:
+        log = self.folder / "runs.log"
+        lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        return [(UUID(each), int(attempt), int(pid)) for each, attempt, pid in lines]
+
+    async def begun(self, execution_id: UUID) -> None:
+        await until(lambda: bool(self.lines(execution_id)), within_s=WITHIN_S)
+
+    async def more_begun(self, count: int) -> None:
+        """Wait until so many have begun from now on."""
+        enough = len(self.all_lines()) + count
+        await until(lambda: len(self.all_lines()) >= enough, within_s=WITHIN_S)
+
+    @asynccontextmanager
+    async def locked(self, execution_id: UUID) -> AsyncIterator[None]:
+        """While nobody else can write the row."""
+        database = self.store.database
+        async with database.dialect.begin(database.engine(Pool.API)) as connection:
+            mine = execution_t.c.execution_id == execution_id
+            await connection.execute(select(execution_t.c.execution_id).where(mine).with_for_update())
+            yield
+
+    async def has_session(self, waiting_for: str, statement: str) -> bool:
+        """Whether one inside a transaction, whose last statement has this text, waits for such a thing."""
+        async with self.store.database.read(Pool.LEASE) as connection:
+            found = await connection.execute(
+                text(
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND xact_start IS NOT NULL AND pid <> pg_backend_pid() "
+                    "AND wait_event_type = :waiting_for AND strpos(query, :statement) > 0"
+                ),
+                {"waiting_for": waiting_for, "statement": statement},
+            )
+            return bool(found.scalar_one())
+
+    async def asked(self, agent: Agent, execution_id: UUID) -> None:
+        await until(lambda: bool(agent.requests(execution_id)), within_s=WITHIN_S)
+
+
+def told(node: Node, event: str) -> list[dict[str, Any]]:
+    """The lines of a node's log about one kind of event."""
+    lines = [json.loads(line) for line in node.told().splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("event") == event]
+
+
+async def tells(node: Node, event: str) -> list[dict[str, Any]]:
+    await until(lambda: bool(told(node, event)), within_s=WITHIN_S)
+    return told(node, event)
+
+
+def is_of(row: Execution, node: Node) -> bool:
+    """Instance ids are host-pid-random."""
+    return row.worker_id is not None and row.worker_id.split("-")[-2] == str(node.pid)
