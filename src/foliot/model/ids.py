@@ -1,10 +1,11 @@
 """Identities: time-ordered ids, and the fixed slot that places a schedule in a shard."""
 
 import hashlib
+import secrets
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
-from uuid import UUID
+from random import getrandbits
+from uuid import UUID, SafeUUID
 
 from uuid_utils.compat import uuid7
 
@@ -26,8 +27,24 @@ def new_id(now: datetime | None = None) -> UUID:
 
 
 def ids_at(now: datetime) -> Callable[[], UUID]:
-    """Makes ids of one instant, for a batch."""
-    return partial(uuid7, nanoseconds=micros_of(now) * 1000)
+    """Makes ids of one instant, for a batch: each larger than the last, so that inserting them is quick.
+
+    Two batches of one instant begin anywhere among 2⁶¹ places and go on in steps of up to 2³².
+    """
+    milliseconds, rest = divmod(micros_of(now), 1000)
+    high = (milliseconds << 80) | (0x7 << 76) | ((rest * 4096 // 1000) << 64) | (0x2 << 62)
+    tail = secrets.randbits(61)
+
+    def next_id() -> UUID:
+        nonlocal tail
+        tail += 1 + getrandbits(32)
+        # As UUID(int=…) does, without its checks: a quarter of the time.
+        made = object.__new__(UUID)
+        object.__setattr__(made, "int", high | tail)
+        object.__setattr__(made, "is_safe", SafeUUID.unknown)
+        return made
+
+    return next_id
 
 
 def first_id_at(instant: datetime) -> UUID:
