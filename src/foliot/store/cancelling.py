@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Float, Integer, String, Uuid, and_, literal, not_, null, select, text, true, update
+from sqlalchemy import Uuid, and_, not_, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import CLAIMABLE, Status, TriggeredBy
+from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.dialect import Dialect
 from foliot.store.locking import lock_executions
-from foliot.store.schema import IS_OPEN, attempt_t, execution_t
+from foliot.store.schema import IS_OPEN, execution_t
 from foliot.store.status import LastRun, record_status
-from foliot.store.types import Instant
 
 
 async def request_cancel(
@@ -89,7 +89,8 @@ async def _end(
         .where(execution_t.c.execution_id.in_(_ids(dialect, [row.execution_id for row in rows])))
         .values(values)
     )
-    await _record_remote(connection, dialect, [row for row in rows if _is_with_agent(row)], error or reason)
+    with_agents = [_of_agent(row, error or reason) for row in rows if _is_with_agent(row)]
+    await record_attempts(connection, dialect, with_agents)
     # What never ran is no run; what was handed back did not run either.
     has_run = [row for row in rows if row.started_ts is not None and row.status != Status.PENDING.value]
     await record_status(
@@ -99,37 +100,12 @@ async def _end(
     )
 
 
-async def _record_remote(
-    connection: AsyncConnection, dialect: Dialect, rows: Sequence[Any], error: str
-) -> None:
+def _of_agent(row: Any, error: str) -> EndedAttempt:
     """The attempt that an agent was at; a worker records its own when it settles."""
-    if not rows:
-        return
-    new = dialect.rows(
-        "new",
-        {
-            "execution_id": Uuid(),
-            "attempt": Integer(),
-            "worker_id": String(),
-            "started_ts": Instant(),
-            "ended_ts": Instant(),
-            "duration_seconds": Float(),
-        },
-        [
-            (
-                row.execution_id,
-                row.attempt,
-                row.worker_id,
-                row.started_ts,
-                row.store_now,
-                (row.store_now - row.started_ts).total_seconds(),
-            )
-            for row in rows
-        ],
+    duration_s = (row.store_now - row.started_ts).total_seconds()
+    return EndedAttempt(
+        row.execution_id, row.attempt, Status.CANCELLED, row.worker_id, row.started_ts, error, duration_s
     )
-    names = [*(each.name for each in new.c), "status", "error"]
-    source = select(*new.c, literal(Status.CANCELLED.value), literal(error)).where(true())
-    await connection.execute(dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing())
 
 
 def _is_with_agent(row: Any) -> bool:

@@ -3,7 +3,9 @@
     the shard's row, then schedules, then executions, then `schedule_status_t`; each by id.
 
 Whoever needs several rows of a table locks them here first and writes then: an UPDATE takes its rows in any
-order. Those that pass over locked rows (claim, rescue) can be part of no circle.
+order. Those that pass over locked rows (claim, rescue) can be part of no circle. Renewing, settling and the
+journal of one worker, which write the same executions again and again, take turns inside its process instead
+(`Journal.rows`): a lock of theirs would cost every execution a statement.
 """
 
 from collections.abc import Sequence

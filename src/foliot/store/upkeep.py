@@ -19,7 +19,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -30,6 +29,7 @@ from foliot.model.lease import Lease
 from foliot.model.policy import OverlapPolicy, Priority
 from foliot.planning.definition import Policies
 from foliot.planning.outcome import Outcome, outcome_of
+from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.database import Database
 from foliot.store.delays import is_waiting_for_end, set_next_after_end
 from foliot.store.dialect import Limit, Pool
@@ -38,7 +38,7 @@ from foliot.store.schema import IS_OPEN, attempt_t, execution_log_t, execution_t
 from foliot.store.shards import is_of
 from foliot.store.status import LastRun, record_status
 from foliot.store.types import Instant
-from foliot.store.work import read_specs
+from foliot.store.versions import read_specs
 
 STOPPED_FOR_S = 10.0
 """A lease that ran out so long ago, of a row that can't be locked, is kept by a client that has stopped."""
@@ -110,9 +110,6 @@ class Upkeep:
                 "status": String(),
                 "ready_ts": Instant(),
                 "sla_s": Float(),
-                "started_ts": Instant(),
-                "worker_id": String(),
-                "attempt_status": String(),
                 "error": Text(),
             },
             [
@@ -122,9 +119,6 @@ class Upkeep:
                     outcomes[row.execution_id].status.value,
                     outcomes[row.execution_id].ready_ts,
                     Priority(row.priority).sla_s,
-                    row.started_ts,
-                    row.worker_id,
-                    _ended_as(row).value,
                     UNREPORTED if row.is_remote else LOST,
                 )
                 for row in rows
@@ -152,18 +146,20 @@ class Upkeep:
                 ),
             )
         )
-        source = select(
-            lost.c.execution_id,
-            lost.c.attempt,
-            lost.c.started_ts,
-            lost.c.worker_id,
-            now,
-            lost.c.attempt_status,
-            lost.c.error,
-        ).where(true())
-        names = ["execution_id", "attempt", "started_ts", "worker_id", "ended_ts", "status", "error"]
-        await connection.execute(
-            self._dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing()
+        await record_attempts(
+            connection,
+            self._dialect,
+            [
+                EndedAttempt(
+                    row.execution_id,
+                    row.attempt,
+                    _ended_as(row),
+                    row.worker_id,
+                    row.started_ts,
+                    UNREPORTED if row.is_remote else LOST,
+                )
+                for row in rows
+            ],
         )
         await record_status(
             connection,

@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from pydantic import ValidationError
 from sqlalchemy import (
     Boolean,
     ColumnElement,
@@ -23,11 +22,9 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
-    literal,
     null,
     or_,
     select,
-    true,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -37,6 +34,7 @@ from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
+from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.cancelling import cancel_locked
 from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
@@ -45,14 +43,12 @@ from foliot.store.dialect import Columns, Dialect, Pool
 from foliot.store.locking import lock_schedules
 from foliot.store.protocol import Claim, Renewal, Settlement
 from foliot.store.schema import (
-    attempt_t,
     execution_t,
     queue_t,
-    schedule_version_t,
     task_function_t,
 )
 from foliot.store.status import LastRun, record_status
-from foliot.store.types import Instant
+from foliot.store.versions import read_specs
 
 
 class Work:
@@ -132,7 +128,7 @@ class Work:
                     for each in settlements
                     if each.claim.execution_id in written
                 ]
-            await record_attempts(connection, self._dialect, done, worker_id)
+            await record_attempts(connection, self._dialect, _failed(done, worker_id))
             await record_status(connection, self._dialect, _runs_of(done))
             ended = {
                 each.claim.schedule_id
@@ -211,74 +207,22 @@ class Work:
             return await read_specs(connection, self._dialect, versions)
 
 
-async def read_specs(
-    connection: AsyncConnection, dialect: Dialect, versions: Sequence[tuple[UUID, int]]
-) -> dict[tuple[UUID, int], ScheduleSpec]:
-    if not versions:
-        return {}
-    wanted = dialect.rows("wanted", {"schedule_id": Uuid(), "aggregate_version": Integer()}, versions)
-    table = schedule_version_t
-    result = await connection.execute(
-        select(table.c.schedule_id, table.c.aggregate_version, table.c.document).join(
-            wanted,
-            and_(
-                wanted.c.schedule_id == table.c.schedule_id,
-                wanted.c.aggregate_version == table.c.aggregate_version,
-            ),
+def _failed(done: Sequence[Settlement], worker_id: str) -> list[EndedAttempt]:
+    """One that was handed back was no attempt."""
+    return [
+        EndedAttempt(
+            each.claim.execution_id,
+            each.claim.attempt,
+            each.attempt_status,
+            worker_id,
+            each.claim.started_ts,
+            each.error,
+            each.duration_s,
+            each.traceback,
         )
-    )
-    return {
-        (row.schedule_id, row.aggregate_version): spec
-        for row in result
-        if (spec := _spec_of(row.document)) is not None
-    }
-
-
-def _spec_of(document: Any) -> ScheduleSpec | None:
-    """What this version understands of it: a newer one may have written fields that it does not know.
-
-    One that can't be understood at all must not keep the others of its batch from being read.
-    """
-    try:
-        return ScheduleSpec.model_validate(document, extra="ignore")
-    except ValidationError:
-        return None
-
-
-async def record_attempts(
-    connection: AsyncConnection, dialect: Dialect, done: Sequence[Settlement], worker_id: str | None
-) -> None:
-    """Keep every attempt that did not succeed; one that was handed back was none."""
-    failed = [each for each in done if each.attempt_status not in (Status.SUCCESS, Status.PENDING)]
-    if not failed:
-        return
-    new = dialect.rows(
-        "new",
-        {
-            "execution_id": Uuid(),
-            "attempt": Integer(),
-            "status": String(),
-            "started_ts": Instant(),
-            "duration_seconds": Float(),
-            "error": Text(),
-            "traceback": Text(),
-        },
-        [
-            (
-                each.claim.execution_id,
-                each.claim.attempt,
-                each.attempt_status.value,
-                each.claim.started_ts,
-                each.duration_s,
-                each.error,
-                each.traceback,
-            )
-            for each in failed
-        ],
-    )
-    source = select(*new.c, dialect.now(), literal(worker_id)).where(true())
-    names = [*(each.name for each in new.c), "ended_ts", "worker_id"]
-    await connection.execute(dialect.insert(attempt_t).from_select(names, source).on_conflict_do_nothing())
+        for each in done
+        if each.attempt_status not in (Status.SUCCESS, Status.PENDING)
+    ]
 
 
 def _runs_of(done: Sequence[Settlement]) -> list[LastRun]:
