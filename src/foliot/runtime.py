@@ -17,11 +17,8 @@ from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
 from foliot.model.errors import FoliotError, Problem
 from foliot.model.event import (
-    Event,
     InstanceStarted,
     InstanceStopped,
-    LeaderElected,
-    LeaseLost,
     MemoryLimitPassed,
     Observer,
     Observers,
@@ -30,6 +27,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.schedule import ManagedBy, ScheduleSpec
 from foliot.planning.change import Author
+from foliot.presence import Presence
 from foliot.scheduler.scheduler import Scheduler
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
@@ -37,7 +35,7 @@ from foliot.security.address import AddressGuard
 from foliot.security.callback import CallbackTokens
 from foliot.security.kept import NOTHING_HIDDEN
 from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
-from foliot.service import Loop, Service, Wake
+from foliot.service import Loop, Service
 from foliot.settings import Settings
 from foliot.steering import Steering
 from foliot.store.hints import Hints, LocalHints, PostgresHints
@@ -55,14 +53,15 @@ from foliot.version import __version__
 from foliot.worker.isolation.processes import Processes
 from foliot.worker.journal import Journal
 from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
-from foliot.worker.worker import Renewer, Worker
+from foliot.worker.pace import Pace
+from foliot.worker.renewer import Renewer
+from foliot.worker.worker import Worker
 
 REGISTRY_EVERY_S = 5.0
-POLL_WITHOUT_HINTS_S = 0.1
-POLL_ALONE_S = 0.5
-CANCEL_SEEN_S = 0.8
 WARMING_S = 30.0
+"""How long the imports of task functions may hold up a start."""
 OUTGROWN_GRACE_S = 7 * 86400.0
+"""How long a worker that has outgrown its memory may finish what runs."""
 
 
 class OutgrownError(FoliotError):
@@ -132,9 +131,15 @@ class Instance:
         self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool)
         self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
         self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
-        self.worker = self._make_worker() if Role.WORKER in plan.roles else None
-        self._worker_services = self._make_worker_services()
-        self._presence = Presence(self, max(REGISTRY_EVERY_S, settings.heartbeat_seconds))
+        pace = self._make_pace()
+        self.worker = self._make_worker(pace) if Role.WORKER in plan.roles else None
+        self._worker_services = self._make_worker_services(pace)
+        self._presence = Presence(
+            self.store.registry,
+            self.record,
+            self.refresh,
+            max(REGISTRY_EVERY_S, settings.heartbeat_seconds),
+        )
         self.observer.add(self._presence)
         self.declarer = Declarer(
             self.store.schedules, self.hints, self.observer, self.check_target, self.store.calendars
@@ -353,7 +358,7 @@ class Instance:
 
         return Scheduler(self.store.leases, self.hints, make, every_s=settings.poll_seconds)
 
-    def _make_worker(self) -> Worker:
+    def _make_worker(self, pace: Pace) -> Worker:
         settings = self.plan.settings
         return Worker(
             self.instance_id,
@@ -366,7 +371,7 @@ class Instance:
             queues=self.plan.queues,
             concurrency=settings.worker_concurrency,
             lease_s=settings.worker_lease_seconds,
-            poll_s=self._worker_poll_s,
+            poll_s=pace.poll_s,
             prepare=self._with_secrets,
         )
 
@@ -375,27 +380,24 @@ class Instance:
             return None
         return Processes(self.plan.tasks, limits=self._limits)
 
-    @property
-    def _worker_poll_s(self) -> float:
-        """How often a worker looks by itself, so that every priority starts in time without any hint."""
+    def _make_pace(self) -> Pace:
         settings = self.plan.settings
+        lease_s, hears_others = settings.worker_lease_seconds, self._notify is not None
         if settings.worker_poll_seconds is not None:
-            return settings.worker_poll_seconds
-        if not settings.uses_hints:
-            return min(settings.poll_seconds, POLL_WITHOUT_HINTS_S)
-        # Inside one process hints are calls and can't be lost; other processes on SQLite send none.
-        return settings.poll_seconds if self._notify else min(settings.poll_seconds, POLL_ALONE_S)
+            return Pace.at(settings.worker_poll_seconds, lease_s=lease_s, hears_others=hears_others)
+        return Pace.of(
+            poll_s=settings.poll_seconds,
+            lease_s=lease_s,
+            uses_hints=settings.uses_hints,
+            hears_others=hears_others,
+        )
 
-    def _make_worker_services(self) -> tuple[Service, ...]:
+    def _make_worker_services(self, pace: Pace) -> tuple[Service, ...]:
         if self.worker is None:
             return ()
         lease_s = self.plan.settings.worker_lease_seconds
-        every_s = lease_s / 3
-        if self._notify is None:
-            # Nobody tells of a cancel: it is to be seen within a second all the same.
-            every_s = min(every_s, max(CANCEL_SEEN_S, self._worker_poll_s))
         found: list[Service] = [
-            Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s, every_s),
+            Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s, pace.renew_s),
             self.worker.journal,
             self.worker.settler,
         ]
@@ -438,26 +440,6 @@ def spare_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-
-class Presence:
-    """A service that keeps this instance's row in the registry fresh, and quick to say who leads."""
-
-    name = "presence"
-
-    def __init__(self, instance: Instance, every_s: float) -> None:
-        self.wake = Wake()
-        self._instance = instance
-        self._every_s = every_s
-
-    def notify(self, event: Event) -> None:
-        if isinstance(event, LeaderElected | LeaseLost):
-            self.wake.set()
-
-    async def step(self) -> float | None:
-        await self._instance.store.registry.heartbeat(self._instance.record())
-        await self._instance.refresh()
-        return self._every_s
 
 
 def _record_of(task: Task) -> TaskRecord:

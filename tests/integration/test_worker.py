@@ -8,7 +8,7 @@ import pytest
 
 from foliot.model.execution import Status, TriggeredBy
 from foliot.store.sql import SqlStore
-from foliot.worker.worker import Renewer
+from foliot.worker.renewer import Renewer
 from tests.engine import WORKER, add, every_second, noop, registry, running, spec, until
 
 SOON = {"kind": "interval", "seconds": 1}

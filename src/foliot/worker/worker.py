@@ -1,4 +1,4 @@
-"""The worker: claims, runs, settles. Its companion service renews the leases of all that runs."""
+"""Claims what is most urgent, as far as there is room, and starts it."""
 
 import asyncio
 import contextlib
@@ -30,6 +30,8 @@ HAND_BACK_PAUSE_S = 1.0
 """How long work waits that could not be started for a passing reason."""
 QUEUES_EVERY_S = 2.0
 """How long the list of queues may be out of date."""
+LAST_WORDS_S = 5.0
+"""How long a worker that stops tries to write down what has ended."""
 
 
 class Worker:
@@ -203,66 +205,6 @@ class Worker:
         if self._load:
             self._idle = asyncio.Event()
             await self._idle.wait()
-
-
-LAST_WORDS_S = 5.0
-"""How long a worker that stops tries to write down what has ended."""
-LOST_AT = 0.8
-"""The part of a lease after which a worker that could not renew stops its work."""
-
-
-class Renewer:
-    """Renews the leases of everything that runs, in one statement, at least every third of the lease."""
-
-    name = "renewal"
-
-    def __init__(
-        self,
-        worker: Worker,
-        store: WorkStore,
-        clock: ClusterClock,
-        hints: Hints,
-        lease_s: float,
-        every_s: float | None = None,
-    ) -> None:
-        self._every_s = every_s or lease_s / 3
-        self.wake = Wake()
-        self._worker = worker
-        self._store = store
-        self._clock = clock
-        self._lease_s = lease_s
-        self._renewed_at = clock.monotonic()
-        hints.listen(Hint.CANCEL, lambda _ids: self.wake.set())
-
-    async def step(self) -> float | None:
-        attempts = dict(self._worker.running)
-        if not attempts:
-            self._renewed_at = self._clock.monotonic()
-            return self._every_s
-        sent_at = self._clock.monotonic()
-        left_s = self._renewed_at + self._lease_s * LOST_AT - sent_at
-        try:
-            async with asyncio.timeout(max(0.05, left_s)), self._worker.journal.rows:
-                renewal = await self._store.renew(
-                    self._worker.worker_id, [each.claim for each in attempts.values()], self._lease_s
-                )
-        except Exception:
-            self._stop_what_may_be_lost(attempts)
-            raise
-        self._renewed_at = sent_at
-        for execution_id in renewal.lost:
-            # One that ended meanwhile is settled or about to be; it is not lost.
-            if execution_id in self._worker.running:
-                attempts[execution_id].stop(None)
-        for execution_id in renewal.cancelled:
-            attempts[execution_id].stop(Status.CANCELLED)
-        return self._every_s
-
-    def _stop_what_may_be_lost(self, attempts: Mapping[UUID, Attempt]) -> None:
-        """The database can't be reached: stop before others may take the work over."""
-        if self._clock.monotonic() - self._renewed_at >= self._lease_s * LOST_AT:
-            for attempt in attempts.values():
-                attempt.stop(None)
 
 
 def _claimed(claim: Claim) -> ClaimedExecution:

@@ -1,0 +1,35 @@
+"""An instance's row in the registry: who runs, where, what it can do, and whether it leads."""
+
+from collections.abc import Awaitable, Callable
+
+from foliot.model.event import Event, LeaderElected, LeaseLost
+from foliot.service import Wake
+from foliot.store.protocol import InstanceRecord, RegistryStore
+
+
+class Presence:
+    """A service that keeps the row fresh, and quickly says who leads. A row that grows old is forgotten."""
+
+    name = "presence"
+
+    def __init__(
+        self,
+        registry: RegistryStore,
+        record: Callable[[], InstanceRecord],
+        refresh: Callable[[], Awaitable[None]],
+        every_s: float,
+    ) -> None:
+        self.wake = Wake()
+        self._registry = registry
+        self._record = record
+        self._refresh = refresh
+        self._every_s = every_s
+
+    def notify(self, event: Event) -> None:
+        if isinstance(event, LeaderElected | LeaseLost):
+            self.wake.set()
+
+    async def step(self) -> float | None:
+        await self._registry.heartbeat(self._record())
+        await self._refresh()
+        return self._every_s
