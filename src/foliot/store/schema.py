@@ -19,7 +19,7 @@ from sqlalchemy import (
     true,
 )
 
-from foliot.model.execution import CLAIMABLE, OPEN, Status
+from foliot.model.execution import CLAIMABLE, FINAL, OPEN, Status
 from foliot.store.types import Instant, Json
 
 metadata = MetaData()
@@ -32,6 +32,11 @@ def _in(column: str, values: frozenset[Status]) -> str:
 IS_OPEN = _in("status", OPEN)
 IS_CLAIMABLE = f"{_in('status', CLAIMABLE)} AND due_by_ts IS NOT NULL"
 """A held execution has no `due_by_ts`, so the index of what is claimable never meets it."""
+IS_NOT_WELL = _in("status", FINAL - {Status.SUCCESS})
+IS_BY_HAND = "triggered_by IN ('api', 'manual')"
+IS_LATE = "created_ts - fire_ts > interval '1 day'"
+IS_LATE_IN_SQLITE = "created_ts - fire_ts > 86400000000"
+"""Decided more than a day after its fire time: by a backfill, or after a long outage."""
 
 host_t = Table(
     "host_t",
@@ -112,6 +117,7 @@ schedule_t = Table(
     Column("state_reason", Text),
     Column("slot", Integer, nullable=False),
     Column("managed_by", String(16), nullable=False),
+    Column("managed_source", String(126)),
     Column("aggregate_version", BigInteger, nullable=False),
     Column("event_seq", BigInteger, nullable=False, server_default=text("0")),
     Column("created_by", String(255)),
@@ -162,6 +168,8 @@ schedule_version_t = Table(
     Column("author", String(255)),
     Column("reason", Text),
     Column("created_ts", Instant, nullable=False),
+    # For the feed of changes. Not on schedule_t itself: firing would write to every index of it.
+    Index("idx_schedule_version_created", "created_ts"),
 )
 
 schedule_status_t = Table(
@@ -252,6 +260,29 @@ execution_t = Table(
         "execution_id",
         postgresql_where=text("status = 'pending' AND due_by_ts IS NULL"),
         sqlite_where=text("status = 'pending' AND due_by_ts IS NULL"),
+    ),
+    # For lists. Each is small: what fired and went well, which is nearly everything, is in none of them, so
+    # firing, claiming and settling pay nothing for them.
+    Index(
+        "idx_execution_by_hand",
+        "schedule_id",
+        "fire_ts",
+        postgresql_where=text(IS_BY_HAND),
+        sqlite_where=text(IS_BY_HAND),
+    ),
+    Index(
+        "idx_execution_not_well",
+        "host_id",
+        "status",
+        "execution_id",
+        postgresql_where=text(IS_NOT_WELL),
+        sqlite_where=text(IS_NOT_WELL),
+    ),
+    Index(
+        "idx_execution_late",
+        "execution_id",
+        postgresql_where=text(IS_LATE),
+        sqlite_where=text(IS_LATE_IN_SQLITE),
     ),
 )
 
@@ -353,4 +384,104 @@ cluster_key_t = Table(
     metadata,
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
+)
+
+api_key_t = Table(
+    "api_key_t",
+    metadata,
+    Column("key_id", String(32), primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("name", String(126), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("secret_hash", String(64), nullable=False),
+    Column("created_by", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    Column("expires_ts", Instant),
+    Column("revoked_ts", Instant),
+    Column("last_used_ts", Instant),
+    Index("idx_api_key_host", "host_id", "key_id"),
+)
+
+# Browsers that are signed in, and links that sign one in once.
+session_t = Table(
+    "session_t",
+    metadata,
+    Column("secret_hash", String(64), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("host_id", Uuid, nullable=False),
+    Column("key_id", String(32)),
+    Column("name", String(255), nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("is_operator", Boolean, nullable=False, server_default=false()),
+    Column("created_ts", Instant, nullable=False),
+    Column("expires_ts", Instant, nullable=False),
+    Index("idx_session_expires", "expires_ts"),
+)
+
+audit_t = Table(
+    "audit_t",
+    metadata,
+    Column("audit_id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("audit_ts", Instant, nullable=False),
+    Column("actor", String(255)),
+    Column("credential", String(64)),
+    Column("action", String(64), nullable=False),
+    Column("resource_type", String(32), nullable=False),
+    Column("resource_id", String(255), nullable=False),
+    Column("before", Json),
+    Column("after", Json),
+    Column("reason", Text),
+    Column("request_id", String(64)),
+    Column("address", String(64)),
+    Index("idx_audit_host", "host_id", "audit_id"),
+    Index("idx_audit_resource", "host_id", "resource_id", "audit_id"),
+)
+
+# What a POST under an Idempotency-Key did, or is doing.
+idempotency_t = Table(
+    "idempotency_t",
+    metadata,
+    Column("credential", String(64), primary_key=True),
+    Column("route", String(200), primary_key=True),
+    Column("key", String(255), primary_key=True),
+    Column("body_hash", String(64), nullable=False),
+    Column("resource_id", Uuid, nullable=False),
+    Column("claimed_ts", Instant, nullable=False),
+    Column("status", Integer),
+    Column("headers", Json),
+    Column("body", Text),
+    Column("created_ts", Instant, nullable=False),
+    Index("idx_idempotency_created", "created_ts"),
+)
+
+rate_t = Table(
+    "rate_t",
+    metadata,
+    Column("name", String(200), primary_key=True),
+    Column("window_ts", Instant, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+    Index("idx_rate_window", "window_ts"),
+)
+
+outbox_message_t = Table(
+    "outbox_message_t",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("user_id", Uuid),
+    Column("nonce", BigInteger, nullable=False),
+    Column("aggregate_id", String(255), nullable=False),
+    Column("aggregate_version", BigInteger, nullable=False),
+    Column("aggregate_type", String(255), nullable=False),
+    Column("event_type", String(255), nullable=False),
+    Column("event_ts", Instant, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("metadata", Text),
+    Column("c_offset", BigInteger, nullable=False, unique=True),
+    Column("transaction_id", Uuid, nullable=False),
+    Column("transaction_ordinal", Integer, nullable=False),
+    Column("transaction_count", Integer, nullable=False),
+    Column("event_topic", String(255)),
+    Index("idx_outbox_host", "host_id", "c_offset"),
 )
