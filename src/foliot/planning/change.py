@@ -22,10 +22,13 @@ from foliot.planning.next import Next, next_after, run_ts_of
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who asked for a change, and why."""
+    """Who asked for a change, and why; and by what, for the audit."""
 
     name: str | None = None
     reason: str | None = None
+    credential: str | None = None
+    request_id: str | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

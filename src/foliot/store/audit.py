@@ -1,0 +1,145 @@
+"""Statements on `audit_t`: who did what, written in the transaction that did it.
+
+So nothing is done without a trace, and nothing is traced that was not done. Values of secrets never get here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.ids import new_id
+from foliot.planning.change import Author
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect, Pool
+from foliot.store.schema import audit_t
+
+
+class Action(StrEnum):
+    """What was done, as `what.verb`."""
+
+    SCHEDULE_CREATED = "schedule.created"
+    SCHEDULE_EDITED = "schedule.edited"
+    SCHEDULE_PAUSED = "schedule.paused"
+    SCHEDULE_RESUMED = "schedule.resumed"
+    SCHEDULE_DELETED = "schedule.deleted"
+    SCHEDULE_TRIGGERED = "schedule.triggered"
+    BACKFILL_CREATED = "backfill.created"
+    BACKFILL_CANCELLED = "backfill.cancelled"
+    EXECUTION_CANCELLED = "execution.cancelled"
+    EXECUTION_RETRIED = "execution.retried"
+    QUEUE_PAUSED = "queue.paused"
+    QUEUE_RESUMED = "queue.resumed"
+    CALENDAR_SET = "calendar.set"
+    CALENDAR_DELETED = "calendar.deleted"
+    SECRET_SET = "secret.set"  # noqa: S105 - a word for what was done
+    SECRET_DELETED = "secret.deleted"  # noqa: S105
+    SECRETS_ROTATED = "secret.rotated"
+    KEY_CREATED = "key.created"
+    KEY_REVOKED = "key.revoked"
+    HOST_CREATED = "host.created"
+    TASK_FUNCTION_CHANGED = "task_function.changed"
+    SIGNED_IN = "session.created"
+    SIGNED_OUT = "session.ended"
+
+    @property
+    def resource_type(self) -> str:
+        return self.value.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One thing that was done, as read back."""
+
+    audit_id: UUID
+    host_id: UUID
+    audit_ts: datetime
+    actor: str | None
+    credential: str | None
+    action: str
+    resource_type: str
+    resource_id: str
+    before: Any
+    after: Any
+    reason: str | None
+    request_id: str | None
+    address: str | None
+
+
+async def record_audit(
+    connection: AsyncConnection,
+    dialect: Dialect,
+    author: Author,
+    action: Action,
+    resource_id: object,
+    *,
+    host_id: UUID,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Write down what the transaction does. Of `before` and `after` only what differs need be given."""
+    now: datetime = (await connection.execute(select(dialect.now()))).scalar_one()
+    await connection.execute(
+        insert(audit_t).values(
+            audit_id=new_id(now),
+            host_id=host_id,
+            audit_ts=now,
+            actor=author.name,
+            credential=author.credential,
+            action=action.value,
+            resource_type=action.resource_type,
+            resource_id=str(resource_id),
+            before=None if before is None else dict(before),
+            after=None if after is None else dict(after),
+            reason=author.reason,
+            request_id=author.request_id,
+            address=author.address,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which records to list: those of which everything given holds; of several values any may."""
+
+    host_id: UUID
+    actions: tuple[str, ...] = ()
+    actors: tuple[str, ...] = ()
+    resource_types: tuple[str, ...] = ()
+    resource_ids: tuple[str, ...] = ()
+    from_ts: datetime | None = None
+    to_ts: datetime | None = None
+
+
+class Audit:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self, wanted: AuditFilter, *, after: UUID | None = None, limit: int = 50
+    ) -> list[AuditRecord]:
+        """Latest first; `after` is the last record of the page before."""
+        table = audit_t
+        statement = select(table).where(table.c.host_id == wanted.host_id)
+        for column, values in (
+            (table.c.action, wanted.actions),
+            (table.c.actor, wanted.actors),
+            (table.c.resource_type, wanted.resource_types),
+            (table.c.resource_id, wanted.resource_ids),
+        ):
+            if values:
+                statement = statement.where(column.in_(values))
+        if wanted.from_ts is not None:
+            statement = statement.where(table.c.audit_ts >= wanted.from_ts)
+        if wanted.to_ts is not None:
+            statement = statement.where(table.c.audit_ts < wanted.to_ts)
+        if after is not None:
+            statement = statement.where(table.c.audit_id < after)
+        statement = statement.order_by(table.c.audit_id.desc()).limit(limit)
+        async with self._database.read(Pool.API) as connection:
+            return [AuditRecord(**row._mapping) for row in await connection.execute(statement)]
