@@ -19,7 +19,6 @@ from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, problems_of
-from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
 from foliot.runtime import Instance, Plan
 from foliot.timing.calendar import parse_ical
@@ -52,31 +51,24 @@ class Client:
         """Nothing becomes due until it is resumed, or until then."""
         schedule = await self.schedule(name)
         author = Author(self._user, reason)
-        return await self._instance.steering.pause(schedule.schedule_id, author, until_ts=until)
+        return await self._instance.steering.schedules.pause(schedule.schedule_id, author, until_ts=until)
 
     async def resume(self, name: str) -> Schedule:
         schedule = await self.schedule(name)
-        return await self._instance.steering.resume(schedule.schedule_id, Author(self._user))
+        return await self._instance.steering.schedules.resume(schedule.schedule_id, Author(self._user))
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
         """Run it now, besides its own times; the arguments go over those of the schedule."""
         schedule = await self.schedule(name)
-        self._check_arguments(schedule, args)
-        return await self._instance.steering.trigger(
-            schedule.schedule_id, by=TriggeredBy.API, user=self._user, args=args
+        return await self._instance.steering.schedules.trigger(
+            schedule.schedule_id, Author(self._user), by=TriggeredBy.API, args=args
         )
-
-    def _check_arguments(self, schedule: Schedule, args: Mapping[str, Any] | None) -> None:
-        target, tasks = schedule.spec.target, self._instance.plan.tasks
-        if args and isinstance(target, FunctionTarget) and target.name in tasks:
-            problems = tasks.get(target.name).check({**target.args, **args}, "/args")
-            if problems:
-                raise InvalidError(problems)
 
     async def backfill(self, name: str, from_ts: datetime, to_ts: datetime) -> Backfill:
         """Run it for the times it would have had from `from_ts` up to, but not including, `to_ts`."""
         schedule = await self.schedule(name)
-        return await self._instance.steering.backfill(schedule.schedule_id, from_ts, to_ts, by=self._user)
+        author = Author(self._user)
+        return await self._instance.steering.schedules.backfill(schedule.schedule_id, from_ts, to_ts, author)
 
     async def backfill_state(self, backfill_id: UUID) -> Backfill:
         return await self._instance.store.backfills.get(backfill_id)
@@ -100,20 +92,22 @@ class Client:
 
     async def cancel(self, execution_id: UUID, *, reason: str | None = None) -> Execution:
         """Stop it: at once what waits, within a second what runs."""
-        return await self._instance.steering.cancel(execution_id, by=self._user, reason=reason)
+        return await self._instance.steering.executions.cancel(execution_id, Author(self._user, reason))
 
     async def retry(self, execution_id: UUID) -> Execution:
         """Try an execution that ended badly once more, under the same id."""
-        return await self._instance.steering.retry(execution_id, by=self._user)
+        return await self._instance.steering.executions.retry(execution_id, Author(self._user))
 
     # --- queues, calendars and secrets ------------------------------------------------------------
 
     async def pause_queue(self, queue: str) -> None:
         """Workers claim nothing from it until it is resumed; what runs goes on."""
-        await self._instance.steering.pause_queue(DEFAULT_HOST_ID, queue, is_paused=True)
+        author = Author(self._user)
+        await self._instance.steering.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=True)
 
     async def resume_queue(self, queue: str) -> None:
-        await self._instance.steering.pause_queue(DEFAULT_HOST_ID, queue, is_paused=False)
+        author = Author(self._user)
+        await self._instance.steering.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=False)
 
     async def set_secret(self, name: str, value: str) -> None:
         """Keep a value for `${secret:name}`; it can't be read back."""
@@ -125,7 +119,7 @@ class Client:
             spec = CalendarSpec(name=name, **fields)
         except ValidationError as error:
             raise InvalidError(problems_of(error)) from None
-        await self._instance.steering.set_calendar(DEFAULT_HOST_ID, spec, Author(self._user))
+        await self._instance.steering.shared.set_calendar(DEFAULT_HOST_ID, spec, Author(self._user))
 
     async def import_calendar(self, name: str, ical: str, **fields: Any) -> None:
         """The days of the events of an iCal file, as a calendar."""
@@ -134,4 +128,4 @@ class Client:
 
     async def delete_calendar(self, name: str) -> None:
         """Raises CalendarInUseError while a schedule names it."""
-        await self._instance.steering.delete_calendar(DEFAULT_HOST_ID, name)
+        await self._instance.steering.shared.delete_calendar(DEFAULT_HOST_ID, name, Author(self._user))

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
-from foliot.model.errors import FoliotError, Problem
+from foliot.model.errors import FoliotError
 from foliot.model.event import (
     InstanceStarted,
     InstanceStopped,
@@ -38,6 +38,7 @@ from foliot.security.secrets import Redactor, SecretError, SecretResolver, refer
 from foliot.service import Loop, Service
 from foliot.settings import Settings
 from foliot.steering import Steering
+from foliot.steering.admission import Admission
 from foliot.store.hints import Hints, LocalHints, PostgresHints
 from foliot.store.migrate import require_schema, upgrade
 from foliot.store.protocol import InstanceRecord, TaskRecord
@@ -141,10 +142,15 @@ class Instance:
             max(REGISTRY_EVERY_S, settings.heartbeat_seconds),
         )
         self.observer.add(self._presence)
-        self.declarer = Declarer(
-            self.store.schedules, self.hints, self.observer, self.check_target, self.store.calendars
+        self.steering = Steering(
+            self.store,
+            self.hints,
+            self.observer,
+            self.clock,
+            admission=Admission(self.store, plan.tasks, self.targets),
+            secrets=self._resolver,
         )
-        self.steering = Steering(self.store, self.hints, self.observer, self.clock, self._resolver)
+        self.declarer = Declarer(self.store.schedules, self.steering.schedules)
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
@@ -404,15 +410,6 @@ class Instance:
         if self.plan.is_own_process and self._limits.memory_bytes is not None:
             found.append(MemoryWatch(self._limits.memory_bytes, self._outgrow))
         return tuple(found)
-
-    def check_target(self, spec: ScheduleSpec) -> list[Problem]:
-        """What is wrong with a definition's target, as far as this instance can tell."""
-        target = self.targets.get(spec.target.kind)
-        if target is None:
-            kinds = ", ".join(sorted(self.targets))
-            detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
-            return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
-        return target.check(spec)
 
     def record(self) -> InstanceRecord:
         """What others may know of this instance."""

@@ -13,6 +13,7 @@ from sqlalchemy import select, text
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
+from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.schema import execution_t
 from foliot.store.sql import SqlStore
@@ -67,7 +68,7 @@ class Scene:
         return await add(self.store, spec(name, NEVER, target=target, **fields))
 
     async def trigger(self, schedule: Schedule) -> UUID:
-        return await self.store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+        return await self.store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
 
     async def row(self, execution_id: UUID) -> Execution:
         return await self.store.executions.get(execution_id)

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from foliot.model.execution import Status
+from foliot.planning.change import Author
 from tests.cluster.agent import Agent
 from tests.cluster.processes import Node
 from tests.cluster.scene import SECOND, WITHIN_S, Scene
@@ -148,7 +149,7 @@ async def test_a_name_that_leads_to_this_machine_is_refused_when_connecting(
     guarded.stop()
 
     # Allowed, the same request arrives: it was the guard that kept it from the agent.
-    await scene.store.executions.retry(execution_id, by="ann")
+    await scene.store.executions.retry(execution_id, author=Author("ann"))
     scene.worker(FOLIOT_HTTP_ALLOW=",".join(sorted(found)))
     await scene.stands(execution_id, Status.SUCCESS)
     assert len(agent.requests(execution_id)) == 1

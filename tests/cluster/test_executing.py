@@ -20,6 +20,7 @@ from foliot.model.event import Observers
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
+from foliot.planning.change import Author
 from foliot.steering import Steering
 from foliot.store.dialect import Pool
 from foliot.store.hints import PostgresHints
@@ -343,7 +344,7 @@ async def test_a_cancel_from_another_process_ends_an_isolated_function(scene: Sc
     steering = Steering(scene.store, hints, Observers(), ClusterClock(clock))
     sent_at = clock.monotonic()
     try:
-        await steering.cancel(execution_id, by="ann")
+        await steering.executions.cancel(execution_id, author=Author("ann"))
         await hints.step()
         await until(lambda: not psutil.pid_exists(pid), within_s=5)
         gone_s = clock.monotonic() - sent_at

@@ -11,6 +11,7 @@ from foliot.api.app import make_app
 from foliot.api.routes.agents import MOST_BYTES, agent_routes
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.store.protocol import Claim
 from foliot.store.sql import SqlStore
@@ -32,7 +33,7 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
     async def no_problems() -> list[str]:
         return []
 
-    app = make_app(no_problems, CollectorRegistry(), agent_routes(instance.steering, instance.tokens))
+    app = make_app(no_problems, CollectorRegistry(), agent_routes(instance.steering.agents, instance.tokens))
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://foliot") as made:
         yield made
@@ -41,7 +42,7 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
 async def running(store: SqlStore) -> Claim:
     """An execution that an agent has taken over."""
     schedule = await add(store, spec("agent", LATER))
-    await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+    await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
     [claim] = await store.work.claim("worker", [(DEFAULT_HOST_ID, "default")], limit=1, lease_s=60)
     assert await store.work.accept("worker", claim, lease_s=300, external_id="7")
     return claim

@@ -14,8 +14,11 @@ from foliot.model.errors import InvalidError
 from foliot.model.event import LeaderElected, ScheduleParked
 from foliot.model.execution import Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
+from foliot.planning.admit import CheckTarget
 from foliot.runtime import Instance
+from foliot.steering.admission import Admission
+from foliot.steering.schedules import ScheduleSteering
 from foliot.store.calendars import Calendars
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, LocalHints
@@ -175,8 +178,13 @@ async def test_calendars_are_read_once_while_none_changes(
 # --- declaring -----------------------------------------------------------------------------------------
 
 
+class AnyTarget(Admission):
+    async def checker(self, spec: ScheduleSpec) -> CheckTarget:
+        return lambda _spec: []
+
+
 def declarer(store: SqlStore) -> Declarer:
-    return Declarer(store.schedules, LocalHints(), Recorder(), lambda _spec: [], store.calendars)
+    return Declarer(store.schedules, ScheduleSteering(store, LocalHints(), Recorder(), AnyTarget(store)))
 
 
 async def test_declaring_with_a_name_that_is_not_there_is_refused_with_the_nearest(store: SqlStore) -> None:

@@ -13,6 +13,7 @@ from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
+from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.protocol import Claim, Settlement
 from foliot.store.schema import IS_OPEN, execution_t
@@ -88,7 +89,7 @@ class Race:
         """Whatever failed is added once more."""
         failed = select(execution_t.c.execution_id).where(execution_t.c.status == Status.FAILED.value)
         for [execution_id] in await self._scene.rows(failed):
-            await store.executions.retry(execution_id, by="ann")
+            await store.executions.retry(execution_id, author=Author("ann"))
             self.retries += 1
 
     # --- those who take, and who looks ------------------------------------------------------------
@@ -135,7 +136,9 @@ async def _add(scene: Scene) -> Schedule:
 
 async def _request(scene: Scene, schedule: Schedule) -> Backfill:
     to_ts = (await scene.now()).replace(second=0, microsecond=0)
-    return await scene.store.backfills.create(schedule.schedule_id, to_ts - BACKFILLED, to_ts, by="ann")
+    return await scene.store.backfills.create(
+        schedule.schedule_id, to_ts - BACKFILLED, to_ts, author=Author("ann")
+    )
 
 
 async def _end_all(scene: Scene, lease: Lease) -> UUID:
@@ -170,7 +173,7 @@ async def test_of_all_who_add_to_an_idle_schedule_at_once_only_as_many_as_it_all
             scene.trigger(schedule, two),
             scene.trigger(schedule, three),
             four.backfills.step(lease, backfill.backfill_id, plan, most=3, most_open=200),
-            five.executions.retry(failed, by="ann"),
+            five.executions.retry(failed, author=Author("ann")),
         )
         rows = await scene.store.schedules.executions(schedule.schedule_id)
         ready = [row for row in rows if row.status is Status.PENDING and row.due_by_ts is not None]

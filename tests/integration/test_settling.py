@@ -14,6 +14,7 @@ from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
+from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, LocalHints
 from foliot.store.protocol import Claim, Note, Settlement
@@ -30,7 +31,7 @@ QUEUES = [(DEFAULT_HOST_ID, "default")]
 
 
 async def trigger(store: SqlStore, schedule: Schedule) -> UUID:
-    return await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+    return await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
 
 
 async def claim_all(store: SqlStore) -> dict[UUID, Claim]:
@@ -62,7 +63,7 @@ async def test_an_answer_that_can_not_be_stored_does_not_hold_up_what_others_end
 async def test_a_cancel_that_meets_the_agents_202_is_not_lost(store: SqlStore) -> None:
     execution_id = await trigger(store, await add(store, spec("agent", LATER)))
     [claim] = (await claim_all(store)).values()
-    await store.executions.cancel(execution_id, by="ann")
+    await store.executions.cancel(execution_id, author=Author("ann"))
     assert not await store.work.accept("worker", claim, lease_s=300, external_id=None)
     assert await status_of(store, execution_id) is Status.CANCELLED
 
@@ -230,7 +231,7 @@ async def test_a_worker_that_claims_its_own_lost_work_again_keeps_track_of_both(
         await asyncio.wait({first.task})
         await asyncio.sleep(0)
         assert worker.worker.running[execution_id] is second
-        await store.executions.cancel(execution_id, by="ann")
+        await store.executions.cancel(execution_id, author=Author("ann"))
         worker.hints.send(Hint.CANCEL)
 
         async def is_cancelled() -> bool:

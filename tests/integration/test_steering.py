@@ -15,6 +15,7 @@ from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.backfill import BackfillStep, plan_backfill
+from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
 from foliot.runtime import Role
 from foliot.store.cancelling import request_cancel
@@ -38,7 +39,7 @@ def hourly(name: str = "each", **fields: object) -> ScheduleSpec:
 
 
 async def trigger(store: SqlStore, schedule: Schedule) -> UUID:
-    return await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user="ann")
+    return await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author("ann"))
 
 
 async def last_hours(store: SqlStore, count: int) -> tuple[datetime, datetime]:
@@ -81,14 +82,14 @@ async def test_a_cancelled_run_is_stopped_within_a_second_and_can_be_tried_again
         execution_id = await trigger(store, schedule)
         instance.hints.send(Hint.READY)
         await asyncio.wait_for(started.wait(), 30)
-        row = await store.executions.cancel(execution_id, by="ann", reason="enough")
+        row = await store.executions.cancel(execution_id, author=Author("ann", "enough"))
         assert row.status is Status.RUNNING
         # A renewal alone would come after ten seconds: it is the hint that makes it quick.
         instance.hints.send(Hint.CANCEL, (execution_id,))
         await asyncio.wait_for(stopped.wait(), 5)
         await until(stands(store, execution_id, Status.CANCELLED), within_s=5)
         may_end.set()
-        await store.executions.retry(execution_id, by="ann")
+        await store.executions.retry(execution_id, author=Author("ann"))
         instance.hints.send(Hint.READY)
         await until(stands(store, execution_id, Status.SUCCESS))
     attempts = await store.executions.attempts(execution_id)
@@ -114,7 +115,7 @@ async def test_what_rescue_ends_lets_held_work_go_on(store: SqlStore, database_u
 async def test_a_backfill_is_carried_out_and_worked_off(store: SqlStore, database_url: str) -> None:
     schedule = await add(store, hourly(overlap={"policy": "queue", "max_instances": 3}))
     from_ts, to_ts = await last_hours(store, 25)
-    backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
+    backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, author=Author("ann"))
 
     async def is_worked_off() -> bool:
         told = await store.backfills.get(backfill.backfill_id)
@@ -131,7 +132,7 @@ async def test_backfills_take_turns_and_never_flood_the_queue(store: SqlStore, d
     from_ts, to_ts = await last_hours(store, 500)
     schedules = [await add(store, hourly(f"number-{number}", overlap=FREELY)) for number in range(3)]
     for schedule in schedules:
-        await store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
+        await store.backfills.create(schedule.schedule_id, from_ts, to_ts, author=Author("ann"))
 
     async def are_all_full() -> bool:
         counts = [len(await filled_in(store, schedule)) for schedule in schedules]
@@ -149,7 +150,7 @@ async def test_a_backfill_goes_on_exactly_where_a_killed_leader_left_it(
     """Killed in the transaction: its connection breaks after the rows, before the COMMIT."""
     schedule = await add(store, hourly(overlap=FREELY))
     from_ts, to_ts = await last_hours(store, 30)
-    backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
+    backfill = await store.backfills.create(schedule.schedule_id, from_ts, to_ts, author=Author("ann"))
     standing = await store.leases.take(Shard(0, 1), "doomed", -1)
     assert standing.lease is not None
     for most in (7, 5):

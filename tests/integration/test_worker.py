@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foliot.model.execution import Status, TriggeredBy
+from foliot.planning.change import Author
 from foliot.store.sql import SqlStore
 from foliot.worker.renewer import Renewer
 from tests.engine import WORKER, add, every_second, noop, registry, running, spec, until
@@ -160,7 +161,7 @@ async def test_held_executions_run_one_after_another(store: SqlStore, database_u
     target = {"kind": "function", "name": "slow"}
     schedule = await add(store, spec("q", SOON, max_runs=4, target=target, overlap={"policy": "queue"}))
     for _ in range(3):
-        await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None)
+        await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
     async with running(database_url), running(database_url, roles=WORKER, tasks=registry(slow)):
 
         async def all_done() -> bool:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from foliot.model.calendar import CalendarInUseError
 from foliot.model.errors import (
+    BadTokenError,
     DatabaseUnreachableError,
     FencedError,
     FoliotError,
@@ -23,7 +24,6 @@ from foliot.model.errors import (
     SchemaError,
     StaleVersionError,
 )
-from foliot.steering import BadTokenError
 
 PROBLEM_JSON = "application/problem+json"
 RETRY_AFTER_S = 2

@@ -78,7 +78,7 @@ async def _run_with_http(
         is_running=lambda: instance.is_running,
         tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * plan.settings.poll_seconds),
     )
-    agents = agent_routes(instance.steering, instance.tokens)
+    agents = agent_routes(instance.steering.agents, instance.tokens)
     async with serving(make_app(readiness.problems, registry, agents), listener):
         _log().info("listening", url=url_of(listener), database=instance.store.database.url)
         await _run_instance(instance)

@@ -73,6 +73,14 @@ class IllegalTransitionError(FoliotError):
         self.wanted = wanted
 
 
+class BadTokenError(FoliotError):
+    """The token was not made for this execution, or for an attempt that another has followed."""
+
+    def __init__(self, execution_id: UUID) -> None:
+        super().__init__(f"the token is not valid for execution {execution_id} or its present attempt")
+        self.execution_id = execution_id
+
+
 class UnstorableError(FoliotError):
     """The database can't hold a value, and will not the next time either."""
 

@@ -150,6 +150,8 @@ class Schedule:
     paused_until_ts: datetime | None = None
     pause_reason: str | None = None
     managed_by: ManagedBy = ManagedBy.API
+    managed_source: str | None = None
+    """Which set of files it is from, of those that `apply` keeps in step."""
     aggregate_version: int = 1
     created_by: str | None = None
     created_ts: datetime

@@ -48,6 +48,7 @@ def create(
     now: datetime,
     author: Author,
     managed_by: ManagedBy = ManagedBy.API,
+    managed_source: str | None = None,
     schedule_id: UUID | None = None,
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
@@ -65,6 +66,7 @@ def create(
         next_fire_ts=upcoming and upcoming.fire_ts,
         next_run_ts=upcoming and upcoming.run_ts,
         managed_by=managed_by,
+        managed_source=managed_source,
         created_by=author.name,
         created_ts=now,
         updated_by=author.name,
@@ -112,6 +114,23 @@ def edit(
         return _edit_due(schedule, changed, now, is_retimed=is_retimed)
     upcoming = _after_edit(schedule, changed, cadence, now, is_retimed=is_retimed)
     return Change(ChangeKind.EDITED, _activated(changed, upcoming))
+
+
+def adopt(
+    schedule: Schedule,
+    change: Change | None,
+    managed_by: ManagedBy,
+    managed_source: str | None,
+    *,
+    now: datetime,
+    author: Author,
+) -> Change | None:
+    """The same edit (or none), by which the schedule also comes into other hands."""
+    if (schedule.managed_by, schedule.managed_source) == (managed_by, managed_source):
+        return change
+    edited = change or Change(ChangeKind.EDITED, _touched(schedule, now, author))
+    owned = replace(edited.schedule, managed_by=managed_by, managed_source=managed_source)
+    return replace(edited, schedule=owned)
 
 
 def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> Change:

@@ -18,6 +18,7 @@ from foliot.planning.change import Author
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import audit_t
+from foliot.store.types import storable
 
 
 class Action(StrEnum):
@@ -79,11 +80,13 @@ async def record_audit(
     resource_id: object,
     *,
     host_id: UUID,
+    now: datetime | None = None,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """Write down what the transaction does. Of `before` and `after` only what differs need be given."""
-    now: datetime = (await connection.execute(select(dialect.now()))).scalar_one()
+    if now is None:
+        now = (await connection.execute(select(dialect.now()))).scalar_one()
     await connection.execute(
         insert(audit_t).values(
             audit_id=new_id(now),
@@ -96,7 +99,7 @@ async def record_audit(
             resource_id=str(resource_id),
             before=None if before is None else dict(before),
             after=None if after is None else dict(after),
-            reason=author.reason,
+            reason=author.reason and storable(author.reason),
             request_id=author.request_id,
             address=author.address,
         )

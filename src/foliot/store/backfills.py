@@ -21,8 +21,10 @@ from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap
 from foliot.model.schedule import Schedule
 from foliot.planning.backfill import admit_backfill
+from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
 from foliot.planning.overlap import Admission, admit_execution
+from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
@@ -51,8 +53,8 @@ class Backfills:
         schedule_id: UUID,
         from_ts: datetime,
         to_ts: datetime,
+        author: Author,
         *,
-        by: str | None,
         host_id: UUID | None = None,
     ) -> Backfill:
         async def work(connection: AsyncConnection) -> Backfill:
@@ -71,10 +73,24 @@ class Backfills:
                     position_ts=from_ts,
                     state=BackfillState.RUNNING.value,
                     total_count=total,
-                    requested_by=by,
+                    requested_by=author.name,
                     created_ts=now,
                     updated_ts=now,
                 )
+            )
+            await record_audit(
+                connection,
+                self._dialect,
+                author,
+                Action.BACKFILL_CREATED,
+                backfill_id,
+                host_id=schedule.host_id,
+                now=now,
+                after={
+                    "schedule_id": str(schedule_id),
+                    "from_ts": from_ts.isoformat(),
+                    "to_ts": to_ts.isoformat(),
+                },
             )
             return await _read(connection, backfill_id, None)
 
@@ -98,9 +114,7 @@ class Backfills:
         async with self._database.read(Pool.API) as connection:
             return [_backfill_of(row) for row in await connection.execute(statement)]
 
-    async def cancel(
-        self, backfill_id: UUID, *, by: str | None = None, host_id: UUID | None = None
-    ) -> Backfill:
+    async def cancel(self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None) -> Backfill:
         async def work(connection: AsyncConnection) -> Backfill:
             known = await self._locked(connection, backfill_id)
             if known is None or (host_id is not None and known.host_id != host_id):
@@ -116,8 +130,17 @@ class Backfills:
                 execution_t.c.fire_ts < known.position_ts,
                 execution_t.c.status.in_([each.value for each in CLAIMABLE]),
             )
-            told = "its backfill was cancelled" + (f" by {by}" if by else "")
+            told = "its backfill was cancelled" + (f" by {author.name}" if author.name else "")
             await cancel_locked(connection, self._dialect, rows, reason="backfill cancelled", error=told)
+            await record_audit(
+                connection,
+                self._dialect,
+                author,
+                Action.BACKFILL_CANCELLED,
+                backfill_id,
+                host_id=known.host_id,
+                after={"schedule_id": str(known.schedule_id)},
+            )
             return await _read(connection, backfill_id, None)
 
         return await self._database.write(Pool.API, work)

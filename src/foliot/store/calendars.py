@@ -18,6 +18,7 @@ from foliot.model.calendar import CalendarInUseError, CalendarSpec
 from foliot.model.errors import NotFoundError
 from foliot.model.ids import new_id
 from foliot.planning.change import Author
+from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import CalendarRecord
@@ -56,11 +57,21 @@ class Calendars:
             )
             row = (await connection.execute(upsert.returning(*calendar_t.c))).one()
             await self._raise_revision(connection)
+            await record_audit(
+                connection,
+                self._dialect,
+                author,
+                Action.CALENDAR_SET,
+                spec.name,
+                host_id=host_id,
+                now=now,
+                after=_summary(spec),
+            )
             return _record_of(row)
 
         return await self._database.write(Pool.API, work)
 
-    async def delete(self, host_id: UUID, name: str) -> None:
+    async def delete(self, host_id: UUID, name: str, author: Author) -> None:
         # Before the transaction, since it may take long where many schedules have calendars. One that comes
         # to use this calendar in between is parked when it is due, and says why.
         users = await self._users(host_id, name)
@@ -74,6 +85,9 @@ class Calendars:
             if not result.rowcount:
                 raise NotFoundError("calendar", name)
             await self._raise_revision(connection)
+            await record_audit(
+                connection, self._dialect, author, Action.CALENDAR_DELETED, name, host_id=host_id
+            )
 
         await self._database.write(Pool.API, work)
 
@@ -164,6 +178,12 @@ def _record_of(row: Any) -> CalendarRecord:
         created_ts=row.created_ts,
         updated_ts=row.updated_ts,
     )
+
+
+def _summary(spec: CalendarSpec) -> dict[str, Any]:
+    """For the audit: ten thousand days are told by their number."""
+    document = spec.model_dump(mode="json")
+    return {name: len(value) if name == "days" else value for name, value in document.items()}
 
 
 def _spec_of(row: Any) -> CalendarSpec:

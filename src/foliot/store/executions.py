@@ -17,14 +17,18 @@ from foliot.model.execution import (
     can_become,
 )
 from foliot.model.policy import Priority
+from foliot.planning.change import Author
+from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.execution_rows import attempt_of, execution_of, line_of, read_execution, select_executions
+from foliot.store.execution_list import ExecutionList
+from foliot.store.execution_rows import attempt_of, line_of, read_execution
 from foliot.store.inserting import know_queue, lock_schedule, make_room
 from foliot.store.locking import lock_executions
 from foliot.store.protocol import ExecutionFilter
 from foliot.store.schema import attempt_t, execution_log_t, execution_t
+from foliot.store.types import storable
 
 REASON_LENGTH = 64
 
@@ -36,10 +40,8 @@ class Executions:
 
     # --- steering ---------------------------------------------------------------------------------
 
-    async def cancel(
-        self, execution_id: UUID, *, by: str | None, reason: str | None = None, host_id: UUID | None = None
-    ) -> Execution:
-        told = _told("cancelled", by, reason)
+    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
+        told = _told("cancelled", author.name, author.reason)
 
         async def work(connection: AsyncConnection) -> Execution:
             row = await self._locked(connection, execution_id, host_id)
@@ -47,11 +49,12 @@ class Executions:
             if not can_become(status, Status.CANCELLED):
                 raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
             await cancel_locked(connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told)
+            await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
             return await read_execution(connection, execution_id)
 
         return await self._database.write(Pool.API, work)
 
-    async def retry(self, execution_id: UUID, *, by: str | None, host_id: UUID | None = None) -> Execution:
+    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
         async def work(connection: AsyncConnection) -> Execution:
             known = await read_execution(connection, execution_id, host_id=host_id)
             # The schedule's row first, as every inserter does; then what it is really about.
@@ -68,7 +71,7 @@ class Executions:
                 .where(execution_t.c.execution_id == execution_id)
                 .values(
                     status=Status.PENDING.value,
-                    reason=_told("retried", by, None)[:REASON_LENGTH],
+                    reason=_told("retried", author.name, None)[:REASON_LENGTH],
                     failed_attempts=0,
                     cancel_requested=False,
                     is_remote=False,
@@ -77,9 +80,22 @@ class Executions:
                     **{name: null() for name in _OF_THE_LAST_TRY},
                 )
             )
+            await self._audit(connection, author, Action.EXECUTION_RETRIED, row)
             return await read_execution(connection, execution_id)
 
         return await self._database.write(Pool.API, work)
+
+    async def _audit(self, connection: AsyncConnection, author: Author, action: Action, row: Any) -> None:
+        await record_audit(
+            connection,
+            self._dialect,
+            author,
+            action,
+            row.execution_id,
+            host_id=row.host_id,
+            before={"status": row.status},
+            after={"schedule_id": str(row.schedule_id)},
+        )
 
     async def _locked(self, connection: AsyncConnection, execution_id: UUID, host_id: UUID | None) -> Any:
         rows = await lock_executions(connection, self._dialect, execution_t.c.execution_id == execution_id)
@@ -96,12 +112,7 @@ class Executions:
     async def page(
         self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[Execution]:
-        statement = select_executions().where(*_conditions(wanted))
-        if after is not None:
-            statement = statement.where(execution_t.c.execution_id < after)
-        statement = statement.order_by(execution_t.c.execution_id.desc()).limit(limit)
-        async with self._database.read(Pool.API) as connection:
-            return [execution_of(row) for row in await connection.execute(statement)]
+        return await ExecutionList(self._database).latest(wanted, after=after, limit=limit)
 
     async def for_schedule(
         self,
@@ -163,29 +174,7 @@ _OF_THE_LAST_TRY = (
 
 def _told(what: str, by: str | None, reason: str | None) -> str:
     text = f"{what} by {by}" if by else what
-    told = f"{text}: {reason}" if reason else text
-    # No database holds a NUL in its text, or half of a character.
-    return told.replace("\0", "\ufffd").encode(errors="replace").decode()
-
-
-def _conditions(wanted: ExecutionFilter) -> list[Any]:
-    table = execution_t
-    conditions: list[Any] = []
-    if wanted.host_id is not None:
-        conditions.append(table.c.host_id == wanted.host_id)
-    for column, values in (
-        (table.c.schedule_id, wanted.schedule_ids),
-        (table.c.status, [each.value for each in wanted.statuses]),
-        (table.c.queue, wanted.queues),
-        (table.c.triggered_by, [each.value for each in wanted.triggered_by]),
-    ):
-        if values:
-            conditions.append(column.in_(values))
-    if wanted.fire_from is not None:
-        conditions.append(table.c.fire_ts >= wanted.fire_from)
-    if wanted.fire_to is not None:
-        conditions.append(table.c.fire_ts < wanted.fire_to)
-    return conditions
+    return storable(f"{text}: {reason}" if reason else text)
 
 
 def _current(execution: Execution) -> list[AttemptRecord]:

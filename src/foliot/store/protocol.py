@@ -123,7 +123,9 @@ class ScheduleStore(Protocol):
         """Apply a planned change under the schedule's lock. Raises NotFoundError, StaleVersionError."""
         ...
 
-    async def get(self, schedule_id: UUID) -> Schedule: ...
+    async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
+        """Raises NotFoundError; with a `host_id` also for one of another host, or a deleted one."""
+        ...
 
     async def find(self, host_id: UUID, name: str) -> Schedule | None: ...
 
@@ -134,12 +136,15 @@ class ScheduleStore(Protocol):
         schedule_id: UUID,
         *,
         by: TriggeredBy,
-        user: str | None,
+        author: Author,
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> UUID:
-        """Run it now, besides its own times. Held, never skipped, when overlap forbids."""
+        """Run it now, besides its own times. Held, never skipped, when overlap forbids.
+
+        With an `execution_id` that there is already, nothing more is done.
+        """
         ...
 
     async def executions(self, schedule_id: UUID, *, limit: int = 500) -> list[Execution]:
@@ -169,16 +174,14 @@ class ExecutionFilter:
 class ExecutionStore(Protocol):
     """Single executions. With a `host_id`, those of other hosts are not found."""
 
-    async def cancel(
-        self, execution_id: UUID, *, by: str | None, reason: str | None = None, host_id: UUID | None = None
-    ) -> Execution:
+    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
         """End what waits or is with an agent; ask for what runs to be stopped: it stays `running` until then.
 
         Raises IllegalTransitionError for what has ended, NotFoundError.
         """
         ...
 
-    async def retry(self, execution_id: UUID, *, by: str | None, host_id: UUID | None = None) -> Execution:
+    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
         """Another try at what did not succeed: the same execution, with a fresh budget of retries.
 
         Held, never skipped, when overlap forbids. Raises IllegalTransitionError, NotFoundError (also for a
@@ -245,8 +248,8 @@ class BackfillStore(Protocol):
         schedule_id: UUID,
         from_ts: datetime,
         to_ts: datetime,
+        author: Author,
         *,
-        by: str | None,
         host_id: UUID | None = None,
     ) -> Backfill:
         """Ask for the times in [from_ts, to_ts). Raises InvalidError, NotFoundError."""
@@ -260,9 +263,7 @@ class BackfillStore(Protocol):
         """Those of one schedule, latest first."""
         ...
 
-    async def cancel(
-        self, backfill_id: UUID, *, by: str | None = None, host_id: UUID | None = None
-    ) -> Backfill:
+    async def cancel(self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None) -> Backfill:
         """Make no more executions, and cancel those that wait; what runs goes on. Again is harmless."""
         ...
 
@@ -352,7 +353,7 @@ class WorkStore(Protocol):
         """The (host_id, queue)s there are that are not paused; all of them, or those with these names."""
         ...
 
-    async def pause_queue(self, host_id: UUID, queue: str, *, is_paused: bool) -> None:
+    async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
         """Have a queue passed over by `queues`, or not any more; it need not exist yet."""
         ...
 
@@ -438,6 +439,15 @@ class TaskRecord:
     is_system: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RegisteredTask:
+    """What every process can know of a task function."""
+
+    name: str
+    args_schema: Mapping[str, Any]
+    is_active: bool
+
+
 class RegistryStore(Protocol):
     async def heartbeat(self, record: InstanceRecord) -> None: ...
 
@@ -446,6 +456,14 @@ class RegistryStore(Protocol):
     async def forget_stale(self, older_than_s: float) -> int: ...
 
     async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None: ...
+
+    async def task(self, name: str) -> RegisteredTask | None:
+        """What a worker has written about a task function."""
+        ...
+
+    async def task_names(self, *, limit: int = 1000) -> list[str]:
+        """Of those that schedules may name."""
+        ...
 
 
 # --- calendars -------------------------------------------------------------------------------------
@@ -466,7 +484,7 @@ class CalendarStore(Protocol):
         """Make the calendar, or replace the one of that name. Raises InvalidError."""
         ...
 
-    async def delete(self, host_id: UUID, name: str) -> None:
+    async def delete(self, host_id: UUID, name: str, author: Author) -> None:
         """Raises NotFoundError, and CalendarInUseError while a schedule names it."""
         ...
 

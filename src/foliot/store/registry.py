@@ -8,7 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.protocol import InstanceRecord, TaskRecord
+from foliot.store.protocol import InstanceRecord, RegisteredTask, TaskRecord
 from foliot.store.schema import instance_t, task_function_t
 
 
@@ -62,6 +62,21 @@ class Registry:
             return result.rowcount
 
         return await self._database.write(Pool.LEASE, work)
+
+    async def task(self, name: str) -> RegisteredTask | None:
+        """What a worker has written about a task function."""
+        table = task_function_t
+        wanted = select(table.c.name, table.c.args_schema, table.c.is_active).where(table.c.name == name)
+        async with self._database.read(Pool.API) as connection:
+            row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None else RegisteredTask(*row)
+
+    async def task_names(self, *, limit: int = 1000) -> list[str]:
+        """Of those that schedules may name."""
+        table = task_function_t
+        wanted = select(table.c.name).where(table.c.is_system.is_(False)).order_by(table.c.name).limit(limit)
+        async with self._database.read(Pool.API) as connection:
+            return list((await connection.execute(wanted)).scalars())
 
     async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None:
         """Write what this process can run; what is there is brought up to date, its `is_active` stays."""

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import to_jsonable_python
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -21,6 +22,7 @@ from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule
 from foliot.planning.change import Author, Change, due_of
 from foliot.planning.overlap import Admission
+from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
@@ -43,7 +45,7 @@ class Schedules:
             change = plan(await self._now(connection))
             with _named(change.schedule):
                 await connection.execute(insert(schedule_t).values(row_of(change.schedule)))
-            await self._record(connection, change, author)
+            await self._record(connection, None, change, author)
             return change.schedule
 
         return await self._database.write(Pool.API, work)
@@ -67,7 +69,7 @@ class Schedules:
             with _named(change.schedule):
                 await self._replace(connection, change)
             await self._decide(connection, schedule, change)
-            await self._record(connection, change, author)
+            await self._record(connection, schedule, change, author)
             return change.schedule
 
         return await self._database.write(Pool.API, work)
@@ -107,7 +109,9 @@ class Schedules:
                 with_held_backfill=True,
             )
 
-    async def _record(self, connection: AsyncConnection, change: Change, author: Author) -> None:
+    async def _record(
+        self, connection: AsyncConnection, before: Schedule | None, change: Change, author: Author
+    ) -> None:
         schedule = change.schedule
         await connection.execute(
             insert(schedule_version_t).values(
@@ -125,6 +129,18 @@ class Schedules:
             )
         )
         await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
+        was, became = _differences(before, schedule)
+        await record_audit(
+            connection,
+            self._dialect,
+            author,
+            _ACTIONS[change.kind],
+            schedule.schedule_id,
+            host_id=schedule.host_id,
+            now=schedule.updated_ts,
+            before=was,
+            after=became,
+        )
 
     # --- running now ------------------------------------------------------------------------------
 
@@ -133,7 +149,7 @@ class Schedules:
         schedule_id: UUID,
         *,
         by: TriggeredBy,
-        user: str | None,
+        author: Author,
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
@@ -141,6 +157,8 @@ class Schedules:
         async def work(connection: AsyncConnection) -> UUID:
             await know_queue_of(connection, self._dialect, schedule_id)
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+            if execution_id is not None and await _exists(connection, execution_id):
+                return execution_id  # asked for again, by one who had not heard of it
             is_ready = await make_room(connection, self._dialect, schedule)
             now = await self._now(connection)
             identity = execution_id or new_id(now)
@@ -153,7 +171,7 @@ class Schedules:
                     fire_ts=now,
                     status=Status.PENDING.value,
                     triggered_by=by.value,
-                    triggered_by_user=user,
+                    triggered_by_user=author.name,
                     args=None if args is None else dict(args),
                     queue=schedule.spec.queue,
                     priority=schedule.spec.priority.value,
@@ -162,17 +180,27 @@ class Schedules:
                     created_ts=now,
                 )
             )
+            await record_audit(
+                connection,
+                self._dialect,
+                author,
+                Action.SCHEDULE_TRIGGERED,
+                schedule_id,
+                host_id=schedule.host_id,
+                now=now,
+                after={"execution_id": str(identity), "args": None if args is None else dict(args)},
+            )
             return identity
 
         return await self._database.write(Pool.API, work)
 
     # --- reading ----------------------------------------------------------------------------------
 
-    async def get(self, schedule_id: UUID) -> Schedule:
+    async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
         async with self._database.read(Pool.API) as connection:
             statement = select(schedule_t).where(schedule_t.c.schedule_id == schedule_id)
             row = (await connection.execute(statement)).one_or_none()
-        if row is None:
+        if row is None or (host_id is not None and (row.host_id != host_id or row.deleted_ts is not None)):
             raise NotFoundError("schedule", schedule_id)
         return schedule_of(row)
 
@@ -217,6 +245,31 @@ class Schedules:
     async def _now(self, connection: AsyncConnection) -> datetime:
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
         return now
+
+
+_ACTIONS = {kind: Action(f"schedule.{kind.value}") for kind in ChangeKind}
+
+_AUDITED = ("paused", "paused_until_ts", "pause_reason", "managed_by", "managed_source", "deleted_ts")
+
+
+def _differences(before: Schedule | None, after: Schedule) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """What a change did to a schedule, field by field: as it was, and as it became."""
+    became = _audited(after)
+    if before is None:
+        return None, became
+    was = _audited(before)
+    changed = [name for name in became if was[name] != became[name]]
+    return {name: was[name] for name in changed}, {name: became[name] for name in changed}
+
+
+def _audited(schedule: Schedule) -> dict[str, Any]:
+    standing = {name: getattr(schedule, name) for name in _AUDITED}
+    return {**schedule.spec.model_dump(mode="json"), **to_jsonable_python(standing)}
+
+
+async def _exists(connection: AsyncConnection, execution_id: UUID) -> bool:
+    wanted = select(execution_t.c.execution_id).where(execution_t.c.execution_id == execution_id)
+    return (await connection.execute(wanted)).first() is not None
 
 
 @contextmanager

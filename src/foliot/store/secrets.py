@@ -11,9 +11,11 @@ from sqlalchemy import Row, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import FoliotError, InvalidError, NotFoundError
+from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
 from foliot.security.cipher import Cipher, UndecipherableError
 from foliot.security.secrets import MAX_LENGTH, NAME, UnreadableSecretError
+from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.schema import cluster_key_t, secret_t
@@ -62,18 +64,20 @@ class Secrets:
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement)
+            await self._audit(connection, author, Action.SECRET_SET, name, host_id)
 
         await self._database.write(Pool.API, work)
 
-    async def delete(self, host_id: UUID, name: str) -> None:
+    async def delete(self, host_id: UUID, name: str, author: Author) -> None:
         """Raises NotFoundError."""
         statement = delete(secret_t).where(secret_t.c.host_id == host_id, secret_t.c.name == name)
 
-        async def work(connection: AsyncConnection) -> int:
-            return (await connection.execute(statement)).rowcount
+        async def work(connection: AsyncConnection) -> None:
+            if not (await connection.execute(statement)).rowcount:
+                raise NotFoundError("secret", name)
+            await self._audit(connection, author, Action.SECRET_DELETED, name, host_id)
 
-        if not await self._database.write(Pool.API, work):
-            raise NotFoundError("secret", name)
+        await self._database.write(Pool.API, work)
 
     async def names(self, host_id: UUID, *, limit: int = 500, after_name: str = "") -> list[SecretName]:
         """In order of name, a page at a time."""
@@ -95,7 +99,7 @@ class Secrets:
             rows = (await connection.execute(wanted)).all()
         return {name: self._decrypt(name, token) for name, token in rows}
 
-    async def rotate(self) -> int:
+    async def rotate(self, author: Author) -> int:
         """Encrypt under the first key what is under another: how many. Raises UnreadableSecretError.
 
         Can be broken off and called again: what is done is done, and passed over the next time.
@@ -106,9 +110,20 @@ class Secrets:
         while True:
             rows = await self._page(last)
             if not rows:
-                return count
+                break
             count += await self._rewrite(cipher, [row for row in rows if not cipher.is_current(row.value)])
             last = rows[-1]
+
+        async def tell(connection: AsyncConnection) -> None:
+            await self._audit(connection, author, Action.SECRETS_ROTATED, "all", DEFAULT_HOST_ID)
+
+        await self._database.write(Pool.API, tell)
+        return count
+
+    async def _audit(
+        self, connection: AsyncConnection, author: Author, action: Action, name: str, host_id: UUID
+    ) -> None:
+        await record_audit(connection, self._dialect, author, action, name, host_id=host_id)
 
     async def _page(self, last: Row[UUID, str, str] | None) -> list[Row[UUID, str, str]]:
         key = (secret_t.c.host_id, secret_t.c.name)

@@ -39,3 +39,8 @@ def _instant_or_none(value: int | None) -> datetime | None:
 
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 """A document; a missing one is SQL's NULL."""
+
+
+def storable(text: str) -> str:
+    """The text as every database can hold it: without NUL, and without halves of a character."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -34,7 +34,9 @@ from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
+from foliot.planning.change import Author
 from foliot.store.attempts import EndedAttempt, record_attempts
+from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
 from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
@@ -63,7 +65,7 @@ class Work:
         async with self._database.read(Pool.WORK) as connection:
             return [(row.host_id, row.queue) for row in await connection.execute(statement)]
 
-    async def pause_queue(self, host_id: UUID, queue: str, *, is_paused: bool) -> None:
+    async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
         statement = self._dialect.insert(queue_t).values(host_id=host_id, queue=queue, paused=is_paused)
         statement = statement.on_conflict_do_update(
             index_elements=[queue_t.c.host_id, queue_t.c.queue], set_={"paused": is_paused}
@@ -71,6 +73,8 @@ class Work:
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(statement)
+            action = Action.QUEUE_PAUSED if is_paused else Action.QUEUE_RESUMED
+            await record_audit(connection, self._dialect, author, action, queue, host_id=host_id)
 
         await self._database.write(Pool.API, work)
 

@@ -159,7 +159,7 @@ class TestApp:
         instance = await self._started()
         schedule = await self.schedule(name)
         execution_id = await instance.store.schedules.trigger(
-            schedule.schedule_id, by=TriggeredBy.API, user="test", args=args
+            schedule.schedule_id, by=TriggeredBy.API, author=Author("test"), args=args
         )
         instance.hints.send(Hint.READY)
         await self._settle(instance)

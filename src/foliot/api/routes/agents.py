@@ -11,11 +11,11 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from foliot.api.errors import PROBLEM_JSON
-from foliot.model.errors import InvalidError
+from foliot.model.errors import BadTokenError, InvalidError
 from foliot.model.execution import Status
 from foliot.model.schedule import problems_of
 from foliot.security.callback import CallbackTokens
-from foliot.steering import BadTokenError, Steering
+from foliot.steering.agents import AgentSteering
 
 MOST_BYTES = 256 * 1024
 
@@ -87,7 +87,7 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def agent_routes(steering: Steering, tokens: Tokens) -> APIRouter:
+def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
     router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"])
 
     @router.post(
@@ -99,7 +99,7 @@ def agent_routes(steering: Steering, tokens: Tokens) -> APIRouter:
     )
     async def progress(execution_id: UUID, token: Token, body: Body) -> Response:
         told = _parsed(Progress, body)
-        await steering.agent_progress(await tokens(), token, execution_id, told.fraction, told.text)
+        await agents.progress(await tokens(), token, execution_id, told.fraction, told.text)
         return Response(status_code=204)
 
     @router.post(
@@ -110,7 +110,7 @@ def agent_routes(steering: Steering, tokens: Tokens) -> APIRouter:
     )
     async def complete(execution_id: UUID, token: Token, body: Body) -> dict[str, str]:
         told = _parsed(Completion, body)
-        status = await steering.agent_complete(
+        status = await agents.complete(
             await tokens(),
             token,
             execution_id,

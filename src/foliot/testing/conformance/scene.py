@@ -146,7 +146,7 @@ class Scene:
 
     async def trigger(self, schedule: Schedule, store: SqlStore | None = None) -> UUID:
         schedules = (store or self.store).schedules
-        return await schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user="somebody")
+        return await schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author("somebody"))
 
     async def executions(self, schedule: Schedule) -> list[Execution]:
         """The ledger, oldest fire time first."""

@@ -15,6 +15,7 @@ from foliot.model.ids import new_id
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule
 from foliot.planning.backfill import BackfillStep, plan_backfill
+from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
 from foliot.store.protocol import BackfillAdvance
 from foliot.store.schema import backfill_t, execution_t
@@ -36,7 +37,7 @@ async def request(scene: Scene, schedule: Schedule, hours: int) -> Backfill:
     """Ask for the last so many full hours."""
     to_ts = (await scene.now()).replace(minute=0, second=0, microsecond=0)
     from_ts = to_ts - timedelta(hours=hours)
-    return await scene.store.backfills.create(schedule.schedule_id, from_ts, to_ts, by="ann")
+    return await scene.store.backfills.create(schedule.schedule_id, from_ts, to_ts, author=Author("ann"))
 
 
 async def step(
@@ -100,11 +101,11 @@ class BackfillConformance:
         now = await scene.now()
         backfills = scene.store.backfills
         with pytest.raises(InvalidError):
-            await backfills.create(schedule.schedule_id, now, now + timedelta(hours=9), by=None)
+            await backfills.create(schedule.schedule_id, now, now + timedelta(hours=9), author=Author())
         deleted = await scene.delete(schedule)
         for schedule_id in (deleted.schedule_id, new_id()):
             with pytest.raises(NotFoundError):
-                await backfills.create(schedule_id, now - timedelta(days=1), now, by=None)
+                await backfills.create(schedule_id, now - timedelta(days=1), now, author=Author())
         assert await scene.rows(select(backfill_t)) == []
 
     async def test_another_hosts_backfills_are_not_found(self, scene: Scene) -> None:
@@ -114,8 +115,10 @@ class BackfillConformance:
         backfills = scene.store.backfills
         for act in (
             backfills.get(backfill.backfill_id, host_id=other),
-            backfills.cancel(backfill.backfill_id, host_id=other),
-            backfills.create(schedule.schedule_id, backfill.from_ts, backfill.to_ts, by=None, host_id=other),
+            backfills.cancel(backfill.backfill_id, Author(), host_id=other),
+            backfills.create(
+                schedule.schedule_id, backfill.from_ts, backfill.to_ts, author=Author(), host_id=other
+            ),
         ):
             with pytest.raises(NotFoundError):
                 await act
@@ -151,7 +154,7 @@ class BackfillConformance:
         await scene.fire(lease, schedule)
         assert schedule.next_fire_ts is not None
         backfill = await scene.store.backfills.create(
-            schedule.schedule_id, schedule.created_ts, await scene.now(), by="ann"
+            schedule.schedule_id, schedule.created_ts, await scene.now(), author=Author("ann")
         )
         await step(scene, lease, backfill)
         rows = await scene.executions(schedule)
@@ -275,7 +278,7 @@ class BackfillConformance:
         running = scene.store.backfills.running
         assert await running(WHOLE, after=None, limit=2) == ids[:2]
         assert await running(WHOLE, after=ids[1], limit=9) == ids[2:]
-        await scene.store.backfills.cancel(ids[0])
+        await scene.store.backfills.cancel(ids[0], Author())
         assert await running(WHOLE, after=None, limit=2) == ids[1:3]
 
     # --- stopping ---------------------------------------------------------------------------------
@@ -287,7 +290,7 @@ class BackfillConformance:
         await step(scene, lease, backfill, most=4)
         running = await scene.claim_one()
         manual = await scene.trigger(schedule)
-        told = await scene.store.backfills.cancel(backfill.backfill_id, by="bob")
+        told = await scene.store.backfills.cancel(backfill.backfill_id, author=Author("bob"))
         assert (told.state, told.created_count, told.ended_count) == (BackfillState.CANCELLED, 4, 3)
         assert (await step(scene, lease, backfill)).is_over
         rows = await made(scene, schedule)
@@ -295,7 +298,7 @@ class BackfillConformance:
         assert {row.error for row in rows[1:]} == {"its backfill was cancelled by bob"}
         assert (await scene.execution(manual)).status is Status.PENDING
         assert await scene.settle(running, Status.SUCCESS) == frozenset()
-        again = await scene.store.backfills.cancel(backfill.backfill_id)
+        again = await scene.store.backfills.cancel(backfill.backfill_id, Author())
         assert (again.state, again.ended_count) == (BackfillState.CANCELLED, 4)
 
     async def test_what_was_cancelled_before_it_started_runs_when_asked_for_again(self, scene: Scene) -> None:
@@ -304,7 +307,7 @@ class BackfillConformance:
         first = await request(scene, schedule, 3)
         await step(scene, lease, first)
         await work_off(scene)
-        await scene.store.backfills.cancel(first.backfill_id)
+        await scene.store.backfills.cancel(first.backfill_id, Author())
         second = await request(scene, schedule, 3)
         await step(scene, lease, second)
         told = await scene.store.backfills.get(second.backfill_id)

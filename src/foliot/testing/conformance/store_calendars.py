@@ -61,7 +61,7 @@ class CalendarConformance:
         theirs = calendar_of(weekdays=[7])
         await calendars.put(other, theirs, SOMEBODY)
         assert (await calendars.get(other, "holidays")).spec == theirs
-        await calendars.delete(DEFAULT_HOST_ID, "holidays")
+        await calendars.delete(DEFAULT_HOST_ID, "holidays", SOMEBODY)
         assert await calendars.names(other) == {"holidays"}
         with pytest.raises(NotFoundError):
             await calendars.get(DEFAULT_HOST_ID, "holidays")
@@ -75,16 +75,16 @@ class CalendarConformance:
         await scene.add("plain")
         calendars = scene.store.calendars
         with pytest.raises(CalendarInUseError, match="nightly") as caught:
-            await calendars.delete(DEFAULT_HOST_ID, "ferien \u00fc")
+            await calendars.delete(DEFAULT_HOST_ID, "ferien \u00fc", SOMEBODY)
         assert caught.value.schedules == ("nightly",)
-        await calendars.delete(DEFAULT_HOST_ID, "unused")
+        await calendars.delete(DEFAULT_HOST_ID, "unused", SOMEBODY)
         await scene.delete(user)
-        await calendars.delete(DEFAULT_HOST_ID, "ferien \u00fc")
+        await calendars.delete(DEFAULT_HOST_ID, "ferien \u00fc", SOMEBODY)
         assert await calendars.names(DEFAULT_HOST_ID) == frozenset()
 
     async def test_deleting_what_is_not_there_says_so(self, scene: Scene) -> None:
         with pytest.raises(NotFoundError):
-            await scene.store.calendars.delete(DEFAULT_HOST_ID, "holidays")
+            await scene.store.calendars.delete(DEFAULT_HOST_ID, "holidays", SOMEBODY)
 
     async def test_every_change_can_be_told_by_the_revision(self, scene: Scene) -> None:
         calendars = scene.store.calendars
@@ -93,7 +93,7 @@ class CalendarConformance:
         seen.append(await calendars.revision())
         await put(scene, days=["2026-12-24"])
         seen.append(await calendars.revision())
-        await calendars.delete(DEFAULT_HOST_ID, "holidays")
+        await calendars.delete(DEFAULT_HOST_ID, "holidays", SOMEBODY)
         seen.append(await calendars.revision())
         assert seen == sorted(set(seen))
         assert await calendars.revision() == seen[-1]

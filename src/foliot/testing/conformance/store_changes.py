@@ -12,7 +12,7 @@ from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import Schedule, ScheduleState
-from foliot.planning.change import pause
+from foliot.planning.change import Author, pause
 from foliot.store.schema import schedule_version_t
 from foliot.testing.conformance.scene import FUNCTION, SOMEBODY, Scene, spec_of
 
@@ -143,7 +143,7 @@ class ChangesConformance:
         for act in (
             schedules.get(new_id()),
             schedules.execution(new_id()),
-            schedules.trigger(new_id(), by=TriggeredBy.API, user=None),
+            schedules.trigger(new_id(), by=TriggeredBy.API, author=Author()),
             schedules.change(new_id(), lambda _known, _now: None, SOMEBODY),
         ):
             with pytest.raises(NotFoundError):
@@ -226,7 +226,7 @@ class ChangesConformance:
         told = await scene.store.schedules.trigger(
             schedule.schedule_id,
             by=TriggeredBy.MANUAL,
-            user="ann",
+            author=Author("ann"),
             args={"day": "monday"},
             execution_id=wanted,
         )

@@ -12,6 +12,7 @@ from foliot.model.errors import IllegalTransitionError, NotFoundError
 from foliot.model.execution import FINAL, RETRY_BY_HAND, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule
+from foliot.planning.change import Author
 from foliot.store.protocol import Claim, ExecutionFilter
 from foliot.store.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
 from foliot.testing.conformance.scene import LONG, STALE, Scene
@@ -34,11 +35,11 @@ async def ended(scene: Scene, status: Status, name: str = "each", **fields: Any)
 
 
 async def cancel(scene: Scene, execution_id: UUID, reason: str | None = None) -> Execution:
-    return await scene.store.executions.cancel(execution_id, by="ann", reason=reason)
+    return await scene.store.executions.cancel(execution_id, author=Author("ann", reason))
 
 
 async def retry(scene: Scene, execution_id: UUID) -> Execution:
-    return await scene.store.executions.retry(execution_id, by="ann")
+    return await scene.store.executions.retry(execution_id, author=Author("ann"))
 
 
 async def is_held(scene: Scene, execution_id: UUID) -> bool:
@@ -229,7 +230,8 @@ class ExecutionsConformance:
         _, execution_id = await ended(scene, Status.FAILED, overlap=FREELY)
         stores = await scene.stores(2)
         outcomes = await asyncio.gather(
-            *(store.executions.retry(execution_id, by="ann") for store in stores), return_exceptions=True
+            *(store.executions.retry(execution_id, author=Author("ann")) for store in stores),
+            return_exceptions=True,
         )
         assert {type(each) for each in outcomes} == {Execution, IllegalTransitionError}
         assert len(await scene.claim()) == 1
@@ -277,12 +279,14 @@ class ExecutionsConformance:
             executions.get(execution_id, host_id=other),
             executions.attempts(execution_id, host_id=other),
             executions.logs(execution_id, host_id=other),
-            executions.cancel(execution_id, by="ann", host_id=other),
-            executions.retry(execution_id, by="ann", host_id=other),
+            executions.cancel(execution_id, author=Author("ann"), host_id=other),
+            executions.retry(execution_id, author=Author("ann"), host_id=other),
             executions.get(new_id()),
-            executions.cancel(new_id(), by="ann"),
-            executions.retry(new_id(), by="ann"),
-            scene.store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, user=None, host_id=other),
+            executions.cancel(new_id(), author=Author("ann")),
+            executions.retry(new_id(), author=Author("ann")),
+            scene.store.schedules.trigger(
+                schedule.schedule_id, by=TriggeredBy.API, author=Author(), host_id=other
+            ),
         ):
             with pytest.raises(NotFoundError):
                 await act

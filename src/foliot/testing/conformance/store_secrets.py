@@ -53,7 +53,7 @@ class SecretsConformance:
         assert await secrets.values(OTHER_HOST, ["token"]) == {}
         assert await secrets.names(OTHER_HOST) == []
         with pytest.raises(NotFoundError):
-            await secrets.delete(OTHER_HOST, "token")
+            await secrets.delete(OTHER_HOST, "token", AUTHOR)
         await secrets.set(OTHER_HOST, "token", "theirs", AUTHOR)
         assert await secrets.values(DEFAULT_HOST_ID, ["token"]) == {"token": "mine"}
 
@@ -70,10 +70,10 @@ class SecretsConformance:
     async def test_a_deleted_secret_is_gone(self, scene: Scene) -> None:
         secrets = secrets_of(scene)
         await secrets.set(DEFAULT_HOST_ID, "token", "value", AUTHOR)
-        await secrets.delete(DEFAULT_HOST_ID, "token")
+        await secrets.delete(DEFAULT_HOST_ID, "token", AUTHOR)
         assert await secrets.values(DEFAULT_HOST_ID, ["token"]) == {}
         with pytest.raises(NotFoundError):
-            await secrets.delete(DEFAULT_HOST_ID, "token")
+            await secrets.delete(DEFAULT_HOST_ID, "token", AUTHOR)
 
     @pytest.mark.parametrize("name", ["", "1st", "a b", "a/b", "a" * 127, "ä", "a\n"])
     async def test_a_name_that_no_reference_could_have_is_refused(self, scene: Scene, name: str) -> None:
@@ -94,7 +94,7 @@ class SecretsConformance:
         with pytest.raises(NoSecretKeyError, match="FOLIOT_SECRET_KEY"):
             await keyless.set(DEFAULT_HOST_ID, "other", "value", AUTHOR)
         with pytest.raises(NoSecretKeyError):
-            await keyless.rotate()
+            await keyless.rotate(AUTHOR)
         with pytest.raises(UnreadableSecretError):
             await keyless.values(DEFAULT_HOST_ID, ["token"])
         assert [each.name for each in await keyless.names(DEFAULT_HOST_ID)] == ["token"]
@@ -111,8 +111,8 @@ class SecretsConformance:
         both = secrets_of(scene, f"{NEW},{OLD}")
         await both.set(DEFAULT_HOST_ID, "recent", "value", AUTHOR)
         [before] = await scene.rows(select(secret_t.c.updated_ts).where(secret_t.c.name == "recent"))
-        assert await both.rotate() == len(stored)
-        assert await both.rotate() == 0
+        assert await both.rotate(AUTHOR) == len(stored)
+        assert await both.rotate(AUTHOR) == 0
         new = secrets_of(scene, NEW)
         for (host, name), value in stored.items():
             assert await new.values(host, [name]) == {name: value}
@@ -122,7 +122,7 @@ class SecretsConformance:
     async def test_a_secret_under_a_lost_key_is_named(self, scene: Scene) -> None:
         await secrets_of(scene).set(DEFAULT_HOST_ID, "token", "value", AUTHOR)
         new = secrets_of(scene, NEW)
-        for reading in (new.values(DEFAULT_HOST_ID, ["token"]), new.rotate()):
+        for reading in (new.values(DEFAULT_HOST_ID, ["token"]), new.rotate(AUTHOR)):
             with pytest.raises(UnreadableSecretError) as caught:
                 await reading
             assert caught.value.name == "token"

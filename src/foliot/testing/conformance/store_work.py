@@ -11,6 +11,7 @@ from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
+from foliot.planning.change import Author
 from foliot.store.protocol import Claim, Note, Settlement, TaskRecord
 from foliot.store.schema import (
     attempt_t,
@@ -50,7 +51,7 @@ class WorkConformance:
     async def test_a_claim_makes_an_execution_the_workers_own_for_its_lease(self, scene: Scene) -> None:
         schedule = await scene.add()
         execution_id = await scene.store.schedules.trigger(
-            schedule.schedule_id, by=TriggeredBy.API, user="somebody", args={"region": "eu"}
+            schedule.schedule_id, by=TriggeredBy.API, author=Author("somebody"), args={"region": "eu"}
         )
         before = await scene.now()
         claim = await scene.claim_one("one", lease_s=60)
@@ -325,7 +326,7 @@ class WorkConformance:
     async def test_what_is_cancelled_while_it_fails_is_told_as_cancelled(self, scene: Scene) -> None:
         schedule = await add_ready(scene, 1)
         claim = await scene.claim_one()
-        await scene.store.executions.cancel(claim.execution_id, by="somebody")
+        await scene.store.executions.cancel(claim.execution_id, author=Author("somebody"))
         assert await scene.settle(claim, Status.RETRYING, attempt_status=Status.FAILED) == frozenset()
         [row] = await scene.rows(select(execution_t))
         assert (row.status, row.ended_ts is not None) == ("cancelled", True)

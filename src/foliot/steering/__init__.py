@@ -1,0 +1,41 @@
+"""What people and agents do to schedules and executions: each act once, for the API, the SDK and the code.
+
+An act is written by the store in one transaction, audit included; then the parts that wait for it are hinted
+at, and observers are told. A crash between the two costs a poll interval, never the act.
+
+    schedules.py    create, edit, restore, pause, resume, delete, trigger, backfill
+    executions.py   cancel, retry
+    shared.py       what schedules share: queues, calendars
+    agents.py       what an agent that took over an execution says of it
+    admission.py    whether a target can be carried out, as far as this process and the database know
+"""
+
+from foliot.model.event import Observer
+from foliot.security.secrets import SecretResolver
+from foliot.steering.admission import Admission
+from foliot.steering.agents import AgentSteering
+from foliot.steering.executions import ExecutionSteering
+from foliot.steering.schedules import ScheduleSteering
+from foliot.steering.shared import SharedSteering
+from foliot.store.hints import Hints
+from foliot.store.sql import SqlStore
+from foliot.timing.clock import ClusterClock
+
+
+class Steering:
+    """All acts, over one store."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        hints: Hints,
+        observer: Observer,
+        clock: ClusterClock,
+        *,
+        admission: Admission | None = None,
+        secrets: SecretResolver | None = None,
+    ) -> None:
+        self.schedules = ScheduleSteering(store, hints, observer, admission or Admission(store))
+        self.executions = ExecutionSteering(store, hints)
+        self.shared = SharedSteering(store, hints)
+        self.agents = AgentSteering(store, hints, observer, clock, secrets)

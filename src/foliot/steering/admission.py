@@ -1,0 +1,104 @@
+"""Whether a target can be carried out, as far as this process and the database know.
+
+A process that has the task functions asks them. Others, such as one that only serves the API, have what
+workers wrote about theirs: the name, the schema of the arguments, and whether an operator switched it off.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from foliot.model.errors import InvalidError, Problem
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import FunctionTarget, HttpTarget
+from foliot.model.target import Target as AnyTarget
+from foliot.planning.admit import CheckTarget
+from foliot.store.protocol import RegisteredTask
+from foliot.store.sql import SqlStore
+from foliot.target.function import TaskRegistry
+from foliot.target.protocol import Target
+
+MOST_PROBLEMS = 20
+
+
+class Admission:
+    def __init__(
+        self,
+        store: SqlStore,
+        tasks: TaskRegistry | None = None,
+        targets: Mapping[str, Target] | None = None,
+    ) -> None:
+        self._store = store
+        self._tasks = tasks or TaskRegistry()
+        self._targets = targets or {}
+
+    async def checker(self, spec: ScheduleSpec) -> CheckTarget:
+        """What to check this definition's target with; it has read what it needs, and waits for nothing."""
+        if not isinstance(spec.target, FunctionTarget) or spec.target.name in self._tasks:
+            return self._check
+        known = await self._store.registry.task(spec.target.name)
+        if known is None:
+            near = await self._nearest(spec.target.name)
+            problem = _unknown(spec.target.name, near)
+            return lambda _spec: [problem]
+        args = spec.target.args
+        return lambda _spec: check_registered(known, args)
+
+    async def check_arguments(self, target: AnyTarget, args: Mapping[str, Any]) -> None:
+        """Whether a target takes these arguments over those of its schedule. Raises InvalidError."""
+        if isinstance(target, HttpTarget):
+            if target.body is not None and not isinstance(target.body, dict):
+                detail = "can't be joined with a body that is no object"
+                raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
+            return
+        if not isinstance(target, FunctionTarget):
+            detail = f"a target of kind {target.kind} takes no arguments"
+            raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
+        whole = {**target.args, **args}
+        if target.name in self._tasks:
+            problems = self._tasks.get(target.name).check(whole, "/args")
+        else:
+            known = await self._store.registry.task(target.name)
+            problems = [] if known is None else check_registered(known, whole, "/args")
+        if problems:
+            raise InvalidError(problems)
+
+    def _check(self, spec: ScheduleSpec) -> list[Problem]:
+        target = self._targets.get(spec.target.kind)
+        if target is None:
+            kinds = ", ".join(sorted(self._targets))
+            detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
+            return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
+        return target.check(spec)
+
+    async def _nearest(self, name: str) -> list[str]:
+        names = [*await self._store.registry.task_names(), *(task.name for task in self._tasks)]
+        return difflib.get_close_matches(name, names, n=1)
+
+
+def _unknown(name: str, near: list[str]) -> Problem:
+    detail = f'no worker has registered a task function "{name}"'
+    hint = (
+        f'did you mean "{near[0]}"?' if near else "start a worker that has it: foliot worker --tasks MODULE"
+    )
+    return Problem("/target/name", "unknown_task", detail, hint)
+
+
+def check_registered(
+    task: RegisteredTask, args: Mapping[str, Any], pointer: str = "/target/args"
+) -> list[Problem]:
+    """What is wrong with the arguments of a task function, by the schema that its worker wrote."""
+    if not task.is_active:
+        detail = f'task function "{task.name}" is switched off'
+        return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]
+    names = list(task.args_schema.get("properties", {}))
+    hint = f"{task.name} takes {', '.join(names)}" if names else f"{task.name} takes no arguments"
+    found = []
+    for error in Draft202012Validator(dict(task.args_schema)).iter_errors(dict(args)):
+        where = "/".join([pointer, *(str(part) for part in error.absolute_path)])
+        found.append(Problem(where, str(error.validator), error.message[:500], hint))
+        if len(found) == MOST_PROBLEMS:
+            break
+    return found

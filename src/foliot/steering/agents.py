@@ -1,0 +1,108 @@
+"""What an agent that took over an execution says of it: how far it is, and how it ended."""
+
+import contextlib
+from typing import Any
+from uuid import UUID
+
+from foliot.model.errors import BadTokenError, IllegalTransitionError
+from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
+from foliot.model.execution import FINAL, Status
+from foliot.model.schedule import ScheduleSpec
+from foliot.security.callback import CallbackTokens
+from foliot.security.kept import NOTHING_HIDDEN, kept_result, kept_text
+from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
+from foliot.store.agents import RunningAttempt
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Claim, Settlement
+from foliot.store.settlement import settlement_of
+from foliot.store.sql import SqlStore
+from foliot.timing.clock import ClusterClock
+
+
+class AgentSteering:
+    def __init__(
+        self,
+        store: SqlStore,
+        hints: Hints,
+        observer: Observer,
+        clock: ClusterClock,
+        secrets: SecretResolver | None = None,
+    ) -> None:
+        self._store = store
+        self._hints = hints
+        self._observer = observer
+        self._clock = clock
+        self._secrets = secrets
+
+    async def progress(
+        self, tokens: CallbackTokens, token: str, execution_id: UUID, fraction: float, text: str
+    ) -> None:
+        running = await self._trusted(tokens, token, execution_id)
+        spec = await self._spec_of(running.claim)
+        redactor = await self._redactor(running.claim, spec)
+        progress = {"fraction": fraction, "text": kept_text(text, redactor)}
+        if not await self._store.agents.progress(running.claim, progress):
+            raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
+
+    async def complete(
+        self,
+        tokens: CallbackTokens,
+        token: str,
+        execution_id: UUID,
+        *,
+        status: Status,
+        result: Any = None,
+        error: str | None = None,
+    ) -> Status:
+        """Settle what an agent has finished. A failure is tried again as the schedule's policy says."""
+        claim, worker_id, _ = await self._trusted(tokens, token, execution_id)
+        spec = await self._spec_of(claim)
+        redactor = await self._redactor(claim, spec)
+        now = self._clock.now()
+        ended = settlement_of(
+            claim, spec, status, now=now, duration_s=max(0.0, (now - claim.started_ts).total_seconds())
+        )
+        settlement = ended._replace(
+            result=kept_result(result, redactor),
+            error=None if error is None else kept_text(error, redactor),
+        )
+        if await self._store.work.settle(worker_id, [settlement]):
+            raise IllegalTransitionError(execution_id, "no longer running", status)
+        self._tell(worker_id, settlement)
+        return settlement.status
+
+    async def _spec_of(self, claim: Claim) -> ScheduleSpec | None:
+        version = (claim.schedule_id, claim.aggregate_version)
+        return (await self._store.work.specs([version])).get(version)
+
+    async def _redactor(self, claim: Claim, spec: ScheduleSpec | None) -> Redactor:
+        """Hides the secrets that the agent was sent: it may say them back."""
+        names = references(spec.target.model_dump(mode="json")) if spec is not None else frozenset()
+        if not names or self._secrets is None:
+            return NOTHING_HIDDEN
+        with contextlib.suppress(SecretError):  # gone since: there is nothing left to hide
+            return Redactor((await self._secrets.values(claim.host_id, names)).values())
+        return NOTHING_HIDDEN
+
+    async def _trusted(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
+        running = await self._store.agents.attempt(execution_id)
+        if not tokens.is_valid(token, execution_id, running.claim.attempt):
+            raise BadTokenError(execution_id)
+        if running.status is not Status.RUNNING:
+            raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
+        return running
+
+    def _tell(self, worker_id: str, settlement: Settlement) -> None:
+        claim = settlement.claim
+        told = SettledExecution(
+            claim.execution_id,
+            claim.schedule_id,
+            claim.attempt,
+            settlement.status,
+            settlement.duration_s,
+            settlement.error,
+        )
+        self._observer.notify(ExecutionsSettled(worker_id, [told], ()))
+        self._hints.send(Hint.ENDED if settlement.status in FINAL else Hint.READY)
+        if settlement.is_delay:
+            self._hints.send(Hint.SCHEDULES, (claim.schedule_id,))

@@ -1,0 +1,28 @@
+"""Stopping an execution, and trying one again."""
+
+from uuid import UUID
+
+from foliot.model.execution import FINAL, Execution
+from foliot.planning.change import Author
+from foliot.steering.schedules import tell_replaced
+from foliot.store.hints import Hint, Hints
+from foliot.store.sql import SqlStore
+
+
+class ExecutionSteering:
+    def __init__(self, store: SqlStore, hints: Hints) -> None:
+        self._store = store
+        self._hints = hints
+
+    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
+        """Stop it: at once what waits, within a second what runs."""
+        execution = await self._store.executions.cancel(execution_id, author, host_id=host_id)
+        self._hints.send(Hint.ENDED if execution.status in FINAL else Hint.CANCEL, (execution_id,))
+        return execution
+
+    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
+        """Try an execution that has ended badly once more, with its whole budget of attempts."""
+        execution = await self._store.executions.retry(execution_id, author, host_id=host_id)
+        self._hints.send(Hint.READY)
+        await tell_replaced(self._store, self._hints, execution.schedule_id)
+        return execution

@@ -1,0 +1,242 @@
+"""Making, changing and running schedules."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from foliot.model.backfill import Backfill
+from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.event import Observer, ScheduleChanged
+from foliot.model.execution import TriggeredBy
+from foliot.model.policy import OverlapPolicy
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
+from foliot.planning.change import Author, Change, adopt, create, delete, edit, pause, resume
+from foliot.steering.admission import Admission
+from foliot.store.hints import Hint, Hints
+from foliot.store.sql import SqlStore
+
+
+class ScheduleSteering:
+    """With a `host_id`, schedules of other hosts are not found."""
+
+    def __init__(self, store: SqlStore, hints: Hints, observer: Observer, admission: Admission) -> None:
+        self._store = store
+        self._hints = hints
+        self._observer = observer
+        self._admission = admission
+
+    # --- defining ---------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        host_id: UUID,
+        spec: ScheduleSpec,
+        author: Author,
+        *,
+        managed_by: ManagedBy = ManagedBy.API,
+        managed_source: str | None = None,
+        schedule_id: UUID | None = None,
+    ) -> Schedule:
+        """Raises InvalidError, NameTakenError. The id of a schedule that there is gives that one back."""
+        if schedule_id is not None:
+            try:
+                return await self._store.schedules.get(schedule_id, host_id=host_id)
+            except NotFoundError:
+                pass
+        check_target = await self._admission.checker(spec)
+        calendars = await self._calendars_for(host_id, spec)
+        planned: list[Change] = []
+
+        def plan(now: datetime) -> Change:
+            change = create(
+                spec,
+                host_id=host_id,
+                now=now,
+                author=author,
+                managed_by=managed_by,
+                managed_source=managed_source,
+                schedule_id=schedule_id,
+                check_target=check_target,
+                calendars=calendars,
+            )
+            planned.append(change)
+            return change
+
+        schedule = await self._store.schedules.create(plan, author)
+        self._tell(planned[-1], author)
+        return schedule
+
+    async def edit(
+        self,
+        schedule_id: UUID,
+        spec: ScheduleSpec,
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+        managed_by: ManagedBy | None = None,
+        managed_source: str | None = None,
+    ) -> Schedule:
+        """Give it another definition. Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError.
+
+        With `managed_by` it changes hands too.
+        """
+        known = await self._store.schedules.get(schedule_id, host_id=host_id)
+        check_target = await self._admission.checker(spec)
+        calendars = await self._calendars_for(known.host_id, spec)
+
+        def plan(schedule: Schedule, now: datetime) -> Change | None:
+            change = edit(
+                schedule, spec, now=now, author=author, check_target=check_target, calendars=calendars
+            )
+            if managed_by is None:
+                return change
+            return adopt(schedule, change, managed_by, managed_source, now=now, author=author)
+
+        return await self._change(schedule_id, plan, author, host_id, expected_version)
+
+    async def pause(
+        self,
+        schedule_id: UUID,
+        author: Author,
+        *,
+        until_ts: datetime | None = None,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+    ) -> Schedule:
+        """Nothing becomes due until it is resumed, or until then."""
+
+        def plan(known: Schedule, now: datetime) -> Change | None:
+            if until_ts is not None and until_ts <= now:
+                detail = "must lie in the future"
+                raise InvalidError.at("/until_ts", "in_the_past", detail, "a later time, or none")
+            return pause(known, now=now, author=author, until_ts=until_ts)
+
+        return await self._change(schedule_id, plan, author, host_id, expected_version)
+
+    async def resume(
+        self,
+        schedule_id: UUID,
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+    ) -> Schedule:
+        def plan(known: Schedule, now: datetime) -> Change | None:
+            return resume(known, now=now, author=author)
+
+        return await self._change(schedule_id, plan, author, host_id, expected_version)
+
+    async def delete(
+        self,
+        schedule_id: UUID,
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+    ) -> Schedule:
+        def plan(known: Schedule, now: datetime) -> Change | None:
+            return delete(known, now=now, author=author)
+
+        return await self._change(schedule_id, plan, author, host_id, expected_version)
+
+    async def _change(
+        self,
+        schedule_id: UUID,
+        plan: Callable[[Schedule, datetime], Change | None],
+        author: Author,
+        host_id: UUID | None,
+        expected_version: int | None,
+    ) -> Schedule:
+        planned: list[Change | None] = []
+
+        def remembered(schedule: Schedule, now: datetime) -> Change | None:
+            planned.append(plan(schedule, now))
+            return planned[-1]
+
+        schedule = await self._store.schedules.change(
+            schedule_id, remembered, author, host_id=host_id, expected_version=expected_version
+        )
+        if planned[-1] is not None:
+            self._tell(planned[-1], author)
+        return schedule
+
+    async def _calendars_for(self, host_id: UUID, spec: ScheduleSpec) -> frozenset[str] | None:
+        """The names a definition may choose from, read only if it names any."""
+        if not spec.calendars:
+            return None
+        return await self._store.calendars.names(host_id)
+
+    def _tell(self, change: Change, author: Author) -> None:
+        schedule = change.schedule
+        self._hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
+        self._observer.notify(
+            ScheduleChanged(
+                schedule.schedule_id,
+                schedule.spec.name,
+                change.kind,
+                schedule.aggregate_version,
+                author.name,
+            )
+        )
+
+    # --- running ----------------------------------------------------------------------------------
+
+    async def trigger(
+        self,
+        schedule_id: UUID,
+        author: Author,
+        *,
+        by: TriggeredBy,
+        args: Mapping[str, Any] | None = None,
+        execution_id: UUID | None = None,
+        host_id: UUID | None = None,
+    ) -> UUID:
+        """Run it now, besides its own times; the arguments go over those of the schedule."""
+        if args:
+            if _has_nul(args):
+                raise InvalidError.at("/args", "nul", "must not contain NUL characters", "leave them out")
+            target = (await self._store.schedules.get(schedule_id, host_id=host_id)).spec.target
+            await self._admission.check_arguments(target, args)
+        made = await self._store.schedules.trigger(
+            schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
+        )
+        self._hints.send(Hint.READY)
+        await tell_replaced(self._store, self._hints, schedule_id)
+        return made
+
+    async def backfill(
+        self,
+        schedule_id: UUID,
+        from_ts: datetime,
+        to_ts: datetime,
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+    ) -> Backfill:
+        """Run it for the times that it would have had in a range, paced."""
+        backfill = await self._store.backfills.create(schedule_id, from_ts, to_ts, author, host_id=host_id)
+        self._hints.send(Hint.BACKFILL)
+        return backfill
+
+    async def cancel_backfill(
+        self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> Backfill:
+        """Make no more of its executions, and cancel those that wait; what runs goes on."""
+        backfill = await self._store.backfills.cancel(backfill_id, author, host_id=host_id)
+        self._hints.send(Hint.ENDED)
+        return backfill
+
+
+async def tell_replaced(store: SqlStore, hints: Hints, schedule_id: UUID) -> None:
+    """A run that was added may have taken the place of one that runs."""
+    schedule = await store.schedules.get(schedule_id)
+    if schedule.spec.overlap.policy is OverlapPolicy.CANCEL_RUNNING:
+        hints.send(Hint.CANCEL)
+
+
+def _has_nul(document: Any) -> bool:
+    return "\\u0000" in to_json(document).decode()

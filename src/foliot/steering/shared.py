@@ -1,0 +1,30 @@
+"""What schedules share: queues and calendars."""
+
+from uuid import UUID
+
+from foliot.model.calendar import CalendarSpec
+from foliot.planning.change import Author
+from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import CalendarRecord
+from foliot.store.sql import SqlStore
+
+
+class SharedSteering:
+    def __init__(self, store: SqlStore, hints: Hints) -> None:
+        self._store = store
+        self._hints = hints
+
+    async def set_calendar(self, host_id: UUID, spec: CalendarSpec, author: Author) -> CalendarRecord:
+        record = await self._store.calendars.put(host_id, spec, author)
+        self._hints.send(Hint.SCHEDULES)
+        return record
+
+    async def delete_calendar(self, host_id: UUID, name: str, author: Author) -> None:
+        """Raises CalendarInUseError while a schedule names it."""
+        await self._store.calendars.delete(host_id, name, author)
+        self._hints.send(Hint.SCHEDULES)
+
+    async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
+        """Let workers claim nothing from a queue, or again; what runs goes on."""
+        await self._store.work.pause_queue(host_id, queue, author, is_paused=is_paused)
+        self._hints.send(Hint.READY)
