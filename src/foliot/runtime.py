@@ -7,15 +7,19 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from pydantic import SecretStr
+
+from foliot.api.build import Api, ApiOptions
+from foliot.api.services import Services
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
-from foliot.model.errors import FoliotError
+from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import (
     InstanceStarted,
     InstanceStopped,
@@ -75,8 +79,13 @@ class OutgrownError(FoliotError):
 
 
 class Role(StrEnum):
+    API = "api"
     SCHEDULER = "scheduler"
     WORKER = "worker"
+
+
+ENGINE = frozenset({Role.SCHEDULER, Role.WORKER})
+"""What an application that embeds Foliot runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +93,7 @@ class Plan:
     """What an instance is to be."""
 
     settings: Settings
-    roles: frozenset[Role] = frozenset(Role)
+    roles: frozenset[Role] = ENGINE
     tasks: TaskRegistry = field(default_factory=TaskRegistry)
     schedules: Sequence[ScheduleSpec] = ()
     """Declared by code: created or brought up to date when the instance starts."""
@@ -151,6 +160,7 @@ class Instance:
             secrets=self._resolver,
         )
         self.declarer = Declarer(self.store.schedules, self.steering.schedules)
+        self.api = self._make_api() if Role.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self.is_running = False
@@ -170,6 +180,8 @@ class Instance:
         if self.plan.upgrades_schema:
             await upgrade(database, shards=self.plan.settings.shards)
         await require_schema(database)
+        if self.api is not None and self.plan.settings.admin_key is None:
+            await self._require_key()
         if self.plan.tasks:
             await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
         if self.scheduler is not None:
@@ -180,6 +192,13 @@ class Instance:
         for spec in self.plan.schedules:
             await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
         self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
+
+    async def _require_key(self) -> None:
+        if not await self.store.keys.any_exist():
+            raise SettingError(
+                "FOLIOT_ADMIN_KEY is not set and there is no key yet, so nobody could use the API: "
+                "set it to 32 random characters or more"
+            )
 
     async def refresh(self) -> None:
         """Read again what operators may have switched."""
@@ -209,6 +228,8 @@ class Instance:
             found += [self.scheduler, *self.scheduler.services]
         if self.worker is not None:
             found += [self.worker, *self._worker_services]
+        if self.api is not None:
+            found += self.api.services
         return (*found, self._presence)
 
     async def start(self) -> None:
@@ -255,6 +276,8 @@ class Instance:
     async def stop(self) -> None:
         """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
         self.is_running = False
+        if self.api is not None:
+            self.api.end_streams()
         for loop, _task in self._loops.values():
             # What still runs needs its leases and its journal, and others need the last hints.
             if loop.service not in self._worker_services and loop.service is not self._notify:
@@ -284,11 +307,18 @@ class Instance:
         if self.processes is not None:
             await self.processes.close()
         await self._http.close()
+        if self.api is not None:
+            await self.api.close()
         if self._notify is not None:
             await self._notify.close()
         await self.store.close()
 
-    async def run(self, *, on_stopping: Callable[[], None] = lambda: None) -> None:
+    async def run(
+        self,
+        *,
+        on_started: Callable[[], Awaitable[None]] | None = None,
+        on_stopping: Callable[[], None] = lambda: None,
+    ) -> None:
         """Start, and stop cleanly on SIGTERM or SIGINT; a second one hands back at once what still runs."""
         stopping = self._stopping
         loop = asyncio.get_running_loop()
@@ -300,6 +330,8 @@ class Instance:
             loop.add_signal_handler(number, ask)
         try:
             await self.start()
+            if on_started is not None:
+                await on_started()
             await stopping.wait()
             on_stopping()
             await self.stop()
@@ -411,6 +443,29 @@ class Instance:
             found.append(MemoryWatch(self._limits.memory_bytes, self._outgrow))
         return tuple(found)
 
+    def _make_api(self) -> Api:
+        settings = self.plan.settings
+        services = Services(self.store, self.steering, self.secrets, self.clock, self.tokens)
+        options = ApiOptions(
+            operator_key=_revealed(settings.admin_key),
+            jwt_secret=_revealed(settings.jwt_secret),
+            jwt_jwks_url=settings.jwt_jwks_url,
+            jwt_issuer=settings.jwt_issuer,
+            jwt_audience=settings.jwt_audience,
+            rate_limit=settings.rate_limit,
+            rate_limit_anonymous=settings.rate_limit_anonymous,
+            redis_url=settings.redis_url,
+            retention_s=settings.retention_days * 86400,
+        )
+        return Api(
+            services,
+            self.hints,
+            self.plan.clock,
+            options,
+            available_targets=frozenset(self.targets),
+            is_running=lambda: self.is_running,
+        )
+
     def record(self) -> InstanceRecord:
         """What others may know of this instance."""
         return InstanceRecord(
@@ -437,6 +492,10 @@ def spare_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def _revealed(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def _record_of(task: Task) -> TaskRecord:

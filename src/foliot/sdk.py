@@ -34,7 +34,7 @@ from foliot.model.trigger import (
     Trigger,
 )
 from foliot.planning.admit import admit
-from foliot.runtime import Instance, Plan, Role
+from foliot.runtime import ENGINE, Instance, Plan, Role
 from foliot.settings import Settings, load_settings
 from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_task
 from foliot.timing.clock import SystemClock
@@ -274,7 +274,7 @@ class Foliot:
         self,
         settings: Settings | None = None,
         *,
-        roles: frozenset[Role] = frozenset(Role),
+        roles: frozenset[Role] = ENGINE,
         observers: Sequence[Observer] = (),
     ) -> Instance:
         """An instance with this application's tasks and schedules, not started yet."""

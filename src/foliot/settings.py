@@ -15,9 +15,12 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from foliot.api.rates import parse_rate
 from foliot.model.errors import SettingError
 from foliot.security.address import HttpAllow
 from foliot.security.cipher import Cipher
+from foliot.security.keys import OperatorKey
+from foliot.security.tokens import LEAST_SECRET_BYTES
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, parse_url
 from foliot.worker.limits import size_of
@@ -26,22 +29,20 @@ PREFIX = "FOLIOT_"
 LEAST_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
 _OF_PARTS_TO_COME = {
-    "FOLIOT_ADMIN_KEY",
     "FOLIOT_DATABASE_READ_URL",
     "FOLIOT_ETCD_URL",
-    "FOLIOT_JWT_AUDIENCE",
-    "FOLIOT_JWT_ISSUER",
-    "FOLIOT_JWT_JWKS_URL",
-    "FOLIOT_JWT_SECRET",
     "FOLIOT_OTLP_ENDPOINT",
-    "FOLIOT_RATE_LIMIT",
     "FOLIOT_RELAY",
-    "FOLIOT_RATE_LIMIT_ANONYMOUS",
-    "FOLIOT_REDIS_URL",
 }
 """Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
 _BY_NAME = "FOLIOT_SECRET_VALUE_"
-_NEVER_SHOWN = {"FOLIOT_DATABASE_URL", "FOLIOT_SECRET_KEY"}
+_NEVER_SHOWN = {
+    "FOLIOT_ADMIN_KEY",
+    "FOLIOT_DATABASE_URL",
+    "FOLIOT_JWT_SECRET",
+    "FOLIOT_REDIS_URL",
+    "FOLIOT_SECRET_KEY",
+}
 """What may hold a password is never said back."""
 
 
@@ -53,6 +54,14 @@ class Settings(BaseSettings):
     database_url: str = "sqlite:///foliot.db"
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8700, ge=0, le=65535)
+    admin_key: SecretStr | None = None
+    jwt_secret: SecretStr | None = None
+    jwt_jwks_url: str | None = None
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
+    rate_limit: str = "6000/minute"
+    rate_limit_anonymous: str = "100/15minutes"
+    redis_url: str | None = None
     lease_provider: Literal["database"] = "database"
     lease_ttl_seconds: float = Field(default=3, ge=0.2, le=86400 * 3650)
     heartbeat_seconds: float = Field(default=1, ge=0.02, le=86400 * 3650)
@@ -84,6 +93,40 @@ class Settings(BaseSettings):
     def _known_database(cls, value: str) -> str:
         if value != "memory":
             parse_url(value)
+        return value
+
+    @field_validator("admin_key")
+    @classmethod
+    def _is_operator_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            OperatorKey(value.get_secret_value())
+        return value
+
+    @field_validator("jwt_secret")
+    @classmethod
+    def _is_long(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value().encode()) < LEAST_SECRET_BYTES:
+            raise ValueError(f"needs at least {LEAST_SECRET_BYTES} bytes")
+        return value
+
+    @field_validator("jwt_jwks_url")
+    @classmethod
+    def _is_web_address(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^https?://[^/?#\s]+", value):
+            raise ValueError("must be an address such as https://issuer.example.com/.well-known/jwks.json")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_redis(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^(rediss?|unix)://", value):
+            raise ValueError("must be an address such as redis://host:6379/0")
+        return value
+
+    @field_validator("rate_limit", "rate_limit_anonymous")
+    @classmethod
+    def _is_rate(cls, value: str) -> str:
+        parse_rate(value)
         return value
 
     @field_validator("worker_memory_limit")

@@ -18,7 +18,7 @@ from foliot.model.execution import Status
 from foliot.model.lease import Lease, Shard
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
-from foliot.runtime import Role
+from foliot.runtime import ENGINE
 from foliot.scheduler.shard import ShardScheduler
 from foliot.store.dialect import Pool
 from foliot.store.leases import require_lease
@@ -395,7 +395,7 @@ async def test_a_pool_that_is_used_up_never_delays_a_heartbeat(
     postgres_url: str, open_test_store: OpenStore
 ) -> None:
     store = await open_test_store(postgres_url)
-    async with running(postgres_url, roles=frozenset(Role)) as (instance, recorder):
+    async with running(postgres_url, roles=ENGINE) as (instance, recorder):
         await until(lambda: bool(seen(recorder, LeaderElected)))
 
         async def hold(pool: Pool) -> None:

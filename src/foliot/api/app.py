@@ -1,6 +1,6 @@
-"""The HTTP application of this version: health, metrics, and a page that says what this is."""
+"""The HTTP application: health and metrics for machines, the API for everybody who has a credential."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -8,16 +8,19 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from foliot.api import errors
+from foliot.api import errors, openapi
+from foliot.api.front import OnError, add_front
+from foliot.api.gate import Gate, GatedRoute
 from foliot.version import __version__
 
 _PAGE = f"""\
 Foliot {__version__}: a distributed scheduler. Every due time is decided exactly once.
 
+/api/v1/        schedules, executions and all else: needs a credential
+/openapi.json   every route, described
 /healthz        whether this process is alive
 /readyz         whether it can do its work, and why not
 /metrics        what it measures, for Prometheus
-/openapi.json   these routes, described
 
 The web interface comes with a later version.
 """
@@ -25,22 +28,37 @@ The web interface comes with a later version.
 Problems = Callable[[], Awaitable[list[str]]]
 
 
-def make_app(problems: Problems, metrics: CollectorRegistry, *routers: APIRouter) -> FastAPI:
-    """`problems` says why the instance is not ready; none: it is."""
-    app = FastAPI(title="Foliot", version=__version__, docs_url=None, redoc_url=None)
+def make_app(
+    problems: Problems,
+    metrics: CollectorRegistry,
+    gate: Gate,
+    routers: Sequence[APIRouter],
+    on_error: OnError,
+) -> FastAPI:
+    """`problems` says why the instance is not ready; none: it is. `on_error` is told of bugs."""
+    app = FastAPI(title="Foliot", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.gate = gate
     errors.install(app)
+    openapi.install(app)
+    add_front(app, on_error)
+    app.include_router(_probes(problems, metrics))
     for router in routers:
         app.include_router(router)
+    return app
 
-    @app.get("/", response_class=PlainTextResponse, summary="What this is")
+
+def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
+    router = APIRouter(tags=["health"], route_class=GatedRoute)
+
+    @router.get("/", response_class=PlainTextResponse, summary="What this is")
     async def page() -> str:
         return _PAGE
 
-    @app.get("/healthz", summary="Whether this process is alive")
+    @router.get("/healthz", summary="Whether this process is alive")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get(
+    @router.get(
         "/readyz",
         summary="Whether this instance can do its work",
         responses={503: {"description": "Not now; `problems` says why"}},
@@ -50,9 +68,9 @@ def make_app(problems: Problems, metrics: CollectorRegistry, *routers: APIRouter
         document: dict[str, Any] = {"status": "not ready" if found else "ready", "problems": found}
         return JSONResponse(document, status_code=503 if found else 200)
 
-    @app.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
+    @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
     async def read_metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(metrics), media_type=content_type)
 
-    return app
+    return router

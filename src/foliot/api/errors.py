@@ -1,7 +1,8 @@
-"""Errors as clients see them: RFC 9457 problem documents, and one table from our errors to HTTP's codes."""
+"""Errors as clients see them: RFC 9457 problem documents, in one form for ours, FastAPI's and Starlette's."""
 
+import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -10,40 +11,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from foliot.model.calendar import CalendarInUseError
-from foliot.model.errors import (
-    BadTokenError,
-    DatabaseUnreachableError,
-    FencedError,
-    FoliotError,
-    IllegalTransitionError,
-    InvalidError,
-    NameTakenError,
-    NotFoundError,
-    Problem,
-    SchemaError,
-    StaleVersionError,
-)
+from foliot.model.errors import FoliotError, InvalidError, Problem, RateLimitedError, StaleVersionError
+from foliot.model.verdict import verdict_on
 
 PROBLEM_JSON = "application/problem+json"
 RETRY_AFTER_S = 2
 
-HTTP_OF: dict[type[Exception], tuple[HTTPStatus, str]] = {
-    BadTokenError: (HTTPStatus.UNAUTHORIZED, "bad_token"),
-    InvalidError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid"),
-    NotFoundError: (HTTPStatus.NOT_FOUND, "not_found"),
-    NameTakenError: (HTTPStatus.CONFLICT, "name_taken"),
-    StaleVersionError: (HTTPStatus.PRECONDITION_FAILED, "stale_version"),
-    CalendarInUseError: (HTTPStatus.CONFLICT, "calendar_in_use"),
-    IllegalTransitionError: (HTTPStatus.CONFLICT, "illegal_transition"),
-    FencedError: (HTTPStatus.CONFLICT, "fenced"),
-    DatabaseUnreachableError: (HTTPStatus.SERVICE_UNAVAILABLE, "database_unreachable"),
-    SchemaError: (HTTPStatus.SERVICE_UNAVAILABLE, "schema_not_current"),
-    FoliotError: (HTTPStatus.BAD_REQUEST, "refused"),
-}
-"""The most specific class of an error decides."""
-
 _CODES = {
+    400: "bad_request",
     404: "not_found",
     405: "method_not_allowed",
     413: "too_large",
@@ -65,6 +40,7 @@ def problem(
     detail: str,
     errors: Sequence[Problem] = (),
     headers: dict[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> JSONResponse:
     document: dict[str, Any] = {
         "type": "about:blank",
@@ -73,6 +49,7 @@ def problem(
         "code": code,
         "detail": detail,
         "request_id": request_id_of(request),
+        **(more or {}),
     }
     if errors:
         document["errors"] = [
@@ -90,24 +67,49 @@ def request_id_of(request: Request) -> str:
 
 
 async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
-    status, code = next(HTTP_OF[kind] for kind in type(error).__mro__ if kind in HTTP_OF)
+    assert isinstance(error, FoliotError)
+    verdict = verdict_on(error)
     found = error.problems if isinstance(error, InvalidError) else ()
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if status is HTTPStatus.SERVICE_UNAVAILABLE else None
-    return problem(request, status, code, str(error), found, headers)
+    code = found[0].code if len(found) == 1 and verdict.code == "invalid" else verdict.code
+    headers: dict[str, str] = {}
+    more: dict[str, Any] = {}
+    if verdict.http == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    elif verdict.http == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    if isinstance(error, RateLimitedError):
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    elif isinstance(error, StaleVersionError):
+        headers["ETag"] = f'"{error.actual}"'
+        more["current_version"] = error.actual
+    # What a database says of itself is for the log.
+    detail = _TOLD.get(verdict.code, str(error))
+    return problem(request, verdict.http, code, detail, found, headers, more)
+
+
+_TOLD = {
+    "database_unreachable": "the database can't be reached now; try again in a moment",
+    # The same for everything that is wrong with a credential: it is told to anybody.
+    "unauthenticated": "needs a valid credential: Authorization: Bearer <api key or token>",
+}
 
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    places = {item["loc"][0] for item in error.errors() if item["loc"]}
+    if "path" in places:
+        # What is no id can't be the id of anything.
+        return problem(request, 404, "not_found", "there is nothing at this address")
     # Once each: what several parameters depend on is checked for each of them.
     found = list(dict.fromkeys(_problem_of(item) for item in error.errors()))
     return problem(request, 422, "invalid", "; ".join(str(each) for each in found), found)
 
 
 def _problem_of(item: Any) -> Problem:
-    where = [str(part) for part in item["loc"]]
-    # A body is told by a pointer into it, what stands elsewhere by its name.
-    path = where[1:] if where and where[0] == "body" else where
-    return Problem("/" + "/".join(path) if path else "", item["type"], str(item["msg"]))
+    path = [str(part) for part in item["loc"][1:]]
+    expected = item.get("ctx", {}).get("expected")
+    hint = f"one of: {expected}" if expected else ""
+    return Problem("/" + "/".join(path) if path else "", item["type"], str(item["msg"]), hint)
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:

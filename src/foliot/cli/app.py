@@ -35,6 +35,7 @@ def foliot(
 
 
 app.command()(up.up)
+app.command()(roles.api)
 app.command()(roles.scheduler)
 app.command()(roles.worker)
 app.add_typer(db.app, name="db")

@@ -8,8 +8,8 @@ import typer
 from foliot.cli.output import Output, OutputOption, print_json, print_rows
 
 if TYPE_CHECKING:
-    from foliot.model.policy import Dst
     from foliot.model.trigger import CronTrigger
+    from foliot.planning.preview import Preview
 
 app = typer.Typer(help="Explain cron expressions.")
 
@@ -27,22 +27,18 @@ def explain(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Say in words when an expression fires, and show its next times."""
-    from foliot.model.policy import Dst
-    from foliot.timing.describe import describe
+    from foliot.planning.preview import preview
     from foliot.timing.zone import check_zone
 
-    zone = check_zone(tz, "/tz")
-    trigger = _trigger(expression, tz)
-    first = _instant(start, tz)
-    fires = _fires(trigger, Dst(), first, count=count)
-    words = describe(trigger)
-    local = [fire.astimezone(zone) for fire in fires]
-    warnings = _warnings(trigger, first, fires)
+    check_zone(tz, "/tz")
+    told = preview(_trigger(expression, tz), from_ts=_instant(start, tz), n=count)
+    local = [fire.local_ts for fire in told.fires]
+    warnings = _warnings(told)
     if output is Output.JSON:
-        told = {"description": words, "fires": [each.isoformat() for each in local], "warnings": warnings}
-        print_json(told)
+        fires = [each.isoformat() for each in local]
+        print_json({"description": told.description, "fires": fires, "warnings": warnings})
         return
-    typer.echo(words)
+    typer.echo(told.description)
     print_rows([(each.isoformat(), each.strftime("%a")) for each in local])
     for warning in warnings:
         typer.echo(f"foliot: {warning}", err=True)
@@ -78,35 +74,7 @@ def _instant(text: str | None, tz: str) -> datetime:
         raise InvalidError.at("/from", "datetime", f'"{text}" is not an ISO time', hint) from None
 
 
-def _fires(
-    trigger: "CronTrigger", dst: "Dst", first: datetime, *, count: int, last: datetime | None = None
-) -> list[datetime]:
-    """Up to `count` times from `first` on, and none after `last`."""
-    from foliot.timing.compile import compile_trigger
-
-    recurrence = compile_trigger(trigger, dst=dst, anchor=first, key="preview")
-    found: list[datetime] = []
-    fire = recurrence.after(first - _INSTANT)
-    while fire is not None and len(found) < count and (last is None or fire <= last):
-        found.append(fire)
-        fire = recurrence.after(fire)
-    return found
-
-
-def _warnings(trigger: "CronTrigger", first: datetime, fires: list[datetime]) -> list[str]:
-    """What changing clocks do to these times: those that another DST policy would leave out, or add."""
-    from foliot.model.errors import InvalidError
-    from foliot.model.policy import Dst, DstGap, DstRepeat
-    from foliot.timing.zone import zone
-
-    if not fires or trigger.timezone == "UTC":
-        return []
-    local = zone(trigger.timezone)
-    both = _fires(trigger, Dst(repeat=DstRepeat.BOTH), first, count=2 * len(fires), last=fires[-1])
-    try:
-        kept = _fires(trigger, Dst(gap=DstGap.SKIP), first, count=len(fires), last=fires[-1])
-    except InvalidError:  # all its times lie in gaps
-        kept = []
-    told = dict.fromkeys(set(fires) - set(kept), "stands for a time that the clocks leave out that day")
-    told |= dict.fromkeys(set(both) - set(fires), "comes twice that day and fires the first time only")
-    return [f"{fire.astimezone(local).isoformat()} {words}" for fire, words in sorted(told.items())]
+def _warnings(told: "Preview") -> list[str]:
+    """Those about the expression, and those about a moment among the times that are shown."""
+    last = told.fires[-1].local_ts if told.fires else None
+    return [each.text for each in told.warnings if each.at is None or (last is not None and each.at <= last)]

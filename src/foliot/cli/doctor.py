@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foliot.cli.exits import Exit
+from foliot.model.verdict import Exit
 from foliot.cli.output import Output, OutputOption, print_json, print_rows
 
 if TYPE_CHECKING:

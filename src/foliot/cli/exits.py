@@ -2,57 +2,11 @@
 
 import sys
 from collections.abc import Callable
-from enum import IntEnum
 
 import typer
 
-from foliot.model.calendar import CalendarInUseError
-from foliot.model.errors import (
-    DatabaseUnreachableError,
-    FencedError,
-    FoliotError,
-    IllegalTransitionError,
-    InvalidError,
-    NameTakenError,
-    NotFoundError,
-    SchemaError,
-    SettingError,
-    StaleVersionError,
-)
-
-
-class Exit(IntEnum):
-    OK = 0
-    FAILED = 1
-    """It failed, or what was compared differs."""
-    USAGE = 2
-    NOT_FOUND = 3
-    AUTH = 4
-    CONFLICT = 5
-    TIMED_OUT = 6
-    UNREACHABLE = 7
-    INTERRUPTED = 130
-    """As shells report a program that SIGINT has ended."""
-
-
-EXIT_OF: dict[type[Exception], Exit] = {
-    SettingError: Exit.USAGE,
-    InvalidError: Exit.USAGE,
-    NotFoundError: Exit.NOT_FOUND,
-    NameTakenError: Exit.CONFLICT,
-    StaleVersionError: Exit.CONFLICT,
-    CalendarInUseError: Exit.CONFLICT,
-    IllegalTransitionError: Exit.CONFLICT,
-    FencedError: Exit.CONFLICT,
-    DatabaseUnreachableError: Exit.UNREACHABLE,
-    SchemaError: Exit.FAILED,
-    FoliotError: Exit.FAILED,
-}
-"""The most specific class of an error decides."""
-
-
-def exit_of(error: FoliotError) -> Exit:
-    return next(EXIT_OF[kind] for kind in type(error).__mro__ if kind in EXIT_OF)
+from foliot.model.errors import FoliotError
+from foliot.model.verdict import Exit, verdict_on
 
 
 def run_command(command: Callable[[], object]) -> int:
@@ -60,7 +14,7 @@ def run_command(command: Callable[[], object]) -> int:
     try:
         returned = command()
     except FoliotError as error:
-        return _fail(str(error), exit_of(error))
+        return _fail(str(error), verdict_on(error).exit)
     except typer.TyperException as error:
         told = error.format_message().replace("Value error, ", "").rstrip(".")
         return _fail(f"{told}; see `foliot --help`", error.exit_code)

@@ -5,17 +5,23 @@ not ready. Signals are the instance's.
 """
 
 import asyncio
+import json
+import os
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import structlog
+import typer
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 
-from foliot.api.app import make_app
+from foliot.api.credentials import operator_principal
 from foliot.api.health import Pulse, Readiness
-from foliot.api.routes.agents import agent_routes
 from foliot.api.server import listen, serving, url_of
+from foliot.cli.operator_key import keep_key, key_file, running_file
 from foliot.model.event import Observer
 from foliot.runtime import Instance, Plan, Role, spare_collector
 from foliot.sdk import Foliot
@@ -29,14 +35,35 @@ LEAST_TICK_LIMIT_S = 10.0
 
 
 def run_everything(app: Foliot, settings: Settings) -> None:
-    """All roles and HTTP, until SIGTERM or SIGINT."""
+    """All roles, until SIGTERM or SIGINT."""
     listener = listen(settings.api_host, settings.api_port)
+    if settings.admin_key is None:
+        key = keep_key(key_file(settings.database_url))
+        settings = settings.model_copy(update={"admin_key": SecretStr(key)})
+    _serve(app, settings, frozenset(Role), listener, upgrades_schema=True, is_up=True)
+
+
+def run_api(app: Foliot, settings: Settings) -> None:
+    """HTTP alone, on a database whose schema somebody else keeps up to date."""
+    listener = listen(settings.api_host, settings.api_port)
+    _serve(app, settings, frozenset({Role.API}), listener, upgrades_schema=False, is_up=False)
+
+
+def _serve(
+    app: Foliot,
+    settings: Settings,
+    roles: frozenset[Role],
+    listener: socket.socket,
+    *,
+    upgrades_schema: bool,
+    is_up: bool,
+) -> None:
     logs.configure(settings.effective_log_format, settings.log_level)
     registry = CollectorRegistry()
     pulse = Pulse(SystemClock())
     observers: list[Observer] = [logs.LogObserver(), MetricsObserver(registry), pulse]
-    plan = _plan(app, settings, frozenset(Role), observers, upgrades_schema=True)
-    _run(lambda: _run_with_http(plan, listener, registry, pulse))
+    plan = _plan(app, settings, roles, observers, upgrades_schema=upgrades_schema)
+    _run(lambda: _run_with_http(plan, listener, registry, pulse, is_up=is_up))
 
 
 def run_role(role: Role, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None) -> None:
@@ -69,22 +96,51 @@ def _plan(
 
 
 async def _run_with_http(
-    plan: Plan, listener: socket.socket, registry: CollectorRegistry, pulse: Pulse
+    plan: Plan, listener: socket.socket, registry: CollectorRegistry, pulse: Pulse, *, is_up: bool
 ) -> None:
     instance = Instance(plan)
+    assert instance.api is not None
     readiness = Readiness(
         instance.store.database,
         pulse,
         is_running=lambda: instance.is_running,
         tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * plan.settings.poll_seconds),
     )
-    agents = agent_routes(instance.steering.agents, instance.tokens)
-    async with serving(make_app(readiness.problems, registry, agents), listener):
-        _log().info("listening", url=url_of(listener), database=instance.store.database.url)
-        await _run_instance(instance)
+    url = url_of(listener)
+    async with serving(instance.api.app(readiness.problems, registry), listener):
+        _log().info("listening", url=url, database=instance.store.database.url)
+        if not is_up:
+            await _run_instance(instance)
+            return
+        with _announced(running_file(plan.settings.database_url), url):
+            await _run_instance(instance, on_started=lambda: _invite(instance, url))
 
 
-async def _run_instance(instance: Instance) -> None:
+async def _invite(instance: Instance, url: str) -> None:
+    """Print a link that signs one browser in."""
+    assert instance.api is not None
+    holder = instance.api.authenticator.holder_of(operator_principal())
+    token = await instance.store.sessions.make_link(holder)
+    typer.echo(f"Foliot is up. Sign in (works once): {url}/sign-in?token={token}")
+
+
+@contextmanager
+def _announced(file: Path, url: str) -> Iterator[None]:
+    """Say beside the database where this serves, for commands that are not told."""
+    told = json.dumps({"url": url, "pid": os.getpid()})
+    try:
+        file.write_text(told, encoding="utf-8")
+    except OSError as error:
+        _log().warning("can't say where this serves", file=str(file), error=str(error))
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if file.read_text(encoding="utf-8") == told:  # and not of another that was started since
+                file.unlink()
+
+
+async def _run_instance(instance: Instance, on_started: Callable[[], Awaitable[None]] | None = None) -> None:
     def say_stopping() -> None:
         running = len(instance.worker.running) if instance.worker is not None else 0
         hint = "a second signal hands back at once what still runs" if running else None
@@ -92,7 +148,7 @@ async def _run_instance(instance: Instance) -> None:
 
     if instance.worker is not None and not instance.plan.tasks:
         _log().warning("no task functions are registered", hint="name the modules that have them by --tasks")
-    await instance.run(on_stopping=say_stopping)
+    await instance.run(on_started=on_started, on_stopping=say_stopping)
 
 
 def _log() -> Any:

@@ -1,10 +1,27 @@
-"""`foliot scheduler` and `foliot worker`: one role per process, any number of each against one database."""
+"""`foliot api`, `scheduler`, `worker`: one role per process, any number of each against one database."""
 
 from typing import Annotated
 
 import typer
 
-from foliot.cli.options import TasksOption
+from foliot.cli.options import HostOption, PortOption, TasksOption
+
+
+def api(
+    host: HostOption = None,
+    port: PortOption = None,
+    tasks: TasksOption = None,
+) -> None:
+    """Serve the REST API.
+
+    It needs FOLIOT_ADMIN_KEY until there is another key.
+    """
+    from foliot.cli.foreground import run_api
+    from foliot.cli.task_modules import load_app
+    from foliot.settings import load_settings
+
+    app = load_app(tasks or ())
+    run_api(app, load_settings(database_url=app.url, api_host=host, api_port=port))
 
 
 def scheduler() -> None:

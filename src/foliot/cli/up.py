@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foliot.cli.exits import Exit, run_command
-from foliot.cli.options import TasksOption
+from foliot.cli.exits import run_command
+from foliot.model.verdict import Exit
+from foliot.cli.options import HostOption, PortOption, TasksOption
 
 if TYPE_CHECKING:
     from foliot.sdk import Foliot
@@ -14,12 +15,8 @@ if TYPE_CHECKING:
 def up(
     tasks: TasksOption = None,
     demo: Annotated[bool, typer.Option("--demo", help="Add a few live demo schedules.")] = False,
-    host: Annotated[
-        str | None, typer.Option(help="Where to listen.", show_default="FOLIOT_API_HOST, else 127.0.0.1")
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(help="Which port to listen on.", show_default="FOLIOT_API_PORT, else 8700")
-    ] = None,
+    host: HostOption = None,
+    port: PortOption = None,
 ) -> None:
     """Run everything in one process.
 

@@ -4,7 +4,7 @@ Structure only. Whether a country or a time zone exists is for `timing.calendar`
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date
 from typing import Annotated, Any, Self
@@ -18,22 +18,12 @@ from pydantic import (
     model_validator,
 )
 
-from foliot.model.errors import FoliotError, InvalidError
+from foliot.model.errors import InvalidError
 from foliot.model.schedule import problems_of
 from foliot.model.trigger import Document
 
 MOST_RANGES = 10_000
 MOST_COUNTRIES = 50
-
-
-class CalendarInUseError(FoliotError):
-    """A calendar can't be deleted while schedules refer to it."""
-
-    def __init__(self, name: str, schedules: Sequence[str]) -> None:
-        named = ", ".join(f'"{each}"' for each in schedules)
-        super().__init__(f'calendar "{name}" is used by {named}; take it out of their calendars first')
-        self.name = name
-        self.schedules = tuple(schedules)
 
 
 class DayRange(Document):

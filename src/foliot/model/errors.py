@@ -1,4 +1,4 @@
-"""Every error Foliot raises on purpose. One root, so that one table can map them to HTTP and exit codes."""
+"""Every error Foliot raises on purpose. One root, so that one table (`verdict.py`) tells what each means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +36,14 @@ class InvalidError(FoliotError):
         return cls([Problem(pointer, code, detail, hint)])
 
 
+class UnknownParameterError(InvalidError):
+    """A request has a parameter that there is not."""
+
+
+class ConflictError(InvalidError):
+    """The input is in order, and can't be followed as things stand; nothing was done."""
+
+
 class NotFoundError(FoliotError):
     """What was named does not exist, or belongs to another host."""
 
@@ -46,11 +54,12 @@ class NotFoundError(FoliotError):
 
 
 class NameTakenError(FoliotError):
-    """Another schedule of the host already has the name."""
+    """Another schedule (or whatever it is) of the host already has the name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'a schedule named "{name}" exists already')
+    def __init__(self, name: str, what: str = "schedule") -> None:
+        super().__init__(f'a {what} named "{name}" exists already')
         self.name = name
+        self.what = what
 
 
 class StaleVersionError(FoliotError):
@@ -71,6 +80,55 @@ class IllegalTransitionError(FoliotError):
         self.execution_id = execution_id
         self.status = status
         self.wanted = wanted
+
+
+class CalendarInUseError(FoliotError):
+    """A calendar can't be deleted while schedules name it."""
+
+    def __init__(self, name: str, schedules: Sequence[str]) -> None:
+        named = ", ".join(f'"{each}"' for each in schedules)
+        super().__init__(f'calendar "{name}" is used by {named}; take it out of their calendars first')
+        self.name = name
+        self.schedules = tuple(schedules)
+
+
+class UnauthenticatedError(FoliotError):
+    """There is no credential, or none that is worth anything. Says no more: it is told to anybody."""
+
+
+class ForbiddenError(FoliotError):
+    """The credential is good, and does not allow this."""
+
+
+class RateLimitedError(FoliotError):
+    """Too much was asked for in too short a time."""
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__(f"too many requests; try again in {max(1, round(retry_after_s))} s")
+        self.retry_after_s = retry_after_s
+
+
+class OverloadedError(FoliotError):
+    """There is more to do than can be done now; nothing of this was."""
+
+
+class InProgressError(FoliotError):
+    """Another request does the same just now, and has not ended yet."""
+
+
+class AlreadyShownError(FoliotError):
+    """The answer was shown once, and is not kept to be shown again."""
+
+
+class UnsupportedMediaError(FoliotError):
+    """The body is of a type that is not understood."""
+
+
+class NoSecretKeyError(FoliotError):
+    """Secrets can't be stored without a key to encrypt them."""
+
+    def __init__(self) -> None:
+        super().__init__("secrets are stored encrypted: set FOLIOT_SECRET_KEY to 32 characters or more")
 
 
 class BadTokenError(FoliotError):

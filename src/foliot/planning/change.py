@@ -30,6 +30,10 @@ class Author:
     request_id: str | None = None
     address: str | None = None
 
+    def because(self, reason: str | None) -> "Author":
+        """The same with this reason; None: with the one that there is."""
+        return self if reason is None else replace(self, reason=reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -91,7 +95,7 @@ def edit(
     """
     if spec == schedule.spec:
         return None
-    schedule = _without_lapsed_pause(schedule, now)
+    schedule = as_of(schedule, now)
     is_retimed = _timing_of(spec) != _timing_of(schedule.spec)
     effective_ts = now if is_retimed else schedule.effective_ts
     check = admit_new if is_retimed else admit
@@ -182,7 +186,7 @@ def pause(
     """Hold the schedule back; a time already due becomes `skipped: paused`."""
     if schedule.paused and (schedule.pause_reason, schedule.paused_until_ts) == (author.reason, until_ts):
         return None
-    schedule = _without_lapsed_pause(schedule, now)
+    schedule = as_of(schedule, now)
     cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
     changed = replace(
         _touched(schedule, now, author), paused=True, paused_until_ts=until_ts, pause_reason=author.reason
@@ -269,7 +273,7 @@ def _has_run_enough(schedule: Schedule) -> bool:
     return schedule.spec.max_runs is not None and schedule.run_count >= schedule.spec.max_runs
 
 
-def _without_lapsed_pause(schedule: Schedule, now: datetime) -> Schedule:
+def as_of(schedule: Schedule, now: datetime) -> Schedule:
     """A pause whose end has passed is over, though nobody has written that down yet."""
     if not schedule.paused or schedule.paused_until_ts is None or schedule.paused_until_ts > now:
         return schedule

@@ -4,6 +4,8 @@ An act is written by the store in one transaction, audit included; then the part
 at, and observers are told. A crash between the two costs a poll interval, never the act.
 
     schedules.py    create, edit, restore, pause, resume, delete, trigger, backfill
+    apply.py        keep in step with files
+    bulk.py         one act on many
     executions.py   cancel, retry
     shared.py       what schedules share: queues, calendars
     agents.py       what an agent that took over an execution says of it
@@ -14,6 +16,7 @@ from foliot.model.event import Observer
 from foliot.security.secrets import SecretResolver
 from foliot.steering.admission import Admission
 from foliot.steering.agents import AgentSteering
+from foliot.steering.apply import ApplySteering
 from foliot.steering.executions import ExecutionSteering
 from foliot.steering.schedules import ScheduleSteering
 from foliot.steering.shared import SharedSteering
@@ -35,7 +38,9 @@ class Steering:
         admission: Admission | None = None,
         secrets: SecretResolver | None = None,
     ) -> None:
-        self.schedules = ScheduleSteering(store, hints, observer, admission or Admission(store))
+        admission = admission or Admission(store)
+        self.schedules = ScheduleSteering(store, hints, observer, admission)
+        self.apply = ApplySteering(store, self.schedules, admission)
         self.executions = ExecutionSteering(store, hints)
         self.shared = SharedSteering(store, hints)
         self.agents = AgentSteering(store, hints, observer, clock, secrets)

@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.ids import new_id
+from foliot.model.ids import first_id_at, new_id
 from foliot.planning.change import Author
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
@@ -122,6 +122,25 @@ class AuditFilter:
 class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._dialect = database.dialect
+
+    async def prune(self, *, older_than_s: float, limit: int) -> int:
+        """Remove what is older: how many, at most `limit`."""
+
+        async def work(connection: AsyncConnection) -> int:
+            oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
+            before: datetime = (await connection.execute(select(oldest))).scalar_one()
+            # The id begins with the time, so the oldest are a range of the primary key.
+            old = (
+                select(audit_t.c.audit_id)
+                .where(audit_t.c.audit_id < first_id_at(before))
+                .order_by(audit_t.c.audit_id)
+                .limit(limit)
+            )
+            result = await connection.execute(delete(audit_t).where(audit_t.c.audit_id.in_(old)))
+            return result.rowcount
+
+        return await self._database.write(Pool.API, work)
 
     async def page(
         self, wanted: AuditFilter, *, after: UUID | None = None, limit: int = 50

@@ -101,14 +101,16 @@ class Backfills:
             return await _read(connection, backfill_id, host_id)
 
     async def for_schedule(
-        self, schedule_id: UUID, *, host_id: UUID | None = None, limit: int = 50
+        self, schedule_id: UUID, *, host_id: UUID | None = None, after: UUID | None = None, limit: int = 50
     ) -> list[Backfill]:
         statement = (
             _select()
             .where(backfill_t.c.schedule_id == schedule_id)
-            .order_by(backfill_t.c.created_ts.desc(), backfill_t.c.backfill_id.desc())
+            .order_by(backfill_t.c.backfill_id.desc())
             .limit(limit)
         )
+        if after is not None:
+            statement = statement.where(backfill_t.c.backfill_id < after)
         if host_id is not None:
             statement = statement.where(backfill_t.c.host_id == host_id)
         async with self._database.read(Pool.API) as connection:

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.calendar import CalendarInUseError, CalendarSpec
-from foliot.model.errors import NotFoundError
+from foliot.model.calendar import CalendarSpec
+from foliot.model.errors import CalendarInUseError, NotFoundError
 from foliot.model.ids import new_id
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit

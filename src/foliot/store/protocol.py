@@ -258,9 +258,9 @@ class BackfillStore(Protocol):
     async def get(self, backfill_id: UUID, *, host_id: UUID | None = None) -> Backfill: ...
 
     async def for_schedule(
-        self, schedule_id: UUID, *, host_id: UUID | None = None, limit: int = 50
+        self, schedule_id: UUID, *, host_id: UUID | None = None, after: UUID | None = None, limit: int = 50
     ) -> list[Backfill]:
-        """Those of one schedule, latest first."""
+        """Those of one schedule, latest first; `after` is the last of the page before."""
         ...
 
     async def cancel(self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None) -> Backfill:

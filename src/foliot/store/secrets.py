@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Row, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.errors import FoliotError, InvalidError, NotFoundError
+from foliot.model.errors import InvalidError, NoSecretKeyError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
 from foliot.security.cipher import Cipher, UndecipherableError
@@ -22,13 +22,6 @@ from foliot.store.schema import cluster_key_t, secret_t
 
 BATCH = 200
 CALLBACK = "callback"
-
-
-class NoSecretKeyError(FoliotError):
-    """Secrets can't be stored without a key to encrypt them."""
-
-    def __init__(self) -> None:
-        super().__init__("secrets are stored encrypted: set FOLIOT_SECRET_KEY to 32 characters or more")
 
 
 class SecretName(NamedTuple):

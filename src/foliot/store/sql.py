@@ -11,17 +11,28 @@ from sqlalchemy.exc import ArgumentError
 
 from foliot.model.errors import SettingError
 from foliot.store.agents import Agents
+from foliot.store.audit import Audit
 from foliot.store.backfills import Backfills
 from foliot.store.calendars import Calendars
+from foliot.store.changes import Changes
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
+from foliot.store.execution_list import ExecutionList
 from foliot.store.executions import Executions
 from foliot.store.firing import FiringStatements
+from foliot.store.history import History
+from foliot.store.hosts import Hosts
+from foliot.store.idempotency import IdempotencyKeys
+from foliot.store.keys import ApiKeys
 from foliot.store.leases import Leases
 from foliot.store.notes import Notes
+from foliot.store.outbox_list import OutboxList
 from foliot.store.postgres import open_postgres
+from foliot.store.rates import Rates
 from foliot.store.registry import Registry
+from foliot.store.schedule_list import ScheduleList
 from foliot.store.schedules import Schedules
+from foliot.store.sessions import Sessions
 from foliot.store.sqlite import open_sqlite
 from foliot.store.upkeep import Upkeep
 from foliot.store.work import Work
@@ -47,6 +58,17 @@ class SqlStore:
     upkeep: Upkeep
     registry: Registry
     calendars: Calendars
+    schedule_list: ScheduleList
+    execution_list: ExecutionList
+    history: History
+    audit: Audit
+    keys: ApiKeys
+    sessions: Sessions
+    hosts: Hosts
+    idempotency: IdempotencyKeys
+    rates: Rates
+    changes: Changes
+    outbox: OutboxList
 
     @classmethod
     def over(cls, database: Database) -> "SqlStore":
@@ -63,6 +85,17 @@ class SqlStore:
             upkeep=Upkeep(database),
             registry=Registry(database),
             calendars=Calendars(database),
+            schedule_list=ScheduleList(database),
+            execution_list=ExecutionList(database),
+            history=History(database),
+            audit=Audit(database),
+            keys=ApiKeys(database),
+            sessions=Sessions(database),
+            hosts=Hosts(database),
+            idempotency=IdempotencyKeys(database),
+            rates=Rates(database),
+            changes=Changes(database),
+            outbox=OutboxList(database),
         )
 
     async def now(self) -> datetime:

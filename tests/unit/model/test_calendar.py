@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foliot.model.calendar import MOST_RANGES, CalendarInUseError, CalendarSpec, DayRange
-from foliot.model.errors import FoliotError, InvalidError, Problem
+from foliot.model.calendar import MOST_RANGES, CalendarSpec, DayRange
+from foliot.model.errors import CalendarInUseError, FoliotError, InvalidError, Problem
 
 
 def parsed(**fields: Any) -> CalendarSpec:

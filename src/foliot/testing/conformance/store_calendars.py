@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foliot.model.calendar import CalendarInUseError, CalendarSpec
-from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.calendar import CalendarSpec
+from foliot.model.errors import CalendarInUseError, InvalidError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.testing.conformance.scene import SOMEBODY, Scene
 

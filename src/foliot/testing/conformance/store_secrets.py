@@ -6,14 +6,14 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select, update
 
-from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.errors import InvalidError, NoSecretKeyError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
 from foliot.security.cipher import Cipher
 from foliot.security.secrets import MAX_LENGTH, UnreadableSecretError
 from foliot.store import secrets as secrets_module
 from foliot.store.schema import secret_t
-from foliot.store.secrets import NoSecretKeyError, Secrets, callback_key
+from foliot.store.secrets import Secrets, callback_key
 from foliot.testing.conformance.scene import Scene
 
 OLD = "the old key; thirty-two or more characters"

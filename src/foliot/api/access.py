@@ -1,0 +1,104 @@
+"""Who may do what: the one table of all routes. A route that is not in it does not answer.
+
+A test walks the application's routes and this table: one without an entry fails it.
+"""
+
+from enum import StrEnum
+
+from foliot.security.principal import Role
+
+
+class Open(StrEnum):
+    """Routes that ask for no role."""
+
+    ANYBODY = "anybody"
+    """Nothing is told that strangers may not know."""
+    PROBE = "probe"
+    """The same, and asked by machines every few seconds: its rate is not limited."""
+    AGENT = "agent"
+    """An agent proves by a token that an attempt was given to it."""
+    SIGNED_IN = "signed in"
+    """Any credential will do."""
+    KEY_HOLDER = "operator's key"
+    """The operator's own key, FOLIOT_ADMIN_KEY, and no other."""
+
+
+Access = Role | Open
+
+_V1 = "/api/v1"
+_OF_SCHEDULE = f"{_V1}/schedules/{{schedule_id}}"
+_OF_EXECUTION = f"{_V1}/executions/{{execution_id}}"
+
+ACCESS: dict[tuple[str, str], Access] = {
+    ("GET", "/"): Open.PROBE,
+    ("GET", "/healthz"): Open.PROBE,
+    ("GET", "/readyz"): Open.PROBE,
+    ("GET", "/metrics"): Open.PROBE,
+    ("GET", "/openapi.json"): Open.PROBE,
+    ("GET", "/sign-in"): Open.ANYBODY,
+    ("POST", "/sign-in"): Open.ANYBODY,
+    ("POST", "/sign-out"): Open.SIGNED_IN,
+    # schedules
+    ("GET", f"{_V1}/schedules"): Role.VIEWER,
+    ("POST", f"{_V1}/schedules"): Role.EDITOR,
+    ("POST", f"{_V1}/schedules/preview"): Role.VIEWER,
+    ("POST", f"{_V1}/schedules/bulk"): Role.OPERATOR,
+    ("POST", f"{_V1}/schedules/apply"): Role.EDITOR,
+    ("GET", _OF_SCHEDULE): Role.VIEWER,
+    ("PUT", _OF_SCHEDULE): Role.EDITOR,
+    ("PATCH", _OF_SCHEDULE): Role.EDITOR,
+    ("DELETE", _OF_SCHEDULE): Role.EDITOR,
+    ("POST", f"{_OF_SCHEDULE}/pause"): Role.OPERATOR,
+    ("POST", f"{_OF_SCHEDULE}/resume"): Role.OPERATOR,
+    ("POST", f"{_OF_SCHEDULE}/trigger"): Role.OPERATOR,
+    ("POST", f"{_OF_SCHEDULE}/backfill"): Role.OPERATOR,
+    ("GET", f"{_OF_SCHEDULE}/backfills"): Role.VIEWER,
+    ("GET", f"{_OF_SCHEDULE}/fires"): Role.VIEWER,
+    ("GET", f"{_OF_SCHEDULE}/executions"): Role.VIEWER,
+    ("GET", f"{_OF_SCHEDULE}/stats"): Role.VIEWER,
+    ("GET", f"{_OF_SCHEDULE}/versions"): Role.VIEWER,
+    ("GET", f"{_OF_SCHEDULE}/versions/{{version}}"): Role.VIEWER,
+    ("POST", f"{_OF_SCHEDULE}/versions/{{version}}/restore"): Role.EDITOR,
+    ("GET", f"{_V1}/backfills/{{backfill_id}}"): Role.VIEWER,
+    ("POST", f"{_V1}/backfills/{{backfill_id}}/cancel"): Role.OPERATOR,
+    # executions
+    ("GET", f"{_V1}/executions"): Role.VIEWER,
+    ("POST", f"{_V1}/executions/bulk"): Role.OPERATOR,
+    ("GET", _OF_EXECUTION): Role.VIEWER,
+    ("POST", f"{_OF_EXECUTION}/retry"): Role.OPERATOR,
+    ("POST", f"{_OF_EXECUTION}/cancel"): Role.OPERATOR,
+    ("GET", f"{_OF_EXECUTION}/attempts"): Role.VIEWER,
+    ("GET", f"{_OF_EXECUTION}/logs"): Role.VIEWER,
+    ("POST", f"{_OF_EXECUTION}/progress"): Open.AGENT,
+    ("POST", f"{_OF_EXECUTION}/complete"): Open.AGENT,
+    # the rest
+    ("GET", f"{_V1}/kinds"): Role.VIEWER,
+    ("GET", f"{_V1}/task-functions"): Role.VIEWER,
+    ("GET", f"{_V1}/task-functions/{{name}}"): Role.VIEWER,
+    ("PATCH", f"{_V1}/task-functions/{{name}}"): Open.KEY_HOLDER,
+    ("GET", f"{_V1}/instances"): Role.VIEWER,
+    ("GET", f"{_V1}/queues"): Role.VIEWER,
+    ("POST", f"{_V1}/queues/{{name}}/pause"): Role.OPERATOR,
+    ("POST", f"{_V1}/queues/{{name}}/resume"): Role.OPERATOR,
+    ("GET", f"{_V1}/calendars"): Role.VIEWER,
+    ("POST", f"{_V1}/calendars"): Role.EDITOR,
+    ("POST", f"{_V1}/calendars/import"): Role.EDITOR,
+    ("GET", f"{_V1}/calendars/{{name}}"): Role.VIEWER,
+    ("PUT", f"{_V1}/calendars/{{name}}"): Role.EDITOR,
+    ("DELETE", f"{_V1}/calendars/{{name}}"): Role.EDITOR,
+    ("GET", f"{_V1}/secrets"): Role.ADMIN,
+    ("POST", f"{_V1}/secrets"): Role.ADMIN,
+    ("POST", f"{_V1}/secrets/rotate"): Open.KEY_HOLDER,
+    ("DELETE", f"{_V1}/secrets/{{name}}"): Role.ADMIN,
+    ("GET", f"{_V1}/keys"): Role.ADMIN,
+    ("POST", f"{_V1}/keys"): Role.ADMIN,
+    ("DELETE", f"{_V1}/keys/{{key_id}}"): Role.ADMIN,
+    ("GET", f"{_V1}/hosts"): Open.KEY_HOLDER,
+    ("POST", f"{_V1}/hosts"): Open.KEY_HOLDER,
+    ("GET", f"{_V1}/audit"): Role.ADMIN,
+    ("GET", f"{_V1}/me"): Open.SIGNED_IN,
+    ("GET", f"{_V1}/events"): Role.VIEWER,
+    ("GET", f"{_V1}/status"): Role.VIEWER,
+    ("GET", f"{_V1}/timeline"): Role.VIEWER,
+    ("GET", f"{_V1}/stream"): Role.VIEWER,
+}

@@ -1,0 +1,148 @@
+"""The API from its parts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+from fastapi import FastAPI, Request
+from prometheus_client import CollectorRegistry
+
+from foliot.api.app import Problems, make_app
+from foliot.api.credentials import SESSION_COOKIE, Authenticator
+from foliot.api.feed import Feed
+from foliot.api.gate import Gate, GatedRoute
+from foliot.api.idempotency import Idempotency
+from foliot.api.rates import DatabaseRates, MemoryRates, RateKind, RateLimiter, RedisRates, parse_rate
+from foliot.api.routes.access import access_routes
+from foliot.api.routes.agents import agent_routes
+from foliot.api.routes.apply import apply_routes
+from foliot.api.routes.backfills import backfill_routes
+from foliot.api.routes.bulk import bulk_routes
+from foliot.api.routes.executions import execution_routes
+from foliot.api.routes.kinds import kind_routes
+from foliot.api.routes.outlook import outlook_routes
+from foliot.api.routes.schedule_history import schedule_history_routes
+from foliot.api.routes.schedules import schedule_routes
+from foliot.api.routes.shared import shared_routes
+from foliot.api.routes.sign_in import sign_in_routes
+from foliot.api.routes.stream import stream_routes
+from foliot.api.services import Services
+from foliot.api.tidy import Tidy
+from foliot.model.errors import UnauthenticatedError
+from foliot.security.tokens import IssuerKeys, TokenVerifier
+from foliot.service import Service
+from foliot.store.hints import Hints
+from foliot.timing.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiOptions:
+    operator_key: str | None
+    jwt_secret: str | None = None
+    jwt_jwks_url: str | None = None
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
+    rate_limit: str = "off"
+    rate_limit_anonymous: str = "off"
+    redis_url: str | None = None
+    retention_s: float = 90 * 86400.0
+
+
+class Api:
+    """What serves requests, and the services that it needs stepped."""
+
+    def __init__(
+        self,
+        services: Services,
+        hints: Hints,
+        clock: Clock,
+        options: ApiOptions,
+        *,
+        available_targets: frozenset[str],
+        is_running: Callable[[], bool],
+    ) -> None:
+        store = services.store
+        self._services = services
+        self._clock = clock
+        self._available_targets = available_targets
+        self._issuer_keys = None if options.jwt_jwks_url is None else IssuerKeys(options.jwt_jwks_url, clock)
+        self.authenticator = Authenticator(
+            operator_key=options.operator_key,
+            keys=store.keys,
+            sessions=store.sessions,
+            hosts=store.hosts,
+            verifier=self._verifier(options),
+            clock=clock,
+        )
+        self._rates = _rates(services, clock, options)
+        self.limiter = RateLimiter(
+            self._rates,
+            {
+                RateKind.CREDENTIAL: parse_rate(options.rate_limit),
+                RateKind.ANONYMOUS: parse_rate(options.rate_limit_anonymous),
+            },
+        )
+        self.feed = Feed(store.changes, clock, hints)
+        self.gate = Gate(self.authenticator, self.limiter, Idempotency(store.idempotency, clock), is_running)
+        self.services: tuple[Service, ...] = (self.limiter, self.feed, Tidy(store, options.retention_s))
+
+    def _verifier(self, options: ApiOptions) -> TokenVerifier | None:
+        if options.jwt_secret is None and self._issuer_keys is None:
+            return None
+        return TokenVerifier(
+            self._clock,
+            secret=options.jwt_secret,
+            issuer_keys=self._issuer_keys,
+            issuer=options.jwt_issuer,
+            audience=options.jwt_audience,
+        )
+
+    def app(self, problems: Problems, metrics: CollectorRegistry) -> FastAPI:
+        services = self._services
+        routers = (
+            schedule_routes(services),
+            schedule_history_routes(services),
+            backfill_routes(services),
+            bulk_routes(services),
+            apply_routes(services),
+            execution_routes(services),
+            agent_routes(services.steering.agents, services.tokens),
+            outlook_routes(services),
+            kind_routes(self._available_targets),
+            shared_routes(services),
+            access_routes(services),
+            sign_in_routes(services, self.authenticator),
+            stream_routes(self.feed, self._clock, self._is_still_valid, GatedRoute),
+        )
+        return make_app(problems, metrics, self.gate, routers, _report)
+
+    async def _is_still_valid(self, request: Request) -> bool:
+        try:
+            await self.authenticator.authenticate(
+                request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
+            )
+        except UnauthenticatedError:
+            return False
+        return True
+
+    def end_streams(self) -> None:
+        """Let nobody wait for changes that will not come: the instance stops."""
+        self.feed.close()
+
+    async def close(self) -> None:
+        if self._issuer_keys is not None:
+            await self._issuer_keys.close()
+        if isinstance(self._rates, RedisRates):
+            await self._rates.close()
+
+
+def _rates(services: Services, clock: Clock, options: ApiOptions) -> MemoryRates | RedisRates:
+    if options.redis_url is not None:
+        return RedisRates(options.redis_url, clock)
+    if services.store.database.dialect.name == "postgresql":
+        return DatabaseRates(clock, services.store.rates)
+    return MemoryRates(clock)
+
+
+def _report(error: Exception, request_id: str) -> None:
+    structlog.get_logger().error("request_failed", request_id=request_id, exc_info=error)

@@ -1,0 +1,215 @@
+"""Who calls: the one place where a credential becomes a principal.
+
+A caller shows one credential. `Authorization: Bearer` is the operator's key, an API key or a token, told
+apart by their form; a browser that is signed in shows its cookie. A Bearer that is wrong is wrong, whatever
+cookie comes with it: whoever sends one wants to be judged by it.
+"""
+
+import hmac
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from foliot.model.errors import FoliotError
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.security.keys import ApiKey, OperatorKey, hash_of, is_hash_of
+from foliot.security.principal import CredentialKind, Principal, Role
+from foliot.security.tokens import TokenVerifier, UnauthenticatedError
+from foliot.store.hosts import Hosts
+from foliot.store.keys import ApiKeys
+from foliot.store.sessions import Holder, Sessions
+from foliot.timing.clock import Clock
+
+SESSION_COOKIE = "foliot_session"
+MOST_LENGTH = 8192 + len("Bearer ")
+HOST_HOLDS_S = 60.0
+MOST_HOSTS_KEPT = 10_000
+
+_SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_NO_HASH = "0" * 64
+
+
+class NotSignableError(FoliotError):
+    """A session is made from a key, and from nothing that would end before it."""
+
+    def __init__(self) -> None:
+        super().__init__("only an API key or the operator's key signs a browser in")
+
+
+class Authenticator:
+    """Tells who calls, by what they show; raises UnauthenticatedError for everybody else."""
+
+    def __init__(
+        self,
+        *,
+        operator_key: str | None,
+        keys: ApiKeys,
+        sessions: Sessions,
+        hosts: Hosts,
+        verifier: TokenVerifier | None,
+        clock: Clock,
+    ) -> None:
+        """A ValueError says what is wrong with the operator's key, and never shows it."""
+        self._operator_key = None if operator_key is None else OperatorKey(operator_key)
+        self._keys = keys
+        self._sessions = sessions
+        self._hosts = hosts
+        self._verifier = verifier
+        self._clock = clock
+        self._host_seen_at: dict[UUID, float] = {}
+
+    async def authenticate(self, authorization: str | None, cookie: str | None) -> Principal:
+        """`authorization` is the whole header, `cookie` the value of SESSION_COOKIE."""
+        if authorization is not None:
+            return await self._by_bearer(_bearer_of(authorization))
+        if cookie is not None:
+            return await self._by_session(cookie)
+        raise UnauthenticatedError("nothing was shown")
+
+    def holder_of(self, principal: Principal) -> Holder:
+        """Whom to make a session or a link for; it ends with the key. Raises NotSignableError."""
+        if principal.kind is CredentialKind.KEY:
+            key_id = principal.credential.removeprefix("key:")
+        elif principal.kind is CredentialKind.OPERATOR and self._operator_key is not None:
+            key_id = self._operator_key.fingerprint
+        else:
+            # A token's session would outlive the token, a session's the key that the first was made from.
+            raise NotSignableError
+        return Holder(
+            host_id=principal.host_id,
+            key_id=key_id,
+            name=principal.name,
+            role=principal.role,
+            is_operator=principal.is_operator,
+        )
+
+    async def _by_bearer(self, text: str) -> Principal:
+        if self._operator_key is not None and self._operator_key.is_it(text):
+            return operator_principal()
+        key = ApiKey.parse(text)
+        if key is not None:
+            return await self._by_key(key)
+        if self._verifier is not None:
+            return await self._by_token(self._verifier, text)
+        raise UnauthenticatedError("neither a key nor, since tokens are off, a token")
+
+    async def _by_key(self, key: ApiKey) -> Principal:
+        found = await self._keys.find(key.key_id)
+        is_right = is_hash_of(_NO_HASH if found is None else found.secret_hash, key.secret)
+        if found is None or not is_right:
+            raise UnauthenticatedError("unknown key")
+        if not found.is_live:
+            raise UnauthenticatedError("revoked or expired key")
+        if found.is_touch_due:
+            # That a use can't be written down is no reason to refuse it.
+            with suppress(FoliotError):
+                await self._keys.touch(key.key_id)
+        return Principal(
+            credential=f"key:{key.key_id}",
+            kind=CredentialKind.KEY,
+            name=found.record.name,
+            role=found.record.role,
+            host_id=found.record.host_id,
+        )
+
+    async def _by_token(self, verifier: TokenVerifier, text: str) -> Principal:
+        principal = await verifier.verify(text)
+        now = self._clock.monotonic()
+        seen_at = self._host_seen_at.get(principal.host_id)
+        if seen_at is None or now - seen_at >= HOST_HOLDS_S:
+            if not await self._hosts.exists(principal.host_id):
+                raise UnauthenticatedError("its host does not exist")
+            if len(self._host_seen_at) >= MOST_HOSTS_KEPT:
+                self._host_seen_at.clear()
+            self._host_seen_at[principal.host_id] = now
+        return principal
+
+    async def _by_session(self, token: str) -> Principal:
+        found = await self._sessions.find(token)
+        if found is None:
+            raise UnauthenticatedError("no such session, or over")
+        holder = found.holder
+        if holder.is_operator and not self._is_of_operator(holder):
+            raise UnauthenticatedError("a session of another operator's key")
+        return Principal(
+            credential=found.credential,
+            kind=CredentialKind.SESSION,
+            name=holder.name,
+            role=holder.role,
+            host_id=holder.host_id,
+            is_operator=holder.is_operator,
+        )
+
+    def _is_of_operator(self, holder: Holder) -> bool:
+        return self._operator_key is not None and holder.key_id == self._operator_key.fingerprint
+
+
+def operator_principal() -> Principal:
+    """Whoever has FOLIOT_ADMIN_KEY."""
+    return Principal(
+        credential="operator",
+        kind=CredentialKind.OPERATOR,
+        name="operator",
+        role=Role.ADMIN,
+        host_id=DEFAULT_HOST_ID,
+        is_operator=True,
+    )
+
+
+def _bearer_of(authorization: str) -> str:
+    # Its length first: nothing of it is looked at that somebody could make long.
+    if len(authorization) > MOST_LENGTH:
+        raise UnauthenticatedError("too long")
+    scheme, _, text = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not text.strip():
+        raise UnauthenticatedError("no Bearer")
+    return text.strip(" ")
+
+
+# --- requests that another site makes a browser send ---------------------------------------------------
+
+
+def csrf_token(session_token: str) -> str:
+    """What a page of ours sends along, and a page of another site can't know.
+
+    A hash is enough, since the session's token is secret; the words before it make it another hash than the
+    one that is stored.
+    """
+    return hash_of(f"foliot cross-site request:{session_token}")
+
+
+def is_csrf_valid(session_token: str, given: str | None) -> bool:
+    """Takes the same time wherever the two differ."""
+    expected = csrf_token(session_token)
+    return given is not None and hmac.compare_digest(
+        expected.encode(), given.encode("utf-8", "surrogatepass")
+    )
+
+
+def refuses_cross_site(method: str, headers: Mapping[str, str], host: str | None, *others: str) -> bool:
+    """Whether a request that may change something comes from a page that is not ours.
+
+    `headers` by their names in small letters, or a mapping that does not mind. `host` is the request's own,
+    `others` are further names of ours, as behind a proxy that does not pass the name on. Who sends neither
+    Origin nor Sec-Fetch-Site is no browser, or an old one: the cookie's SameSite and the CSRF token remain.
+    """
+    if method.upper() in _SAFE_METHODS:
+        return False
+    if headers.get("sec-fetch-site", "none").strip().lower() not in ("same-origin", "none"):
+        return True
+    origin = headers.get("origin")
+    return origin is not None and not _is_own(origin, [each for each in (host, *others) if each])
+
+
+def _is_own(origin: str, hosts: list[str]) -> bool:
+    try:
+        parts = urlsplit(origin.strip().lower())
+    except ValueError:
+        return False
+    default_port = _DEFAULT_PORTS.get(parts.scheme)
+    if default_port is None or not parts.netloc:  # "null" is the origin of sandboxed pages
+        return False
+    own = {host.strip().lower().removesuffix(default_port) for host in hosts}
+    return parts.netloc.removesuffix(default_port) in own

@@ -1,0 +1,190 @@
+"""Schedules and executions as the API shows them, and how a schedule's document is read back."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_jsonable_python
+
+from foliot.model.errors import InvalidError, Problem
+from foliot.model.execution import Execution, Status, TriggeredBy
+from foliot.model.policy import Priority
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
+from foliot.model.trigger import Trigger
+from foliot.planning.change import as_of
+from foliot.timing.describe import describe
+
+
+class ScheduleDocument(ScheduleSpec):
+    """A schedule: its definition, and, read-only, where it stands."""
+
+    model_config = ConfigDict(title="Schedule")
+
+    schedule_id: UUID
+    host_id: UUID
+    state: ScheduleState
+    state_reason: str | None = None
+    trigger_description: str = Field(default="", description="The trigger in words.")
+    next_run_ts: datetime | None = Field(default=None, description="When it will be acted on, with jitter.")
+    next_fire_ts: datetime | None = Field(default=None, description="The nominal time that is next.")
+    last_run_ts: datetime | None = None
+    last_status: Status | None = None
+    last_execution_id: UUID | None = None
+    paused: bool
+    pause_reason: str | None = None
+    paused_until_ts: datetime | None = None
+    run_count: int
+    aggregate_version: int = Field(description="Grows with every change; the ETag.")
+    managed_by: ManagedBy
+    managed_source: str | None = None
+    created_by: str | None = None
+    created_ts: datetime
+    updated_by: str | None = None
+    updated_ts: datetime
+
+
+READ_ONLY = tuple(name for name in ScheduleDocument.model_fields if name not in ScheduleSpec.model_fields)
+
+
+def schedule_document(
+    schedule: Schedule,
+    now: datetime,
+    *,
+    last_run_ts: datetime | None = None,
+    last_status: Status | None = None,
+    last_execution_id: UUID | None = None,
+) -> dict[str, Any]:
+    schedule = as_of(schedule, now)
+    return {
+        **schedule.spec.model_dump(mode="json"),
+        "schedule_id": schedule.schedule_id,
+        "host_id": schedule.host_id,
+        "state": schedule.state,
+        "state_reason": schedule.state_reason,
+        "trigger_description": in_words(schedule.spec.trigger),
+        "next_run_ts": schedule.next_run_ts,
+        "next_fire_ts": schedule.next_fire_ts,
+        "last_run_ts": last_run_ts,
+        "last_status": last_status,
+        "last_execution_id": last_execution_id,
+        "paused": schedule.paused,
+        "pause_reason": schedule.pause_reason,
+        "paused_until_ts": schedule.paused_until_ts,
+        "run_count": schedule.run_count,
+        "aggregate_version": schedule.aggregate_version,
+        "managed_by": schedule.managed_by,
+        "managed_source": schedule.managed_source,
+        "created_by": schedule.created_by,
+        "created_ts": schedule.created_ts,
+        "updated_by": schedule.updated_by,
+        "updated_ts": schedule.updated_ts,
+    }
+
+
+@lru_cache(maxsize=20_000)
+def in_words(trigger: Trigger) -> str:
+    """Triggers repeat, and describing one takes half a millisecond."""
+    return describe(trigger)
+
+
+def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """The definition in a document that was read, edited and sent back. Raises InvalidError.
+
+    Fields that only Foliot sets may come back as they were shown; a changed one is refused.
+    """
+    standing = to_jsonable_python({name: shown[name] for name in READ_ONLY})
+    changed = [
+        Problem(
+            f"/{name}", "read_only", "is set by Foliot and can't be changed", "leave it as it was, or out"
+        )
+        for name in READ_ONLY
+        if name in document
+        and not _is_same(document[name], standing[name])
+        and not _was_so(name, document, standing, now)
+    ]
+    if changed:
+        raise InvalidError(changed)
+    return {name: value for name, value in document.items() if name not in standing}
+
+
+def _is_same(given: Any, shown: Any) -> bool:
+    if given == shown and isinstance(given, bool) == isinstance(shown, bool):
+        return True
+    # The same instant may come back in another spelling.
+    instant = _instant(given)
+    return instant is not None and instant == _instant(shown)
+
+
+def _was_so(name: str, given: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> bool:
+    """Whether a field was so when the document was read: a schedule goes on while somebody edits it."""
+    match name:
+        case "run_count":
+            return type(given[name]) is int and 0 <= given[name] < shown[name]
+        case "next_run_ts" | "next_fire_ts":
+            instant = _instant(given[name])
+            return instant is not None and instant <= now
+        case "last_run_ts" | "last_status" | "last_execution_id":
+            last, known = _instant(given.get("last_run_ts")), _instant(shown["last_run_ts"])
+            return known is not None and "last_run_ts" in given and (last is None or last < known)
+        case "state":
+            return given[name] == "active" and shown[name] in ("completed", "error")
+        case "state_reason":
+            return given[name] is None and shown["state"] == "error"
+        case _:
+            return False
+
+
+def _instant(value: Any) -> datetime | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return instant if instant.tzinfo is not None else None
+
+
+class ExecutionDocument(BaseModel):
+    """An execution: what became of a fire time, a trigger by hand, or a time of a backfill."""
+
+    model_config = ConfigDict(title="Execution")
+
+    execution_id: UUID
+    schedule_id: UUID
+    schedule_name: str | None = Field(description="The present name; null once the schedule is forgotten.")
+    aggregate_version: int = Field(description="The version of the schedule that it runs.")
+    fire_ts: datetime = Field(description="The nominal time that it decides.")
+    missed_count: int = Field(description="How many earlier times it decides too.")
+    missed_from_ts: datetime | None
+    status: Status
+    reason: str | None
+    triggered_by: TriggeredBy
+    triggered_by_user: str | None
+    scheduler_instance_id: str | None
+    external_id: str | None
+    attempt: int
+    args: dict[str, Any] | None = Field(description="Arguments that were given by hand, over the schedule's.")
+    queue: str
+    priority: Priority
+    ready_ts: datetime | None
+    started_ts: datetime | None
+    ended_ts: datetime | None
+    duration_seconds: float | None
+    progress: dict[str, Any] | None
+    result: Any
+    error: str | None
+    traceback: str | None
+    worker_id: str | None
+    trace_id: str | None
+    cancel_requested: bool
+    created_ts: datetime
+
+
+_EXECUTION_FIELDS = tuple(ExecutionDocument.model_fields)
+
+
+def execution_document(execution: Execution) -> dict[str, Any]:
+    return {name: getattr(execution, name) for name in _EXECUTION_FIELDS}

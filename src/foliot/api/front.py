@@ -1,0 +1,261 @@
+"""What every request passes before the application sees it, and every answer on its way out.
+
+Plain ASGI, each layer one duty. `add_front` puts them around an application in the only right order:
+
+    RequestId         names the request, so that all that follows can say which one it speaks of
+    SecurityHeaders   on every answer, those of the layers below included
+    UnhandledErrors   an exception that nobody handled becomes a 500 without details
+    Overload          beyond so many requests under way, 503 at once: a queue would only make all of them late
+    BodyLimit         413 before the application sees more of a body than it should, 408 where it drips in
+
+They stand inside Starlette's own outermost layer, which would answer an exception in plain text before any of
+these could.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Callable, Collection
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from foliot.api.errors import problem
+
+BODY_LIMIT = 1024 * 1024
+BODY_SECONDS = 30.0
+MOST_UNDER_WAY = 200
+RETRY_AFTER_S = 1
+PROBES = frozenset({"/healthz", "/readyz"})
+API_PREFIX = "/api/"
+API_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+OnError = Callable[[Exception, str], None]
+"""Told of an exception that nobody handled, and the id of its request."""
+
+
+def add_front(
+    app: FastAPI,
+    on_error: OnError,
+    *,
+    body_limit: int = BODY_LIMIT,
+    most_under_way: int = MOST_UNDER_WAY,
+    uncounted: Collection[str] = PROBES,
+) -> None:
+    """Put all layers around an application; `uncounted` are paths that are answered under any load."""
+    # Starlette puts the last one added outermost.
+    app.add_middleware(BodyLimit, limit=body_limit)
+    app.add_middleware(Overload, most=most_under_way, uncounted=uncounted)
+    app.add_middleware(UnhandledErrors, on_error=on_error)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(RequestId)
+
+
+class RequestId:
+    """Gives a request the id that its client chose, or a new one, and says it in the answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        await self._app(scope, receive, send_with_id)
+
+
+class SecurityHeaders:
+    """Tells browsers to do nothing with an answer that it was not made for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_of_api = scope["path"].startswith(API_PREFIX)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                # A page's own requests are told from those of other sites by where they come from.
+                is_page = headers.get("content-type", "").startswith("text/html")
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["X-Frame-Options"] = "DENY"
+                headers["Cross-Origin-Resource-Policy"] = "same-origin"
+                headers["Referrer-Policy"] = "same-origin" if is_page else "no-referrer"
+                # A page knows what it loads; one that forgot to say so may load nothing.
+                headers.setdefault("Content-Security-Policy", API_POLICY)
+                if is_of_api:
+                    headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class UnhandledErrors:
+    """Keeps an exception from the client and tells it to `on_error`, once."""
+
+    def __init__(self, app: ASGIApp, on_error: OnError) -> None:
+        self._app = app
+        self._on_error = on_error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched_send)
+        except ClientDisconnect:
+            pass  # nobody is left to answer, and nothing is wrong
+        except Exception as error:
+            self._on_error(error, scope.get("state", {}).get("request_id", ""))
+            # Of an answer that has begun the rest is missing: the server closes the connection, and so the
+            # client sees that it is not whole.
+            if not has_begun:
+                detail = "something went wrong here; the log says what, under this request_id"
+                await problem(Request(scope), 500, "internal", detail)(scope, receive, send)
+
+
+class Overload:
+    """Refuses what comes while too many requests are under way.
+
+    A stream of server-sent events counts only until it begins: it waits far longer than it works.
+    """
+
+    def __init__(self, app: ASGIApp, most: int = MOST_UNDER_WAY, uncounted: Collection[str] = PROBES) -> None:
+        self._app = app
+        self._most = most
+        self._uncounted = frozenset(uncounted)
+        self.under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in self._uncounted:
+            await self._app(scope, receive, send)
+            return
+        if self.under_way >= self._most:
+            detail = f"{self._most} requests are under way here, which is as many as are taken; try again"
+            headers = {"Retry-After": str(RETRY_AFTER_S)}
+            refusal = problem(Request(scope), 503, "overloaded", detail, headers=headers)
+            await refusal(scope, receive, send)
+            return
+        is_counted = True
+        self.under_way += 1
+
+        async def watched_send(message: Message) -> None:
+            nonlocal is_counted
+            if is_counted and message["type"] == "http.response.start" and _is_stream(message):
+                is_counted = False
+                self.under_way -= 1
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched_send)
+        finally:
+            if is_counted:
+                self.under_way -= 1
+
+
+def _is_stream(start: Message) -> bool:
+    return Headers(scope=start).get("content-type", "").startswith("text/event-stream")
+
+
+class BodyLimit:
+    """Lets no more than so many bytes of a body through, whatever was announced, and takes them only so long.
+
+    A request counts as under way while its body comes in, so slow ones must not be able to keep others out.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT, seconds: float = BODY_SECONDS) -> None:
+        self._app = app
+        self._limit = limit
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = _Body(self._limit, self._seconds, scope, receive, send)
+        if _announced(scope) > self._limit:
+            await body.refuse_size()
+            return
+        try:
+            await self._app(scope, body.receive, body.send)
+        except ClientDisconnect:
+            if not body.is_refused:
+                raise
+
+
+class _Body:
+    """The body of one request on its way in, and the answer on its way out."""
+
+    def __init__(self, limit: int, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
+        self._limit = limit
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._taken = 0
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._is_whole = False
+        self._has_begun = False
+        self.is_refused = False
+
+    async def receive(self) -> Message:
+        if self._is_whole:
+            return await self._receive()
+        if not self.is_refused:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    message = await self._receive()
+            except TimeoutError:
+                await self._refuse(408, "too_slow", "the body did not come in time")
+            else:
+                self._taken += len(message.get("body", b""))
+                if self._taken <= self._limit:
+                    self._is_whole = not message.get("more_body", False)
+                    return message
+                await self.refuse_size()
+        # Whoever reads is told that the client has gone. An exception it might take for an error of its own.
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        if not self.is_refused:
+            self._has_begun = True
+            await self._send(message)
+
+    async def refuse_size(self) -> None:
+        await self._refuse(413, "too_large", f"the body is larger than {self._limit} bytes")
+
+    async def _refuse(self, status: int, code: str, detail: str) -> None:
+        self.is_refused = True
+        if not self._has_begun:
+            # What the client still sends would be read as its next request.
+            headers = {"Connection": "close"}
+            answer = problem(Request(self._scope), status, code, detail, headers=headers)
+            await answer(self._scope, self._receive, self._send)
+
+
+def _announced(scope: Scope) -> int:
+    length = Headers(scope=scope).get("content-length", "")[:20]
+    return int(length) if length.isascii() and length.isdigit() else 0

@@ -1,0 +1,203 @@
+"""The gate in front of every route: who is it, may they, how often, and has this been asked before?
+
+One place, in this order, so that no route can forget one of them:
+
+1. `access.py` says what the route asks for; a route that is not there does not answer.
+2. The credential is checked. Strangers are counted by their address: keys can't be guessed at leisure.
+3. The role, and for browsers where the request came from.
+4. The rate of the credential.
+5. Parameters that the route does not have are refused, not ignored.
+6. An `Idempotency-Key` that was used before is answered as it was.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Depends, Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from foliot.api.access import ACCESS, Access, Open
+from foliot.api.credentials import SESSION_COOKIE, Authenticator, is_csrf_valid, refuses_cross_site
+from foliot.api.errors import request_id_of
+from foliot.api.idempotency import Idempotency
+from foliot.api.rates import RateKind, RateLimiter
+from foliot.model.errors import (
+    ForbiddenError,
+    OverloadedError,
+    Problem,
+    UnauthenticatedError,
+    UnknownParameterError,
+)
+from foliot.model.execution import TriggeredBy
+from foliot.model.schedule import ManagedBy
+from foliot.planning.change import Author
+from foliot.security.principal import CredentialKind, Principal, Role
+
+CSRF_HEADER = "X-CSRF-Token"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+REASON_HEADER = "X-Foliot-Reason"
+MOST_REASON = 1000
+
+Handle = Callable[[Request], Awaitable[Response]]
+
+
+class Gate:
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        limiter: RateLimiter,
+        idempotency: Idempotency,
+        is_running: Callable[[], bool],
+    ) -> None:
+        self._is_running = is_running
+        self._authenticator = authenticator
+        self._limiter = limiter
+        self._idempotency = idempotency
+
+    async def admit(
+        self, request: Request, needed: Access, known: frozenset[str], handle: Handle
+    ) -> Response:
+        if needed is Open.PROBE:
+            return await handle(request)
+        if not self._is_running():
+            raise OverloadedError("the instance is starting or stopping; try again in a moment")
+        if needed is Open.AGENT:
+            _refuse_unknown(request, known)
+            return await handle(request)
+        if needed is Open.ANYBODY:
+            await self._limiter.require(address_of(request), RateKind.ANONYMOUS)
+            return await handle(request)
+        principal = await self._recognise(request)
+        request.state.principal = principal
+        _authorise(principal, needed)
+        if principal.kind is CredentialKind.SESSION:
+            _require_own_page(request)
+        await self._limiter.require(principal.credential, RateKind.CREDENTIAL)
+        _refuse_unknown(request, known)
+        key = request.headers.get(IDEMPOTENCY_HEADER)
+        if request.method != "POST" or key is None:
+            return await handle(request)
+
+        async def handle_once(resource_id: UUID) -> Response:
+            request.state.resource_id = resource_id
+            return await handle(request)
+
+        return await self._idempotency.run(
+            principal.credential,
+            request.url.path,
+            key,
+            await request.body(),
+            handle_once,
+            keeps_body=not request.url.path.endswith("/keys"),
+        )
+
+    async def _recognise(self, request: Request) -> Principal:
+        try:
+            return await self._authenticator.authenticate(
+                request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
+            )
+        except UnauthenticatedError:
+            await self._limiter.require(address_of(request), RateKind.ANONYMOUS)
+            raise
+
+
+class GatedRoute(APIRoute):
+    """A route behind the gate. Routers of ours are made with `route_class=GatedRoute`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        known = frozenset(_parameters_of(self.dependant))
+        path = self.path_format
+
+        async def gated(request: Request) -> Response:
+            needed = ACCESS.get((request.method, path))
+            if needed is None:
+                raise ForbiddenError(f"{request.method} {path} is open to nobody")
+            gate: Gate = request.app.state.gate
+            return await gate.admit(request, needed, known, handle)
+
+        return gated
+
+
+def _parameters_of(dependant: Dependant) -> Iterator[str]:
+    """The parameters of a route, and of all that it depends on."""
+    yield from (field.alias for field in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _parameters_of(each)
+
+
+def _authorise(principal: Principal, needed: Access) -> None:
+    if needed is Open.KEY_HOLDER and not principal.is_operator:
+        raise ForbiddenError("this takes the operator's own key, FOLIOT_ADMIN_KEY")
+    if isinstance(needed, Role) and not principal.may(needed):
+        raise ForbiddenError(
+            f"this takes the role {needed.value}; this credential has {principal.role.value}"
+        )
+
+
+def _require_own_page(request: Request) -> None:
+    """A browser sends its cookie along with whatever any page asks for: only our own may ask for changes."""
+    if request.method in ("GET", "HEAD", "OPTIONS"):
+        return
+    if refuses_cross_site(request.method, request.headers, request.headers.get("host", "")):
+        raise ForbiddenError("the request came from another site")
+    if not is_csrf_valid(request.cookies.get(SESSION_COOKIE, ""), request.headers.get(CSRF_HEADER, "")):
+        raise ForbiddenError(f"a signed-in browser sends {CSRF_HEADER}, which GET /api/v1/me tells")
+
+
+def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        hint = f"one of: {', '.join(sorted(known))}" if known else "leave it out"
+        raise UnknownParameterError(
+            [Problem(f"/{name}", "unknown_parameter", "is not a parameter here", hint) for name in unknown]
+        )
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client is not None else "unknown"
+
+
+# --- what routes ask of a request that has passed -----------------------------------------------------
+
+
+def caller_of(request: Request) -> Principal:
+    principal: Principal = request.state.principal
+    return principal
+
+
+Caller = Annotated[Principal, Depends(caller_of)]
+
+
+def author_of(request: Request) -> Author:
+    """Who changes something, for the version and the audit."""
+    principal = caller_of(request)
+    told = request.headers.get(REASON_HEADER)
+    return Author(
+        principal.name,
+        told[:MOST_REASON] if told else None,
+        credential=principal.credential,
+        request_id=request_id_of(request),
+        address=address_of(request),
+    )
+
+
+Writer = Annotated[Author, Depends(author_of)]
+
+
+def reserved_id_of(request: Request) -> UUID | None:
+    """The id to give to what is made, when the request may come again under its Idempotency-Key."""
+    return getattr(request.state, "resource_id", None)
+
+
+ReservedId = Annotated[UUID | None, Depends(reserved_id_of)]
+
+
+def managed_by_of(principal: Principal) -> ManagedBy:
+    return ManagedBy.UI if principal.kind is CredentialKind.SESSION else ManagedBy.API
+
+
+def triggered_by_of(principal: Principal) -> TriggeredBy:
+    return TriggeredBy.MANUAL if principal.kind is CredentialKind.SESSION else TriggeredBy.API

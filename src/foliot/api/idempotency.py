@@ -1,0 +1,223 @@
+"""Idempotency-Key: a POST that is sent again does its thing once, and gets the same answer.
+
+Whoever claims the key first carries the request out, for everybody; the others wait for its answer. What a
+failure leaves behind (the rows themselves are told of in `store.idempotency`):
+
+- The holder dies: its row can be taken over after `stale_s`, with the id reserved for what it was to make. A
+  handler has to make its thing under that id, and to answer with the thing if it is there already.
+- The client goes: the request is carried out all the same, and its answer is there for the next try.
+- The handler takes longer than `work_s`: it is stopped before anybody else may take over.
+- The request is refused (4xx): nothing was done. The key is free for the corrected request.
+- It fails (5xx, an exception): whether something was done is not known. The row stays, without an answer, and
+  the next try takes it over at once, under the same reserved id.
+- The database goes before the answer is kept: the client gets its answer, the next try takes over as from a
+  dead holder.
+
+Only what succeeded (2xx) is kept: the status, a few headers, and the body. An answer that may be seen only
+once is not kept; who repeats its request is told so (AlreadyShownError). Of one larger than LARGEST_BODY the
+body is not kept: repeated, it has the status, the headers and no body, and Location says where to look.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from uuid import UUID
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from foliot.model.errors import AlreadyShownError, FoliotError, InProgressError, InvalidError
+from foliot.model.ids import new_id
+from foliot.model.verdict import verdict_on
+from foliot.store.idempotency import IdempotencyKeys, KeptAnswer, KeyClaim, KeyedRequest, Pending, Reused
+from foliot.timing.clock import Clock
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+KEPT_HEADERS = ("location", "etag", "content-type")
+LONGEST_KEY = 255
+LARGEST_BODY = 256 * 1024
+RETRY_AFTER_S = 5
+"""Who has waited in vain finds the row stale then."""
+_POINTER = "/idempotency-key"
+
+Handle = Callable[[UUID], Awaitable[Response]]
+"""Carries a request out; what it makes must get this id."""
+
+
+class KeyInUseError(InProgressError):
+    """A request under the same key has been under way for long."""
+
+    retry_after_s = RETRY_AFTER_S
+
+    def __init__(self) -> None:
+        super().__init__("a request under the same Idempotency-Key is under way; try again in a few seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long is waited for what."""
+
+    poll_s: float = 0.05
+    """Between two looks at a row that another instance holds."""
+    wait_s: float = 25.0
+    """For somebody else's answer."""
+    work_s: float = 25.0
+    """For the handler."""
+    stale_s: float = 30.0
+    """Until a row without an answer may be taken over. More than `work_s`, or two would be at it."""
+
+
+class Idempotency:
+    def __init__(self, keys: IdempotencyKeys, clock: Clock, patience: Patience | None = None) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._patience = patience or Patience()
+        self._under_way: dict[KeyedRequest, asyncio.Task[Response]] = {}
+
+    async def run(
+        self,
+        credential: str,
+        route: str,
+        key: str,
+        body: bytes,
+        handle: Handle,
+        *,
+        keeps_body: bool = True,
+    ) -> Response:
+        """The answer to a request: from the handler, or as it was given before.
+
+        `route` names the method and the whole path. Whether the caller may do this is settled before: a kept
+        answer is given without asking anybody. Raises InvalidError, KeyInUseError, AlreadyShownError, and
+        what the handler raises.
+        """
+        request = _request_of(credential, route, key, body)
+        until = self._clock.monotonic() + self._patience.wait_s
+        while True:
+            found = await self._keys.claim(request, new_id(self._clock.now()), stale_s=self._patience.stale_s)
+            match found:
+                case KeyClaim():
+                    return await self._carry_out(found, handle, keeps_body)
+                case KeptAnswer():
+                    return _replayed(found, keeps_body)
+                case Reused():
+                    raise _reused()
+                case Pending():
+                    await self._wait(request, until - self._clock.monotonic())
+
+    async def _wait(self, request: KeyedRequest, left_s: float) -> None:
+        if left_s <= 0:
+            raise KeyInUseError
+        here = self._under_way.get(request)
+        if here is not None:
+            await asyncio.wait({here}, timeout=left_s)
+        else:
+            await asyncio.sleep(min(self._patience.poll_s, left_s))
+
+    async def _carry_out(self, claim: KeyClaim, handle: Handle, keeps_body: bool) -> Response:
+        # A task of its own: a client that goes must not stop what others wait for.
+        task = asyncio.create_task(self._answer(claim, handle, keeps_body), name="idempotent request")
+        self._under_way[claim.request] = task
+        task.add_done_callback(lambda done: self._ended(claim.request, done))
+        return await asyncio.shield(task)
+
+    def _ended(self, request: KeyedRequest, task: asyncio.Task[Response]) -> None:
+        if self._under_way.get(request) is task:
+            del self._under_way[request]
+        if not task.cancelled():
+            task.exception()  # seen: where the client has gone nobody else looks
+
+    async def _answer(self, claim: KeyClaim, handle: Handle, keeps_body: bool) -> Response:
+        try:
+            response = await self._handled(claim, handle)
+        except Exception as error:
+            await self._release(claim, _status_of(error))
+            raise
+        if HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
+            # The thing is done and its client is told so, whether or not the answer can be kept.
+            with suppress(FoliotError):
+                await self._keys.finish(claim, _kept(response, keeps_body))
+        else:
+            await self._release(claim, response.status_code)
+        return response
+
+    async def _handled(self, claim: KeyClaim, handle: Handle) -> Response:
+        try:
+            async with asyncio.timeout(self._patience.work_s) as limit:
+                return await handle(claim.resource_id)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            detail = "the request took too long and was stopped; repeat it under the same Idempotency-Key"
+            headers = {"Retry-After": str(RETRY_AFTER_S)}
+            raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers) from None
+
+    async def _release(self, claim: KeyClaim, status: int) -> None:
+        # Where the database is away the row is left as a dead holder would leave it.
+        with suppress(FoliotError):
+            if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                await self._keys.give_back(claim)
+            else:
+                await self._keys.let_go(claim)
+
+
+def _request_of(credential: str, route: str, key: str, body: bytes) -> KeyedRequest:
+    if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
+        hint = f"1 to {LONGEST_KEY} printable ASCII characters, such as a UUID"
+        raise InvalidError.at(_POINTER, "idempotency_key", "is not a key", hint)
+    return KeyedRequest(_fitting(credential, 64), _fitting(route, 200), key, hashlib.sha256(body).hexdigest())
+
+
+def _reused() -> InvalidError:
+    hint = "take a new key for a new request"
+    detail = "was used with another body before"
+    return InvalidError.at(_POINTER, "idempotency_key_reused", detail, hint)
+
+
+def _fitting(text: str, most: int) -> str:
+    """The text, or its hash where a path holds what the database's column can't."""
+    if len(text) <= most and text.isascii() and text.isprintable():
+        return text
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
+
+
+def _status_of(error: Exception) -> int:
+    """What the error is going to be answered with."""
+    if isinstance(error, FoliotError):
+        return verdict_on(error).http
+    if isinstance(error, HTTPException):
+        return error.status_code
+    if isinstance(error, RequestValidationError):
+        return HTTPStatus.UNPROCESSABLE_ENTITY
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _kept(response: Response, keeps_body: bool) -> KeptAnswer:
+    headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
+    return KeptAnswer(response.status_code, headers, _text_of(response) if keeps_body else None)
+
+
+def _text_of(response: Response) -> str | None:
+    body = getattr(response, "body", None)  # a stream has none
+    if not isinstance(body, bytes) or len(body) > LARGEST_BODY or b"\0" in body:
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _replayed(answer: KeptAnswer, keeps_body: bool) -> Response:
+    headers = {**answer.headers, REPLAYED: "true"}
+    if not keeps_body:
+        made = answer.headers.get("location", "what it made")
+        raise AlreadyShownError(
+            f"this was done before under the same Idempotency-Key; the answer was shown once, see {made}"
+        )
+    if answer.body is None:
+        headers.pop("content-type", None)
+    return Response(answer.body, answer.status, headers)

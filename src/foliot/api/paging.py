@@ -1,0 +1,116 @@
+"""Lists a page at a time: where the next page goes on is a token that only this file can read.
+
+A token says after which row to go on, never how many to pass over: rows that come and go between two pages
+neither repeat others nor hide them.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+import orjson
+from fastapi import Query, Response
+
+from foliot.api.answer import answer
+from foliot.model.errors import InvalidError
+
+R = TypeVar("R")
+
+MOST_PER_PAGE = 500
+
+PageSize = Annotated[int, Query(ge=1, le=MOST_PER_PAGE, description="How many items at most.")]
+PageToken = Annotated[
+    str, Query(max_length=1000, description="`next_page_token` of the page before; empty for the first.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list is wanted. For use as a FastAPI dependency."""
+
+    page_size: PageSize = 50
+    page_token: PageToken = ""
+
+    @property
+    def limit(self) -> int:
+        """One more than wanted: whether it is there tells whether there is another page."""
+        return self.page_size + 1
+
+    def position(self) -> list[Any] | None:
+        """What `next_token` was made of; None for the first page. Raises InvalidError."""
+        if not self.page_token:
+            return None
+        try:
+            padded = self.page_token + "=" * (-len(self.page_token) % 4)
+            values = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        except (binascii.Error, ValueError):
+            raise bad_token() from None
+        if not isinstance(values, list):
+            raise bad_token()
+        return values
+
+    def answer(
+        self,
+        rows: Sequence[R],
+        document_of: Callable[[R], Any],
+        position_of: Callable[[R], Sequence[Any]],
+    ) -> Response:
+        shown = rows[: self.page_size]
+        has_more = len(rows) > self.page_size
+        token = next_token(position_of(shown[-1])) if has_more else ""
+        return answer({"items": [document_of(row) for row in shown], "next_page_token": token})
+
+    def answer_part(
+        self, rows: Sequence[R], document_of: Callable[[R], Any], position: Sequence[Any] | None
+    ) -> Response:
+        """For lists that say themselves where they go on; such a page may be short and have a next one."""
+        token = "" if position is None else next_token(position)
+        return answer({"items": [document_of(row) for row in rows], "next_page_token": token})
+
+    def after_text(self) -> str:
+        """For lists in order of a name."""
+        return self._only(str) or ""
+
+    def after_id(self) -> UUID | None:
+        """For lists in order of an id."""
+        text = self._only(str)
+        return None if text is None else read_id(text)
+
+    def _only(self, kind: type[R]) -> R | None:
+        values = self.position()
+        if values is None:
+            return None
+        if len(values) != 1 or not isinstance(values[0], kind) or "\0" in str(values[0]):
+            raise bad_token()
+        return values[0]
+
+
+def next_token(position: Sequence[Any]) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps(list(position), default=str)).decode().rstrip("=")
+
+
+def read_id(value: Any) -> UUID:
+    try:
+        return UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        raise bad_token() from None
+
+
+def read_instant(value: Any) -> datetime:
+    try:
+        instant = datetime.fromisoformat(value)
+    except (ValueError, TypeError):
+        raise bad_token() from None
+    if instant.tzinfo is None:
+        raise bad_token()
+    return instant
+
+
+def bad_token() -> InvalidError:
+    return InvalidError.at(
+        "/page_token", "page_token", "is not one that this list gave", "leave it out to begin anew"
+    )

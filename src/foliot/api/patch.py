@@ -1,0 +1,42 @@
+"""JSON merge patch (RFC 7396), with what a trigger or target of another kind needs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_SHORT_FORMS = {
+    "fields": ("expression",),
+    **dict.fromkeys(
+        ("seconds", "minutes", "hours", "days", "weeks", "months"), ("frequency_unit", "frequency_time")
+    ),
+}
+"""Other ways to say the same: given one of these, what it replaces is not kept beside it."""
+
+
+def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with a patch applied: null takes a field out, objects are merged, all else replaces."""
+    merged = dict(document)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, Mapping):
+            old = merged.get(name)
+            merged[name] = merge(old if isinstance(old, Mapping) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def merge_definition(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for the definition of a schedule. A trigger or target of another kind replaces the old one:
+    what is left of it would only be refused."""
+    kept = dict(document)
+    for name in ("trigger", "target"):
+        old, new = document.get(name), patch.get(name)
+        if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+            continue
+        if "kind" in new and new["kind"] != old.get("kind"):
+            kept[name] = {}
+        elif name == "trigger" and old.get("kind") != "delay":
+            said_anew = {gone for short in new for gone in _SHORT_FORMS.get(short, ())}
+            kept[name] = {part: value for part, value in old.items() if part not in said_anew}
+    return merge(kept, patch)

@@ -1,0 +1,74 @@
+"""Backfills: how far one has come, and stopping it."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from foliot.api.answer import answer
+from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.lists import ListOf
+from foliot.api.paging import Page
+from foliot.api.services import API, Services
+from foliot.model.backfill import Backfill, BackfillState
+
+
+class BackfillDocument(BaseModel):
+    """A backfill: the runs of a schedule for the times that it would have had in a range."""
+
+    model_config = ConfigDict(title="Backfill")
+
+    backfill_id: UUID
+    schedule_id: UUID
+    from_ts: datetime
+    to_ts: datetime
+    position_ts: datetime = Field(description="Up to here its executions are made.")
+    state: BackfillState
+    total_count: int = Field(description="How many times the range has.")
+    created_count: int = Field(description="How many executions were made.")
+    existing_count: int = Field(description="How many times an earlier backfill had made already.")
+    ended_count: int = Field(description="How many of its executions have ended.")
+    requested_by: str | None
+    created_ts: datetime
+    updated_ts: datetime
+
+
+_FIELDS = tuple(BackfillDocument.model_fields)
+
+
+def backfill_document(backfill: Backfill) -> dict[str, Any]:
+    return {name: getattr(backfill, name) for name in _FIELDS}
+
+
+def backfill_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix=API, tags=["schedules"], route_class=GatedRoute)
+    store, steering = services.store, services.steering.schedules
+
+    @router.get(
+        "/schedules/{schedule_id}/backfills",
+        summary="List a schedule's backfills",
+        response_model=ListOf[BackfillDocument],
+    )
+    async def list_backfills(schedule_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+        """Latest first."""
+        await store.schedules.get(schedule_id, host_id=caller.host_id)
+        rows = await store.backfills.for_schedule(
+            schedule_id, host_id=caller.host_id, after=page.after_id(), limit=page.limit
+        )
+        return page.answer(rows, backfill_document, lambda row: [row.backfill_id])
+
+    @router.get("/backfills/{backfill_id}", summary="Read a backfill", response_model=BackfillDocument)
+    async def read_backfill(backfill_id: UUID, caller: Caller) -> Response:
+        return answer(backfill_document(await store.backfills.get(backfill_id, host_id=caller.host_id)))
+
+    @router.post(
+        "/backfills/{backfill_id}/cancel", summary="Cancel a backfill", response_model=BackfillDocument
+    )
+    async def cancel_backfill(backfill_id: UUID, caller: Caller, author: Writer) -> Response:
+        """No more executions are made, and those that wait are cancelled; what runs goes on."""
+        cancelled = await steering.cancel_backfill(backfill_id, author, host_id=caller.host_id)
+        return answer(backfill_document(cancelled))
+
+    return router

@@ -1,0 +1,134 @@
+"""Executions: what happened, what goes on, and steering it."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from foliot.api.answer import answer
+from foliot.api.body import Form, JsonBody, parse_optional, takes
+from foliot.api.documents import ExecutionDocument, execution_document
+from foliot.api.execution_filters import ExecutionQuery, list_executions
+from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.lists import ListOf
+from foliot.api.paging import Page, bad_token
+from foliot.api.services import API, Services
+from foliot.model.execution import AttemptRecord, LoggedLine, Status
+
+
+class Because(Form):
+    """Why."""
+
+    reason: str | None = Field(default=None, max_length=1000)
+
+
+class AttemptDocument(BaseModel):
+    """One try at an execution."""
+
+    model_config = ConfigDict(title="Attempt")
+
+    attempt: int
+    status: Status
+    worker_id: str | None
+    started_ts: datetime | None
+    ended_ts: datetime | None
+    duration_seconds: float | None
+    error: str | None
+    traceback: str | None
+
+
+class LineDocument(BaseModel):
+    """A line that the code logged while it ran."""
+
+    model_config = ConfigDict(title="LoggedLine")
+
+    attempt: int
+    line: int
+    logged_ts: datetime
+    level: str
+    logger: str
+    message: str
+
+
+def _attempt_document(attempt: AttemptRecord) -> dict[str, Any]:
+    return {name: getattr(attempt, name) for name in AttemptDocument.model_fields}
+
+
+def _line_document(line: LoggedLine) -> dict[str, Any]:
+    return {name: getattr(line, name) for name in LineDocument.model_fields}
+
+
+def execution_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix=f"{API}/executions", tags=["executions"], route_class=GatedRoute)
+    store, steering = services.store, services.steering.executions
+
+    @router.get("", summary="List executions", response_model=ListOf[ExecutionDocument])
+    async def list_all(
+        caller: Caller,
+        page: Annotated[Page, Depends()],
+        query: Annotated[ExecutionQuery, Depends()],
+        schedule_id: Annotated[list[UUID] | None, Query(max_length=50)] = None,
+    ) -> Response:
+        """Latest first: by when they were made, or, for given schedules, by their fire times."""
+        wanted = query.filter_for(caller.host_id, schedule_id or ())
+        return await list_executions(services, wanted, page)
+
+    @router.get("/{execution_id}", summary="Read an execution", response_model=ExecutionDocument)
+    async def read(execution_id: UUID, caller: Caller) -> Response:
+        return answer(execution_document(await store.executions.get(execution_id, host_id=caller.host_id)))
+
+    @router.post(
+        "/{execution_id}/retry",
+        status_code=202,
+        summary="Try an execution again",
+        response_model=ExecutionDocument,
+        openapi_extra=takes(Because, is_required=False),
+    )
+    async def retry(execution_id: UUID, caller: Caller, author: Writer, body: JsonBody) -> Response:
+        """The same execution, with its whole budget of attempts. What succeeded or was skipped is a 409."""
+        asked = parse_optional(Because, body)
+        retried = await steering.retry(execution_id, author.because(asked.reason), host_id=caller.host_id)
+        return answer(execution_document(retried), 202)
+
+    @router.post(
+        "/{execution_id}/cancel",
+        status_code=202,
+        summary="Cancel an execution",
+        response_model=ExecutionDocument,
+        openapi_extra=takes(Because, is_required=False),
+    )
+    async def cancel(execution_id: UUID, caller: Caller, author: Writer, body: JsonBody) -> Response:
+        """What waits ends at once; what runs is stopped within a second. What has ended is a 409."""
+        asked = parse_optional(Because, body)
+        cancelled = await steering.cancel(execution_id, author.because(asked.reason), host_id=caller.host_id)
+        return answer(execution_document(cancelled), 202)
+
+    @router.get(
+        "/{execution_id}/attempts",
+        summary="List the attempts of an execution",
+        response_model=ListOf[AttemptDocument],
+    )
+    async def list_attempts(execution_id: UUID, caller: Caller) -> Response:
+        """Every try at it, in order, also the one under way."""
+        attempts = await store.executions.attempts(execution_id, host_id=caller.host_id)
+        return answer({"items": [_attempt_document(each) for each in attempts], "next_page_token": ""})
+
+    @router.get(
+        "/{execution_id}/logs",
+        summary="Read what an execution logged",
+        response_model=ListOf[LineDocument],
+    )
+    async def read_logs(execution_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+        """In order. The token of the last page stays valid while it runs: later lines come after it."""
+        position = page.position()
+        if position is not None and (len(position) != 2 or not all(type(part) is int for part in position)):
+            raise bad_token()
+        after = None if position is None else (position[0], position[1])
+        lines = await store.executions.logs(
+            execution_id, after=after, limit=page.limit, host_id=caller.host_id
+        )
+        return page.answer(lines, _line_document, lambda line: [line.attempt, line.line])
+
+    return router

@@ -1,0 +1,73 @@
+"""The kinds of triggers and targets that there are, described well enough to make a form of."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from foliot.api.answer import answer
+from foliot.api.gate import GatedRoute
+from foliot.api.lists import ListOf
+from foliot.api.services import API
+from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpTarget
+from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
+
+_TRIGGERS: Mapping[type[BaseModel], str] = {
+    IntervalTrigger: "Interval",
+    CronTrigger: "Cron",
+    OnceTrigger: "Once",
+    RRuleTrigger: "Recurrence rule",
+    DelayTrigger: "Delay after the last end",
+}
+_TARGETS: Mapping[type[BaseModel], str] = {
+    FunctionTarget: "Task function",
+    HttpTarget: "HTTP agent",
+    EventTarget: "Event",
+    CeleryTarget: "Celery task",
+}
+
+
+class KindDocument(BaseModel):
+    """A kind of trigger or target."""
+
+    model_config = ConfigDict(title="Kind", populate_by_name=True)
+
+    family: Literal["trigger", "target"]
+    name: str = Field(examples=["cron"])
+    display_name: str = Field(examples=["Cron"])
+    description: str
+    is_available: bool = Field(description="Whether this version can carry it out.")
+    json_schema: dict[str, Any] = Field(alias="schema", description="Its JSON schema.")
+
+
+@cache
+def _kinds() -> tuple[dict[str, Any], ...]:
+    return tuple(
+        {
+            "family": family,
+            "name": model.model_fields["kind"].default,
+            "display_name": display_name,
+            "description": " ".join((model.__doc__ or "").split()),
+            "schema": model.model_json_schema(),
+        }
+        for family, models in (("trigger", _TRIGGERS), ("target", _TARGETS))
+        for model, display_name in models.items()
+    )
+
+
+def kind_routes(available_targets: frozenset[str]) -> APIRouter:
+    router = APIRouter(prefix=API, tags=["schedules"], route_class=GatedRoute)
+
+    @router.get(
+        "/kinds", summary="List the kinds of triggers and targets", response_model=ListOf[KindDocument]
+    )
+    async def list_kinds() -> Response:
+        items = [
+            {**kind, "is_available": kind["family"] == "trigger" or kind["name"] in available_targets}
+            for kind in _kinds()
+        ]
+        return answer({"items": items, "next_page_token": ""})
+
+    return router

@@ -1,0 +1,234 @@
+"""A schedule over time: its fires, executions, figures and versions."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from foliot.api.answer import answer
+from foliot.api.body import JsonBody, parse_optional, takes
+from foliot.api.calendar_book import book_of
+from foliot.api.conditions import IfMatch
+from foliot.api.documents import ExecutionDocument, ScheduleDocument
+from foliot.api.execution_filters import ExecutionQuery, list_executions
+from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.lists import ListOf
+from foliot.api.paging import Page, bad_token
+from foliot.api.routes.apply import ChangeDocument, change_documents
+from foliot.api.routes.executions import Because
+from foliot.api.routes.schedules import answer_schedule
+from foliot.api.services import API, Services
+from foliot.model.execution import Status
+from foliot.model.schedule import ChangeKind, Schedule, ScheduleSpec
+from foliot.planning.change import as_of
+from foliot.planning.document_diff import diff
+from foliot.planning.forecast import Planned, forecast
+from foliot.store.history import PastFire, VersionRecord
+
+_END = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class FireState(StrEnum):
+    PLANNED = "planned"
+    FIRED = "fired"
+    SKIPPED = "skipped"
+
+
+class FireDocument(BaseModel):
+    """A fire time: what became of it, or what is planned."""
+
+    model_config = ConfigDict(title="FireTime")
+
+    fire_ts: datetime
+    state: FireState
+    reason: str | None = Field(description="Why it was, or will be, skipped.")
+    execution_id: UUID | None
+    status: Status | None
+    missed_count: int = Field(description="How many earlier times the same row decides.")
+    missed_from_ts: datetime | None
+
+
+class VersionDocument(BaseModel):
+    """A version of a schedule: who made it, why, and how it differs from the one before."""
+
+    model_config = ConfigDict(title="Version")
+
+    aggregate_version: int
+    change: ChangeKind
+    author: str | None
+    reason: str | None
+    created_ts: datetime
+    paused: bool
+    paused_until_ts: datetime | None
+    document: dict[str, Any] = Field(description="The whole definition.")
+
+
+class VersionWithChanges(VersionDocument):
+    """A version, and its differences from another."""
+
+    model_config = ConfigDict(title="VersionWithChanges")
+
+    against: int | None = Field(description="The version that it is compared with; null: with none.")
+    changes: list[ChangeDocument]
+
+
+Version = Annotated[int, Path(ge=1, le=2**62)]
+
+
+def _past(fire: PastFire) -> dict[str, Any]:
+    return {
+        "fire_ts": fire.fire_ts,
+        "state": FireState.SKIPPED if fire.is_skipped else FireState.FIRED,
+        "reason": fire.reason if fire.is_skipped else None,
+        "execution_id": fire.execution_id,
+        "status": fire.status,
+        "missed_count": fire.missed_count,
+        "missed_from_ts": fire.missed_from_ts,
+    }
+
+
+def _planned(fire: Planned) -> dict[str, Any]:
+    return {
+        "fire_ts": fire.fire_ts,
+        "state": FireState.PLANNED,
+        "reason": fire.reason,
+        "execution_id": None,
+        "status": None,
+        "missed_count": 0,
+        "missed_from_ts": None,
+    }
+
+
+def _version_document(version: VersionRecord) -> dict[str, Any]:
+    return {name: getattr(version, name) for name in VersionDocument.model_fields}
+
+
+def schedule_history_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix=f"{API}/schedules/{{schedule_id}}", tags=["schedules"], route_class=GatedRoute)
+    _add_fires(router, services)
+    _add_versions(router, services)
+    store = services.store
+
+    @router.get(
+        "/executions", summary="List a schedule's executions", response_model=ListOf[ExecutionDocument]
+    )
+    async def list_of_schedule(
+        schedule_id: UUID,
+        caller: Caller,
+        page: Annotated[Page, Depends()],
+        query: Annotated[ExecutionQuery, Depends()],
+    ) -> Response:
+        """Latest fire time first."""
+        await store.schedules.get(schedule_id, host_id=caller.host_id)
+        return await list_executions(services, query.filter_for(caller.host_id, (schedule_id,)), page)
+
+    return router
+
+
+def _add_fires(router: APIRouter, services: Services) -> None:
+    store = services.store
+
+    @router.get(
+        "/fires",
+        summary="List a schedule's fire times, past and planned",
+        response_model=ListOf[FireDocument],
+    )
+    async def list_fires(
+        schedule_id: UUID,
+        caller: Caller,
+        from_ts: Annotated[AwareDatetime | None, Query(alias="from", description="At or after this.")] = None,
+        to_ts: Annotated[AwareDatetime | None, Query(alias="to", description="Before this.")] = None,
+        n: Annotated[
+            int, Query(ge=1, le=1000, description="At most so many past, and so many to come.")
+        ] = 10,
+    ) -> Response:
+        """In order of time: the latest that were decided (`fired`, or `skipped` and why), and the next ones
+        (`planned`; one that window or calendar will hold back says so)."""
+        schedule = as_of(await store.schedules.get(schedule_id, host_id=caller.host_id), services.now())
+        past = await store.history.ledger(
+            schedule_id, host_id=caller.host_id, from_ts=from_ts, to_ts=to_ts, n=n
+        )
+        planned = await _planned_for(schedule, from_ts, to_ts, n)
+        items = [*map(_past, reversed(past)), *map(_planned, planned)]
+        return answer({"items": items, "next_page_token": ""})
+
+    async def _planned_for(
+        schedule: Schedule, from_ts: datetime | None, to_ts: datetime | None, n: int
+    ) -> tuple[Planned, ...]:
+        book = await book_of(services, schedule.host_id, schedule.spec.calendars)
+        start = from_ts or schedule.created_ts
+        return forecast(schedule, start, to_ts or _END, most=n, calendars=book).times
+
+
+def _add_versions(router: APIRouter, services: Services) -> None:
+    history, steering = services.store.history, services.steering.schedules
+
+    @router.get("/versions", summary="List a schedule's versions", response_model=ListOf[VersionDocument])
+    async def list_versions(schedule_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+        """Latest first: every change, with author and reason."""
+        position = page.position()
+        if position is not None and (len(position) != 1 or type(position[0]) is not int):
+            raise bad_token()
+        rows = await history.versions(
+            schedule_id,
+            host_id=caller.host_id,
+            before_version=None if position is None else position[0],
+            limit=page.limit,
+        )
+        return page.answer(rows, _version_document, lambda row: [row.aggregate_version])
+
+    @router.get(
+        "/versions/{version}", summary="Read a version of a schedule", response_model=VersionWithChanges
+    )
+    async def read_version(
+        schedule_id: UUID,
+        version: Version,
+        caller: Caller,
+        against: Annotated[
+            int | None, Query(ge=1, le=2**62, description="Compare with this one; left out, the one before.")
+        ] = None,
+    ) -> Response:
+        found = await history.version(schedule_id, version, host_id=caller.host_id)
+        other = await _other(schedule_id, version, against, caller.host_id)
+        changes = change_documents(diff({} if other is None else other.document, found.document))
+        compared = None if other is None else other.aggregate_version
+        return answer({**_version_document(found), "against": compared, "changes": changes})
+
+    async def _other(
+        schedule_id: UUID, version: int, against: int | None, host_id: UUID
+    ) -> VersionRecord | None:
+        """What to compare a version with; the one before it may be forgotten, or there was none."""
+        if against is not None:
+            return await history.version(schedule_id, against, host_id=host_id)
+        before = await history.versions(schedule_id, host_id=host_id, before_version=version, limit=1)
+        return before[0] if before else None
+
+    @router.post(
+        "/versions/{version}/restore",
+        summary="Restore a version of a schedule",
+        response_model=ScheduleDocument,
+        openapi_extra=takes(Because, is_required=False),
+    )
+    async def restore_version(
+        schedule_id: UUID,
+        version: Version,
+        caller: Caller,
+        author: Writer,
+        body: JsonBody,
+        expected: IfMatch,
+    ) -> Response:
+        """Gives the schedule the definition that it had then, as a new version. A pause stays as it is."""
+        asked = parse_optional(Because, body)
+        found = await history.version(schedule_id, version, host_id=caller.host_id)
+        because = author.because(asked.reason)
+        schedule = await steering.edit(
+            schedule_id,
+            ScheduleSpec.parse(found.document),
+            because if because.reason else author.because(f"restored version {version}"),
+            host_id=caller.host_id,
+            expected_version=expected,
+        )
+        return await answer_schedule(services, schedule)

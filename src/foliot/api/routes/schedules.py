@@ -1,0 +1,288 @@
+"""Schedules: making, reading and changing them, and running them now."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Response
+from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, create_model
+
+from foliot.api.answer import answer, etag_of, no_content
+from foliot.api.body import Form, JsonBody, parse, parse_optional, require_object, takes
+from foliot.api.conditions import IfMatch
+from foliot.api.documents import (
+    ExecutionDocument,
+    ScheduleDocument,
+    definition_of,
+    execution_document,
+    schedule_document,
+)
+from foliot.api.examples import NIGHTLY_REPORT
+from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer, managed_by_of, triggered_by_of
+from foliot.api.lists import ListOf
+from foliot.api.paging import Page
+from foliot.api.patch import merge_definition
+from foliot.api.routes.backfills import BackfillDocument, backfill_document
+from foliot.api.schedule_filters import ScheduleOrder, ScheduleQuery
+from foliot.api.services import API, Services
+from foliot.model.errors import StaleVersionError
+from foliot.model.schedule import Schedule, ScheduleSpec
+from foliot.store.schedule_list import ListedSchedule
+
+TRIES = 5
+"""How often a patch without If-Match is made anew, when others change the schedule at the same time."""
+
+SchedulePatch = create_model(
+    "SchedulePatch",
+    __config__=ConfigDict(extra="allow"),
+    __doc__="Any fields of a schedule, each with its new value, or null for its default.",
+)
+
+
+class Pause(Form):
+    """Why it is paused, and until when."""
+
+    reason: str | None = Field(default=None, max_length=1000, examples=["the agent is being moved"])
+    until_ts: AwareDatetime | None = Field(default=None, description="When it goes on by itself.")
+
+
+class Resume(Form):
+    """Why it goes on."""
+
+    reason: str | None = Field(default=None, max_length=1000)
+
+
+class TriggerNow(Form):
+    """Arguments for this run, over those of the schedule."""
+
+    args: dict[str, JsonValue] | None = Field(default=None, examples=[{"region": "eu"}])
+    reason: str | None = Field(default=None, max_length=1000)
+
+
+class BackfillRange(Form):
+    """The times to run it for: from `from_ts` up to, but not including, `to_ts`."""
+
+    from_ts: AwareDatetime
+    to_ts: AwareDatetime
+    reason: str | None = Field(default=None, max_length=1000)
+
+
+def show_schedule(services: Services, listed: ListedSchedule) -> dict[str, Any]:
+    return schedule_document(
+        listed.schedule,
+        services.now(),
+        last_run_ts=listed.last_run_ts,
+        last_status=listed.last_status,
+        last_execution_id=listed.last_execution_id,
+    )
+
+
+async def answer_schedule(
+    services: Services, schedule: Schedule, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """A schedule as it stands after a change."""
+    listed = await services.store.schedule_list.get_with_status(schedule.schedule_id, schedule.host_id)
+    told = {"ETag": etag_of(listed.schedule.aggregate_version), **(headers or {})}
+    return answer(show_schedule(services, listed), status, told)
+
+
+def schedule_routes(services: Services) -> APIRouter:
+    router = APIRouter(prefix=f"{API}/schedules", tags=["schedules"], route_class=GatedRoute)
+    _add_reading(router, services)
+    _add_defining(router, services)
+    _add_steering(router, services)
+    return router
+
+
+def _add_reading(router: APIRouter, services: Services) -> None:
+    lists = services.store.schedule_list
+
+    @router.get("", summary="List schedules", response_model=ListOf[ScheduleDocument])
+    async def list_schedules(
+        caller: Caller,
+        page: Annotated[Page, Depends()],
+        query: Annotated[ScheduleQuery, Depends()],
+        order: Annotated[ScheduleOrder, Depends()],
+    ) -> Response:
+        """In order of name, or as `sort` says. A parameter given several times means any of its values."""
+        found = await lists.page(
+            query.filter_for(caller.host_id),
+            sort=order.by,
+            is_descending=order.is_descending,
+            after=order.position(page),
+            limit=page.page_size,
+        )
+        position = None if found.next is None else order.place_of(found.next)
+        return page.answer_part(found.items, lambda listed: show_schedule(services, listed), position)
+
+    @router.get("/{schedule_id}", summary="Read a schedule", response_model=ScheduleDocument)
+    async def read_schedule(schedule_id: UUID, caller: Caller) -> Response:
+        listed = await lists.get_with_status(schedule_id, caller.host_id)
+        etag = etag_of(listed.schedule.aggregate_version)
+        return answer(show_schedule(services, listed), headers={"ETag": etag})
+
+
+def _add_defining(router: APIRouter, services: Services) -> None:
+    lists, steering = services.store.schedule_list, services.steering.schedules
+
+    @router.post(
+        "",
+        status_code=201,
+        summary="Create a schedule",
+        response_model=ScheduleDocument,
+        openapi_extra=takes(ScheduleSpec, example=NIGHTLY_REPORT),
+    )
+    async def create_schedule(
+        caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId
+    ) -> Response:
+        """Only `name`, `trigger` and `target` are required. A name that is taken is a 409."""
+        schedule = await steering.create(
+            caller.host_id,
+            parse(ScheduleSpec, body),
+            author,
+            managed_by=managed_by_of(caller),
+            schedule_id=reserved,
+        )
+        location = f"{API}/schedules/{schedule.schedule_id}"
+        return await answer_schedule(services, schedule, 201, {"Location": location})
+
+    @router.put(
+        "/{schedule_id}",
+        summary="Replace a schedule's definition",
+        response_model=ScheduleDocument,
+        openapi_extra=takes(ScheduleSpec, example=NIGHTLY_REPORT),
+    )
+    async def replace_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, expected: IfMatch
+    ) -> Response:
+        """What is left out gets its default. Read-only fields may come back as they were read."""
+        listed = await lists.get_with_status(schedule_id, caller.host_id)
+        shown = show_schedule(services, listed)
+        _require_version(listed.schedule, expected)
+        spec = parse(ScheduleSpec, definition_of(require_object(body), shown, services.now()))
+        schedule = await steering.edit(
+            schedule_id, spec, author, host_id=caller.host_id, expected_version=expected
+        )
+        return await answer_schedule(services, schedule)
+
+    @router.patch(
+        "/{schedule_id}",
+        summary="Change parts of a schedule",
+        response_model=ScheduleDocument,
+        openapi_extra=takes(SchedulePatch, media="application/merge-patch+json", example={"active": False}),
+    )
+    async def patch_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, expected: IfMatch
+    ) -> Response:
+        """A JSON merge patch (RFC 7396): what is not named stays, null gives a field its default."""
+        document = require_object(body)
+
+        async def patch() -> Schedule:
+            listed = await lists.get_with_status(schedule_id, caller.host_id)
+            known = listed.schedule
+            _require_version(known, expected)
+            changes = definition_of(document, show_schedule(services, listed), services.now())
+            spec = parse(ScheduleSpec, merge_definition(known.spec.model_dump(mode="json"), changes))
+            return await steering.edit(
+                schedule_id, spec, author, host_id=caller.host_id, expected_version=known.aggregate_version
+            )
+
+        for _ in range(TRIES if expected is None else 0):
+            try:
+                return await answer_schedule(services, await patch())
+            except StaleVersionError:
+                continue  # changed since we read it: a patch fits what it has become as well
+        return await answer_schedule(services, await patch())
+
+    @router.delete("/{schedule_id}", status_code=204, summary="Delete a schedule")
+    async def delete_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, expected: IfMatch
+    ) -> Response:
+        """Frees its name, cancels what waits, lets finish what runs. Its history stays."""
+        await steering.delete(schedule_id, author, host_id=caller.host_id, expected_version=expected)
+        return no_content()
+
+
+def _require_version(schedule: Schedule, expected: int | None) -> None:
+    if expected is not None and schedule.aggregate_version != expected:
+        raise StaleVersionError(schedule.schedule_id, expected, schedule.aggregate_version)
+
+
+def _add_steering(router: APIRouter, services: Services) -> None:
+    steering = services.steering.schedules
+
+    @router.post(
+        "/{schedule_id}/pause",
+        summary="Pause a schedule",
+        response_model=ScheduleDocument,
+        openapi_extra=takes(Pause, is_required=False),
+    )
+    async def pause_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, expected: IfMatch
+    ) -> Response:
+        """Nothing becomes due until it is resumed, or `until_ts`. Pausing again changes reason and end."""
+        asked = parse_optional(Pause, body)
+        schedule = await steering.pause(
+            schedule_id,
+            author.because(asked.reason),
+            until_ts=asked.until_ts,
+            host_id=caller.host_id,
+            expected_version=expected,
+        )
+        return await answer_schedule(services, schedule)
+
+    @router.post(
+        "/{schedule_id}/resume",
+        summary="Resume a schedule",
+        response_model=ScheduleDocument,
+        openapi_extra=takes(Resume, is_required=False),
+    )
+    async def resume_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, expected: IfMatch
+    ) -> Response:
+        """It goes on with its first time after now, on the same grid."""
+        asked = parse_optional(Resume, body)
+        schedule = await steering.resume(
+            schedule_id, author.because(asked.reason), host_id=caller.host_id, expected_version=expected
+        )
+        return await answer_schedule(services, schedule)
+
+    @router.post(
+        "/{schedule_id}/trigger",
+        status_code=202,
+        summary="Run a schedule now",
+        response_model=ExecutionDocument,
+        openapi_extra=takes(TriggerNow, is_required=False),
+    )
+    async def trigger_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId
+    ) -> Response:
+        """Besides its own times, and also while it is paused. `Location` is the execution."""
+        asked = parse_optional(TriggerNow, body)
+        execution_id = await steering.trigger(
+            schedule_id,
+            author.because(asked.reason),
+            by=triggered_by_of(caller),
+            args=asked.args,
+            execution_id=reserved,
+            host_id=caller.host_id,
+        )
+        execution = await services.store.executions.get(execution_id)
+        return answer(execution_document(execution), 202, {"Location": f"{API}/executions/{execution_id}"})
+
+    @router.post(
+        "/{schedule_id}/backfill",
+        status_code=202,
+        summary="Run a schedule for past times",
+        response_model=BackfillDocument,
+        openapi_extra=takes(BackfillRange),
+    )
+    async def backfill_schedule(
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody
+    ) -> Response:
+        """For the times that it would have had in a range, paced. `Location` tells how far it has come."""
+        asked = parse(BackfillRange, body)
+        backfill = await steering.backfill(
+            schedule_id, asked.from_ts, asked.to_ts, author.because(asked.reason), host_id=caller.host_id
+        )
+        location = f"{API}/backfills/{backfill.backfill_id}"
+        return answer(backfill_document(backfill), 202, {"Location": location})

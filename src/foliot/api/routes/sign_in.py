@@ -1,0 +1,81 @@
+"""Signing a browser in and out. Its cookie is worth nothing once the key it was made by is gone."""
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse, RedirectResponse
+from pydantic import Field
+
+from foliot.api.answer import no_content
+from foliot.api.body import Form, JsonBody, parse, takes
+from foliot.api.credentials import SESSION_COOKIE, Authenticator, refuses_cross_site
+from foliot.api.errors import request_id_of
+from foliot.api.gate import GatedRoute, Writer, address_of
+from foliot.api.services import Services
+from foliot.model.errors import ForbiddenError
+from foliot.planning.change import Author
+from foliot.store.sessions import SESSION_LIFETIME_S, MadeSession
+
+_SPENT = """\
+This sign-in link was used already, or has run out.
+
+Start `foliot up` again for a new one, or sign in with a key.
+"""
+
+
+class SignIn(Form):
+    """The key to sign in with."""
+
+    key: str = Field(min_length=1, max_length=1000)
+
+
+def sign_in_routes(services: Services, authenticator: Authenticator) -> APIRouter:
+    router = APIRouter(tags=["access"], route_class=GatedRoute)
+    sessions = services.store.sessions
+
+    @router.get("/sign-in", summary="Sign in by a one-time link", response_class=RedirectResponse)
+    async def sign_in_by_link(request: Request, token: str = "") -> Response:
+        """Sets the cookie and leads to the UI. A link works once."""
+        if not token:
+            return RedirectResponse("/", status_code=303)
+        made = await sessions.use_link(token, _stranger(request))
+        if made is None:
+            return PlainTextResponse(_SPENT, status_code=401)
+        return _with_cookie(request, made, RedirectResponse("/", status_code=303))
+
+    @router.post("/sign-in", status_code=204, summary="Sign in by a key", openapi_extra=takes(SignIn))
+    async def sign_in_by_key(request: Request, body: JsonBody) -> Response:
+        """For browsers: sets the cookie. Programs send the key with each request instead."""
+        if refuses_cross_site(request.method, request.headers, request.headers.get("host")):
+            raise ForbiddenError("the request came from another site")
+        principal = await authenticator.authenticate(f"Bearer {parse(SignIn, body).key}", None)
+        made = await sessions.make_session(authenticator.holder_of(principal), _stranger(request))
+        return _with_cookie(request, made, no_content())
+
+    @router.post("/sign-out", status_code=204, summary="Sign out")
+    async def sign_out(request: Request, author: Writer) -> Response:
+        cookie = request.cookies.get(SESSION_COOKIE)
+        if cookie is not None:
+            await sessions.end(cookie, author)
+        response = no_content()
+        response.delete_cookie(SESSION_COOKIE, path="/", httponly=True, samesite="lax")
+        return response
+
+    return router
+
+
+def _stranger(request: Request) -> Author:
+    """Who signs in is known by then only as an address; the session says who it became."""
+    return Author(None, request_id=request_id_of(request), address=address_of(request))
+
+
+def _with_cookie(request: Request, made: MadeSession, response: Response) -> Response:
+    response.set_cookie(
+        SESSION_COOKIE,
+        made.token,
+        max_age=int(SESSION_LIFETIME_S),
+        path="/",
+        httponly=True,
+        # Not "strict": the link in a terminal, or in a chat, leads to a page that is signed in.
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+    return response

@@ -1,0 +1,26 @@
+"""What routes work with."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from foliot.security.callback import CallbackTokens
+from foliot.steering import Steering
+from foliot.store.secrets import Secrets
+from foliot.store.sql import SqlStore
+from foliot.timing.clock import ClusterClock
+
+API = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    store: SqlStore
+    steering: Steering
+    secrets: Secrets
+    clock: ClusterClock
+    tokens: Callable[[], Awaitable[CallbackTokens]]
+
+    def now(self) -> datetime:
+        """The cluster's time, as well as this instance knows it: for showing, never for deciding."""
+        return self.clock.now()

@@ -1,0 +1,27 @@
+"""Forgetting what access leaves behind: sessions that are over, old idempotency keys, old audit records."""
+
+from foliot.service import Wake
+from foliot.store.sql import SqlStore
+
+EVERY_S = 300.0
+AGAIN_S = 1.0
+MOST = 1000
+
+
+class Tidy:
+    """A service. Any number of instances may do this at once: what is gone is gone."""
+
+    name = "tidy"
+
+    def __init__(self, store: SqlStore, retention_s: float) -> None:
+        self.wake = Wake()
+        self._store = store
+        self._retention_s = retention_s
+
+    async def step(self) -> float | None:
+        removed = (
+            await self._store.sessions.prune(limit=MOST),
+            await self._store.idempotency.prune(limit=MOST),
+            await self._store.audit.prune(older_than_s=self._retention_s, limit=MOST),
+        )
+        return AGAIN_S if MOST in removed else EVERY_S

@@ -1,0 +1,419 @@
+"""What will happen: the times a stored schedule is going to be decided at, one by one or counted.
+
+A forecast takes for granted that the scheduler is on time and that nobody changes anything. It knows neither
+jitter, which moves the acting and not the time, nor overlap, which depends on how long runs take.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from pydantic import ValidationError
+
+from foliot.model.errors import InvalidError
+from foliot.model.execution import SkipReason
+from foliot.model.instant import EPOCH, INSTANT
+from foliot.model.policy import Window
+from foliot.model.schedule import Schedule
+from foliot.planning.change import due_of
+from foliot.planning.definition import Cadence, compile_definition, with_calendars
+from foliot.planning.fire import Due
+from foliot.timing.calendar import NO_CALENDARS, Calendar, CalendarBook, is_excluded
+from foliot.timing.compile import build_trigger
+from foliot.timing.recurrence import Recurrence
+from foliot.timing.window import is_inside
+from foliot.timing.zone import HIGHEST, naive_utc, spans_at, zone
+
+MOST_TIMES = 1_000
+MOST_LOOKED_AT = 5_000
+"""Times that are gone through one by one where nothing quicker tells how many of them fire."""
+
+MOST_BINS = 2_000
+MOST_RANGE = timedelta(days=31)
+MOST_WORK = 50_000
+"""How many steps counting into bins may take, each a few microseconds."""
+
+_HOUR = timedelta(hours=1)
+_DAY = timedelta(days=1)
+_UTC = zone("UTC")
+
+
+# --- when a schedule may fire --------------------------------------------------------------------------
+
+
+class Stretch(NamedTuple):
+    """A stretch of time, `start` up to but not including `end`."""
+
+    start: datetime
+    end: datetime
+
+
+class Allowance(NamedTuple):
+    """When window and calendars let a schedule fire. Equal ones are interchangeable."""
+
+    window: Window | None = None
+    calendars: tuple[Calendar, ...] = ()
+    tz: ZoneInfo = _UTC
+    """Whose days are meant by calendars without a zone of their own."""
+
+    @property
+    def is_limited(self) -> bool:
+        return self.window is not None or bool(self.calendars)
+
+    def reason(self, instant: datetime) -> SkipReason | None:
+        """Why a time may not fire; None: it may."""
+        if self.window is not None and not is_inside(self.window, instant):
+            return SkipReason.WINDOW
+        if self.calendars and is_excluded(self.calendars, instant, self.tz):
+            return SkipReason.CALENDAR
+        return None
+
+    def stretch_from(self, instant: datetime, until: datetime) -> Stretch | None:
+        """The first stretch before `until` in which it may fire, from the instant on; None: there is none.
+
+        Goes from one opening or closing to the next, however many times lie in between, and gives up
+        after MOST_LOOKED_AT of them.
+        """
+        if not self.is_limited:
+            return Stretch(instant, until) if instant < until else None
+        at, end = naive_utc(instant), naive_utc(until)
+        start = None
+        for _ in range(MOST_LOOKED_AT):
+            if at >= end:
+                break
+            is_open, change = self._state_at(at)
+            if is_open:
+                start = at if start is None else start
+            elif start is not None:
+                break
+            at = change
+        if start is None:
+            return None
+        return Stretch(start.replace(tzinfo=UTC), min(at, end).replace(tzinfo=UTC))
+
+    def _state_at(self, at: datetime) -> tuple[bool, datetime]:
+        """Whether it may fire at a moment (naive UTC), and until when at least that stays so."""
+        opened, closed = HIGHEST, at
+        for is_open, change in self._states_at(at):
+            if is_open:
+                opened = min(opened, change)
+            else:
+                closed = max(closed, change)
+        return (True, opened) if closed == at else (False, closed)
+
+    def _states_at(self, at: datetime) -> Iterator[tuple[bool, datetime]]:
+        if self.window is not None:
+            local, offset, end = _wall_at(zone(self.window.timezone), at)
+            is_open, hours = _hours_of(self.window)[local.weekday() * 24 + local.hour]
+            began = local.replace(minute=0, second=0, microsecond=0)
+            # In the last year there is, a step of a week might lead out of it.
+            ended = began + (hours if local.year < 9999 else 1) * _HOUR - offset
+            yield is_open, min(ended, end)
+        for calendar in self.calendars:
+            local, offset, end = _wall_at(calendar.zone or self.tz, at)
+            midnight = local.replace(hour=0, minute=0, second=0, microsecond=0) + _DAY - offset
+            yield not calendar.excludes(local.date()), min(midnight, end)
+
+
+def _wall_at(tz: ZoneInfo, at: datetime) -> tuple[datetime, timedelta, datetime]:
+    """What the wall clock shows, its offset, and until when it runs evenly."""
+    span = next(span for span in spans_at(tz, at) if at < span.end)
+    return at + span.offset, span.offset, span.end
+
+
+@lru_cache(maxsize=1024)
+def _hours_of(window: Window) -> tuple[tuple[bool, int], ...]:
+    """For every hour of the week: whether it is open, and for how many hours from its start that stays so."""
+    is_open = [
+        day in window.days_of_week and hour in window.hours_of_day
+        for day in range(1, 8)
+        for hour in range(24)
+    ]
+    week = len(is_open)
+    return tuple(
+        (
+            is_open[hour],
+            next((more for more in range(1, week) if is_open[(hour + more) % week] != is_open[hour]), week),
+        )
+        for hour in range(week)
+    )
+
+
+# --- one schedule --------------------------------------------------------------------------------------
+
+
+class Planned(NamedTuple):
+    """A time to come."""
+
+    fire_ts: datetime
+    reason: SkipReason | None = None
+    """Why it will be skipped; None: it will fire."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    times: tuple[Planned, ...] = ()
+    is_cut: bool = False
+    """There are more, or it would take too long to tell."""
+
+
+def forecast(
+    schedule: Schedule,
+    from_ts: datetime,
+    to_ts: datetime,
+    *,
+    most: int = MOST_TIMES,
+    calendars: CalendarBook = NO_CALENDARS,
+) -> Forecast:
+    """The times in [from_ts, to_ts) that are still to be decided, at most so many.
+
+    A schedule that is paused without an end, inactive, completed or in error has none. Of a `delay` only the
+    next is known. One that can't be planned any more will be skipped at its next time, and has none after it.
+    """
+    if not _is_upcoming(schedule) or to_ts <= from_ts:
+        return Forecast()
+    due = due_of(schedule)
+    if to_ts <= due.fire_ts:
+        return Forecast()
+    try:
+        course = _course_of(due, from_ts, to_ts, calendars)
+    except (InvalidError, ValidationError):
+        is_within = from_ts <= due.fire_ts < to_ts
+        return Forecast((Planned(due.fire_ts, SkipReason.ERROR),) if is_within else ())
+    if course is None:
+        return Forecast(is_cut=True)
+    times: list[Planned] = []
+    for fire_ts in course.walk():
+        if len(times) == most:
+            return Forecast(tuple(times), is_cut=True)
+        times.append(Planned(fire_ts, course.allowance.reason(fire_ts)))
+    return Forecast(tuple(times))
+
+
+def _is_upcoming(schedule: Schedule) -> bool:
+    has_next = schedule.next_fire_ts is not None and schedule.next_run_ts is not None
+    return has_next and schedule.spec.active and schedule.deleted_ts is None
+
+
+class _Course(NamedTuple):
+    """The times of a schedule in a range. Those of equal courses are the same, whoever they belong to."""
+
+    recurrence: Recurrence
+    first: datetime | None
+    """A time of its own, before those of the recurrence: the one that is next to be decided."""
+    after: datetime
+    """The recurrence counts from after this."""
+    last: datetime
+    allowance: Allowance
+
+    def walk(self) -> Iterator[datetime]:
+        """Every time, forbidden ones too."""
+        after, last = self.recurrence.after, self.last
+        if self.first is not None:
+            yield self.first
+        at = after(self.after)
+        while at is not None and at <= last:
+            yield at
+            at = after(at)
+
+    def size(self) -> int:
+        """How many times there are, forbidden ones too."""
+        return int(self.first is not None) + self.within(self.after + INSTANT, self.last)
+
+    def within(self, low: datetime, high: datetime) -> int:
+        """How many times of the recurrence there are between these, both included."""
+        low, high = max(low, self.after + INSTANT), min(high, self.last)
+        return self.recurrence.count(low, high) if low <= high else 0
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Where the recurrence may fire, in order."""
+        end = self.last + INSTANT
+        stretch = self.allowance.stretch_from(self.after + INSTANT, end)
+        while stretch is not None:
+            yield stretch
+            stretch = self.allowance.stretch_from(stretch.end, end)
+
+
+def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: CalendarBook) -> _Course | None:
+    """The times in [from_ts, to_ts); None if it would take too long to tell how many runs are left then."""
+    cadence = compile_definition(due.definition, due.schedule_id)
+    if cadence.policies.calendars:
+        cadence = with_calendars(cadence, due.host_id, calendars)
+    last = to_ts - INSTANT if cadence.end_ts is None else min(to_ts - INSTANT, cadence.end_ts)
+    course = _Course(
+        recurrence=_times_of(cadence, due),
+        first=due.fire_ts if due.fire_ts <= last else None,
+        after=max(due.fire_ts, cadence.effective_ts),
+        last=last,
+        # Only calendars ask for a zone; without them schedules of all zones may share a course.
+        allowance=Allowance(
+            cadence.policies.window, cadence.calendars, cadence.zone if cadence.calendars else _UTC
+        ),
+    )
+    if cadence.max_runs is not None:
+        ended = _with_runs(course, cadence.max_runs - due.run_count)
+        if ended is None:
+            return None
+        course = ended
+    if due.fire_ts < from_ts:
+        course = course._replace(first=None, after=max(course.after, from_ts - INSTANT))
+    return course
+
+
+def _times_of(cadence: Cadence, due: Due) -> Recurrence:
+    """One object for all schedules with the same times: compiling again finds what is remembered."""
+    return build_trigger(
+        cadence.trigger, dst=cadence.policies.dst, anchor=due.definition.anchor_ts, key=str(due.schedule_id)
+    )
+
+
+def _with_runs(course: _Course, runs: int) -> _Course | None:
+    """The course up to the last of so many times that fire; None if it would take too long to find it."""
+    if course.size() <= runs:
+        return course
+    if course.first is not None and course.allowance.reason(course.first) is None:
+        runs -= 1
+    if runs <= 0:
+        # Nothing comes after the last run, also nothing that would be skipped.
+        return course._replace(last=course.first or course.after)
+    for looked_at, stretch in enumerate(course.stretches()):
+        found = course.within(stretch.start, stretch.end - INSTANT)
+        if found >= runs:
+            return course._replace(last=_nth(course, stretch, runs))
+        runs -= found
+        if looked_at == MOST_LOOKED_AT:
+            return None
+    return course
+
+
+def _nth(course: _Course, stretch: Stretch, number: int) -> datetime:
+    """The time of that number in a stretch that has it, counted from 1."""
+    low, high = stretch.start, stretch.end - INSTANT
+    while low < high:
+        middle = low + (high - low) // 2
+        if course.within(stretch.start, middle) >= number:
+            high = middle
+        else:
+            low = middle + INSTANT
+    return low
+
+
+# --- many schedules ------------------------------------------------------------------------------------
+
+_WIDTHS_S = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A range of time, cut into stretches of one length that begin at whole multiples of it in UTC."""
+
+    from_ts: datetime
+    width: timedelta
+    count: int
+
+    @property
+    def to_ts(self) -> datetime:
+        return self.from_ts + self.count * self.width
+
+    def start_of(self, number: int) -> datetime:
+        return self.from_ts + number * self.width
+
+    def number_of(self, instant: datetime) -> int:
+        return (instant - self.from_ts) // self.width
+
+    @classmethod
+    def over(cls, from_ts: datetime, to_ts: datetime, *, most: int = 200) -> "Bins":
+        """The finest round bins of which at most so many hold the range. Raises InvalidError.
+
+        The first may begin a little before the range, the last end a little after it.
+        """
+        if not 1 <= most <= MOST_BINS:
+            raise InvalidError.at("/bins", "out_of_range", f"must be 1 to {MOST_BINS}")
+        if from_ts < EPOCH or to_ts > HIGHEST.replace(tzinfo=UTC) - MOST_RANGE:
+            raise InvalidError.at("/from", "out_of_range", "lies too far from now", "times since 1970")
+        if to_ts <= from_ts:
+            raise InvalidError.at("/to", "out_of_range", "must lie after from")
+        if to_ts - from_ts > MOST_RANGE:
+            raise InvalidError.at("/to", "out_of_range", f"lies more than {MOST_RANGE.days} days after from")
+        for width_s in (*_WIDTHS_S, *(days * 86400 for days in range(2, 34))):
+            width = timedelta(seconds=width_s)
+            first = EPOCH + (from_ts - EPOCH) // width * width
+            count = -((first - to_ts) // width)
+            if count <= most:
+                return cls(first, width, count)
+        # Two bins of a month may be needed to hold a few days around their border.
+        return cls(from_ts, to_ts - from_ts, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoad:
+    counts: tuple[int, ...]
+    """Times that will fire, bin by bin."""
+    fires: Mapping[UUID, int]
+    """How many of them each schedule has."""
+    left_out: int = 0
+    """Schedules that are in neither, because counting would have taken too long."""
+
+
+def count_per_bin(
+    dues: Iterable[Due],
+    bins: Bins,
+    *,
+    calendars: CalendarBook = NO_CALENDARS,
+    most_work: int = MOST_WORK,
+) -> PlannedLoad:
+    """How much is going to fire when. Schedules with the same times are counted once, most of them first.
+
+    One that can't be planned any more fires nothing. A `Schedule` becomes a Due by `planning.change.due_of`.
+    """
+    courses: dict[_Course, list[UUID]] = {}
+    fires: dict[UUID, int] = {}
+    left_out = 0
+    for due in dues:
+        try:
+            course = _course_of(due, bins.from_ts, bins.to_ts, calendars)
+        except (InvalidError, ValidationError):
+            fires[due.schedule_id] = 0
+            continue
+        if course is None:
+            left_out += 1
+        else:
+            courses.setdefault(course, []).append(due.schedule_id)
+    totals = [0] * bins.count
+    for course, members in sorted(courses.items(), key=lambda each: -len(each[1])):
+        most_work -= _work_of(course, bins)
+        if most_work < 0:
+            left_out += len(members)
+            continue
+        counts = _count(course, bins)
+        for number, count in counts.items():
+            totals[number] += count * len(members)
+        fires |= dict.fromkeys(members, sum(counts.values()))
+    return PlannedLoad(tuple(totals), fires, left_out)
+
+
+def _work_of(course: _Course, bins: Bins) -> int:
+    return 1 + min(course.size(), bins.count * (2 if course.allowance.is_limited else 1))
+
+
+def _count(course: _Course, bins: Bins) -> Counter[int]:
+    """How many times fire in each bin, those without any left out."""
+    counts: Counter[int] = Counter()
+    if course.size() <= bins.count:
+        is_limited, start, width = course.allowance.is_limited, bins.from_ts, bins.width
+        for at in course.walk():
+            if not is_limited or course.allowance.reason(at) is None:
+                counts[(at - start) // width] += 1
+        return counts
+    if course.first is not None and course.allowance.reason(course.first) is None:
+        counts[bins.number_of(course.first)] += 1
+    for stretch in course.stretches():
+        for number in range(bins.number_of(stretch.start), bins.number_of(stretch.end - INSTANT) + 1):
+            low, high = bins.start_of(number), bins.start_of(number + 1) - INSTANT
+            counts[number] += course.within(max(low, stretch.start), min(high, stretch.end - INSTANT))
+    return counts

@@ -1,0 +1,187 @@
+"""Reading what became of one schedule: the times that were decided, and its versions.
+
+With a `host_id`, schedules of other hosts are not found. A deleted schedule keeps its history.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.execution import Status
+from foliot.model.schedule import ChangeKind
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import execution_t, schedule_t, schedule_version_t
+
+# Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared.
+_IS_SCHEDULED = text("triggered_by = 'scheduler'")
+
+
+@dataclass(frozen=True, slots=True)
+class PastFire:
+    """One row of the ledger: it decides its own time, and `missed_count` times right before it."""
+
+    execution_id: UUID
+    fire_ts: datetime
+    status: Status
+    reason: str | None
+    missed_count: int
+    missed_from_ts: datetime | None
+    aggregate_version: int
+    started_ts: datetime | None
+    duration_seconds: float | None
+
+    @property
+    def is_skipped(self) -> bool:
+        return self.status is Status.SKIPPED
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """A version of a schedule: who made it, why, and all that it says."""
+
+    aggregate_version: int
+    change: ChangeKind
+    author: str | None
+    reason: str | None
+    created_ts: datetime
+    document: dict[str, Any]
+    paused: bool
+    paused_until_ts: datetime | None
+
+
+class History:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ledger(
+        self,
+        schedule_id: UUID,
+        *,
+        host_id: UUID | None = None,
+        from_ts: datetime | None = None,
+        to_ts: datetime | None = None,
+        before_ts: datetime | None = None,
+        n: int = 50,
+    ) -> list[PastFire]:
+        """What decided the times in [from_ts, to_ts), latest first: the scheduler's own rows.
+
+        Also the row after them, if the times that it decides as missed begin in the range or before it.
+        `before_ts` is the fire time of the last row of the page before.
+        """
+        rows = select(*_COLUMNS).where(execution_t.c.schedule_id == schedule_id, _IS_SCHEDULED)
+        page = rows.order_by(execution_t.c.fire_ts.desc()).limit(n)
+        if from_ts is not None:
+            page = page.where(execution_t.c.fire_ts >= from_ts)
+        ends = [each for each in (to_ts, before_ts) if each is not None]
+        if ends:
+            page = page.where(execution_t.c.fire_ts < min(ends))
+        async with self._database.read(Pool.API) as connection:
+            await _require(connection, schedule_id, host_id)
+            found = (await connection.execute(page)).all()
+            later: Sequence[Any] = ()
+            if to_ts is not None and before_ts is None:
+                later = (await connection.execute(_reaching_before(rows, to_ts))).all()
+        return [_past_fire_of(row) for row in (*later, *found)][:n]
+
+    async def versions(
+        self,
+        schedule_id: UUID,
+        *,
+        host_id: UUID | None = None,
+        before_version: int | None = None,
+        limit: int = 50,
+    ) -> list[VersionRecord]:
+        """Latest first; `before_version` is the last of the page before."""
+        statement = (
+            _select_versions(schedule_id).order_by(schedule_version_t.c.aggregate_version.desc()).limit(limit)
+        )
+        if before_version is not None:
+            statement = statement.where(schedule_version_t.c.aggregate_version < before_version)
+        async with self._database.read(Pool.API) as connection:
+            await _require(connection, schedule_id, host_id)
+            return [_version_of(row) for row in await connection.execute(statement)]
+
+    async def version(
+        self, schedule_id: UUID, aggregate_version: int, *, host_id: UUID | None = None
+    ) -> VersionRecord:
+        """Raises NotFoundError."""
+        statement = _select_versions(schedule_id).where(
+            schedule_version_t.c.aggregate_version == aggregate_version
+        )
+        async with self._database.read(Pool.API) as connection:
+            await _require(connection, schedule_id, host_id)
+            row = (await connection.execute(statement)).one_or_none()
+        if row is None:
+            raise NotFoundError("version", f"{aggregate_version} of schedule {schedule_id}")
+        return _version_of(row)
+
+
+_COLUMNS = tuple(
+    execution_t.c[name]
+    for name in (
+        "execution_id",
+        "fire_ts",
+        "status",
+        "reason",
+        "missed_count",
+        "missed_from_ts",
+        "aggregate_version",
+        "started_ts",
+        "duration_seconds",
+    )
+)
+
+
+async def _require(connection: AsyncConnection, schedule_id: UUID, host_id: UUID | None) -> None:
+    """Raises NotFoundError, also for a schedule of another host."""
+    statement = select(schedule_t.c.host_id).where(schedule_t.c.schedule_id == schedule_id)
+    owner = (await connection.execute(statement)).scalar_one_or_none()
+    if owner is None or (host_id is not None and owner != host_id):
+        raise NotFoundError("schedule", schedule_id)
+
+
+def _reaching_before(rows: Select[Any], to_ts: datetime) -> Select[Any]:
+    """The first row from then on, if the times that it decides as missed begin before.
+
+    Those of a row all lie after the row before it, so no other row can.
+    """
+    first = rows.where(execution_t.c.fire_ts >= to_ts).order_by(execution_t.c.fire_ts).limit(1).subquery()
+    return select(first).where(first.c.missed_from_ts < to_ts)
+
+
+def _select_versions(schedule_id: UUID) -> Select[Any]:
+    return select(schedule_version_t).where(schedule_version_t.c.schedule_id == schedule_id)
+
+
+def _past_fire_of(row: Any) -> PastFire:
+    return PastFire(
+        execution_id=row.execution_id,
+        fire_ts=row.fire_ts,
+        status=Status(row.status),
+        reason=row.reason,
+        missed_count=row.missed_count,
+        missed_from_ts=row.missed_from_ts,
+        aggregate_version=row.aggregate_version,
+        started_ts=row.started_ts,
+        duration_seconds=row.duration_seconds,
+    )
+
+
+def _version_of(row: Any) -> VersionRecord:
+    return VersionRecord(
+        aggregate_version=row.aggregate_version,
+        change=ChangeKind(row.change),
+        author=row.author,
+        reason=row.reason,
+        created_ts=row.created_ts,
+        document=row.document,
+        paused=row.paused,
+        paused_until_ts=row.paused_until_ts,
+    )

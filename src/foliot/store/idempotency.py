@@ -1,0 +1,208 @@
+"""Statements on `idempotency_t`: what a request under an Idempotency-Key did, or is doing.
+
+A row is claimed by inserting it, and from then on reserves the id of what the request makes. Its holder
+writes the answer into it, or gives it back (nothing was done: the row goes, and the key is free), or lets it
+go (whether something was done is not known: the row stays, for the next to take over).
+
+Whoever dies before that leaves a row without an answer. After `stale_s` anybody with the same body may take
+it over, by a compare-and-set on `claimed_ts`, and gets the same reserved id: what the dead one made is found
+under it, and not made twice. Who lost a row that way can't write to it any more, since every write requires
+the `claimed_ts` of its own claim.
+
+All times are the store's. Rows are good for KEPT_S; an older one is as good as gone, pruned or not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, and_, delete, null, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.instant import EPOCH
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import idempotency_t
+
+KEPT_S = 24 * 3600.0
+
+
+class KeyedRequest(NamedTuple):
+    """A request under a key: what tells it from others, and what its repetition must share."""
+
+    credential: str
+    route: str
+    key: str
+    body_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyClaim:
+    """The right to carry out a request."""
+
+    request: KeyedRequest
+    resource_id: UUID
+    """The id of what the request makes, the same for everybody who ever claims it."""
+    claimed_ts: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    status: int
+    headers: Mapping[str, str]
+    body: str | None
+    """None where it was not kept."""
+
+
+class Pending(NamedTuple):
+    """Somebody else is at it."""
+
+
+class Reused(NamedTuple):
+    """The key was used with another body."""
+
+
+class IdempotencyKeys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def claim(
+        self, request: KeyedRequest, resource_id: UUID, *, stale_s: float
+    ) -> KeyClaim | KeptAnswer | Pending | Reused:
+        """Claim the request, or say why it is not to be carried out.
+
+        `resource_id` is reserved, unless the request has one since an earlier claim.
+        """
+        claim = await self._insert(request, resource_id)
+        if claim is not None:
+            return claim
+        row = await self._read(request, stale_s)
+        if row is None:
+            return Pending()  # given back between the two statements: the next try gets it
+        if row.body_hash != request.body_hash:
+            return Reused()
+        if row.status is not None:
+            return KeptAnswer(row.status, row.headers or {}, row.body)
+        if not row.is_stale:
+            return Pending()
+        return await self._take_over(KeyClaim(request, row.resource_id, row.claimed_ts)) or Pending()
+
+    async def finish(self, claim: KeyClaim, answer: KeptAnswer) -> bool:
+        """Keep the answer for those who repeat the request; False if the claim was taken over."""
+        statement = (
+            update(idempotency_t)
+            .where(_is_held_by(claim))
+            .values(status=answer.status, headers=dict(answer.headers), body=answer.body)
+        )
+        return await self._write(statement) == 1
+
+    async def give_back(self, claim: KeyClaim) -> None:
+        """Free the key: the request was refused, and may come again in another form."""
+        await self._write(delete(idempotency_t).where(_is_held_by(claim)))
+
+    async def let_go(self, claim: KeyClaim) -> None:
+        """Let the next who repeats the request take over at once, under the same reserved id."""
+        statement = update(idempotency_t).where(_is_held_by(claim)).values(claimed_ts=EPOCH)
+        await self._write(statement)
+
+    async def prune(self, *, limit: int) -> int:
+        """Delete what is no longer kept; how many, at most `limit`."""
+        key = (idempotency_t.c.credential, idempotency_t.c.route, idempotency_t.c.key)
+        # A query of its own: called for every row, the clock would be no bound of the index.
+        expired = select(self._ago(KEPT_S)).scalar_subquery()
+        old = (
+            select(*key)
+            .where(idempotency_t.c.created_ts < expired)
+            .order_by(idempotency_t.c.created_ts)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+            # Inlined, it may run more than once and find more than the limit.
+            .cte("old")
+            .prefix_with("MATERIALIZED")
+        )
+        gone = delete(idempotency_t).where(
+            tuple_(*key).in_(select(*old.c)),
+            # Again, or PostgreSQL may prefer to read the whole table for the join.
+            idempotency_t.c.created_ts < expired,
+        )
+
+        async def work(connection: AsyncConnection) -> int:
+            # SQLite's driver counts no rows of a statement that begins with WITH.
+            return len((await connection.execute(gone.returning(idempotency_t.c.created_ts))).all())
+
+        return await self._database.write(Pool.API, work, is_single=True)
+
+    async def _insert(self, request: KeyedRequest, resource_id: UUID) -> KeyClaim | None:
+        now = self._dialect.now()
+        values: dict[str, Any] = {
+            "body_hash": request.body_hash,
+            "resource_id": resource_id,
+            "claimed_ts": now,
+            "created_ts": now,
+            "status": null(),
+            "headers": null(),
+            "body": null(),
+        }
+        statement = self._dialect.insert(idempotency_t).values(
+            credential=request.credential, route=request.route, key=request.key, **values
+        )
+        claiming = statement.on_conflict_do_update(
+            index_elements=[idempotency_t.c.credential, idempotency_t.c.route, idempotency_t.c.key],
+            set_={name: statement.excluded[name] for name in values},
+            where=idempotency_t.c.created_ts < self._ago(KEPT_S),
+        ).returning(idempotency_t.c.resource_id, idempotency_t.c.claimed_ts)
+
+        async def work(connection: AsyncConnection) -> KeyClaim | None:
+            row = (await connection.execute(claiming)).one_or_none()
+            return None if row is None else KeyClaim(request, row.resource_id, row.claimed_ts)
+
+        return await self._database.write(Pool.API, work, is_single=True)
+
+    async def _read(self, request: KeyedRequest, stale_s: float) -> Any:
+        is_stale = idempotency_t.c.claimed_ts <= self._ago(stale_s)
+        statement = select(idempotency_t, is_stale.label("is_stale")).where(_is_of(request))
+        async with self._database.read(Pool.API) as connection:
+            return (await connection.execute(statement)).one_or_none()
+
+    async def _take_over(self, seen: KeyClaim) -> KeyClaim | None:
+        statement = (
+            update(idempotency_t)
+            .where(_is_held_by(seen))
+            .values(claimed_ts=self._dialect.now())
+            .returning(idempotency_t.c.claimed_ts)
+        )
+
+        async def work(connection: AsyncConnection) -> KeyClaim | None:
+            claimed_ts = (await connection.execute(statement)).scalar_one_or_none()
+            return None if claimed_ts is None else KeyClaim(seen.request, seen.resource_id, claimed_ts)
+
+        return await self._database.write(Pool.API, work, is_single=True)
+
+    async def _write(self, statement: Any) -> int:
+        async def work(connection: AsyncConnection) -> int:
+            return int((await connection.execute(statement)).rowcount)
+
+        return await self._database.write(Pool.API, work, is_single=True)
+
+    def _ago(self, seconds: float) -> ColumnElement[datetime]:
+        return self._dialect.plus(self._dialect.now(), -seconds)
+
+
+def _is_of(request: KeyedRequest) -> ColumnElement[bool]:
+    return and_(
+        idempotency_t.c.credential == request.credential,
+        idempotency_t.c.route == request.route,
+        idempotency_t.c.key == request.key,
+    )
+
+
+def _is_held_by(claim: KeyClaim) -> ColumnElement[bool]:
+    return and_(
+        _is_of(claim.request),
+        idempotency_t.c.resource_id == claim.resource_id,
+        idempotency_t.c.claimed_ts == claim.claimed_ts,
+        idempotency_t.c.status.is_(None),
+    )

@@ -1,0 +1,67 @@
+"""Reading `outbox_message_t`: the events of a host, in the order in which they were committed.
+
+Offsets have no gaps and are given out as the last thing before COMMIT, so whoever has read up to one has
+missed nothing before it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import select
+
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import outbox_message_t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxMessage:
+    """An event as it was committed."""
+
+    id: UUID
+    host_id: UUID
+    user_id: UUID | None
+    nonce: int
+    aggregate_id: str
+    aggregate_version: int
+    aggregate_type: str
+    event_type: str
+    event_ts: datetime
+    payload: str
+    """A whole CloudEvent, as JSON."""
+    metadata: str | None
+    c_offset: int
+    transaction_id: UUID
+    transaction_ordinal: int
+    transaction_count: int
+    event_topic: str | None
+
+
+class OutboxList:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def after(self, host_id: UUID, offset: int, *, limit: int = 50) -> list[OutboxMessage]:
+        """The host's next messages after an offset, oldest first; none for a host that is not known."""
+        table = outbox_message_t
+        statement = (
+            select(table)
+            .where(table.c.host_id == host_id, table.c.c_offset > offset)
+            .order_by(table.c.c_offset)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.API) as connection:
+            return [OutboxMessage(**row._mapping) for row in await connection.execute(statement)]
+
+    async def latest_offset(self, host_id: UUID) -> int:
+        """The offset of the host's latest message; 0 where there is none."""
+        table = outbox_message_t
+        statement = (
+            select(table.c.c_offset)
+            .where(table.c.host_id == host_id)
+            .order_by(table.c.c_offset.desc())
+            .limit(1)
+        )
+        async with self._database.read(Pool.API) as connection:
+            return (await connection.execute(statement)).scalar_one_or_none() or 0

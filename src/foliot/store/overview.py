@@ -1,0 +1,322 @@
+"""How a host stands, at a glance: a fixed number of statements, each of which reads a bounded number of rows.
+
+Counts of what may be any number end at a cap and say so. Nothing here is locked, and each statement sees its
+own moment, so that the figures may differ by what happened in between.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, func, literal, select, text, union_all
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.execution import Status
+from foliot.model.ids import first_id_at
+from foliot.model.policy import Priority
+from foliot.model.schedule import ScheduleState
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import IS_CLAIMABLE, execution_t, schedule_t, scheduler_lock_t
+
+MOST_SCHEDULES = 200_000
+MOST_OPEN = 10_000
+MOST_BAD = 1_000
+MOST_OVERDUE = 1_000
+SHOWN = 10
+"""Next fires, and recent failures."""
+
+OVERDUE_AFTER_S = 10.0
+BAD = (Status.FAILED, Status.TIMEOUT, Status.UNKNOWN)
+"""How an execution may end that was meant to succeed. Those that were skipped or cancelled were not."""
+
+_DAY = timedelta(days=1)
+_ERROR_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    count: int
+    is_capped: bool = False
+    """There are at least so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRecord:
+    shard: int
+    instance_id: str | None
+    """None: nobody leads it."""
+    epoch: int
+    heartbeat_age_s: float
+    is_fresh: bool
+    """Its heartbeat is not older than a lease may become."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    by_state: Mapping[ScheduleState, int]
+    is_capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCounts:
+    by_status: Mapping[Status, int]
+    held: int
+    """How many of the pending ones wait for another run of their schedule to end."""
+    is_capped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NextFire:
+    schedule_id: UUID
+    name: str
+    next_fire_ts: datetime
+    next_run_ts: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """Schedules that should have been acted on more than OVERDUE_AFTER_S ago."""
+
+    count: int
+    is_capped: bool
+    oldest: NextFire | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    execution_id: UUID
+    schedule_id: UUID
+    schedule_name: str | None
+    status: Status
+    error: str | None
+    """Its first line."""
+    ended_ts: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    now: datetime
+    leaders: Sequence[LeaderRecord]
+    schedules: StateCounts
+    executions: OpenCounts
+    ended_badly: Counted
+    """Of the executions made in the last 24 hours."""
+    next_fires: Sequence[NextFire]
+    recent_failures: Sequence[Failure]
+    overdue: Overdue
+
+
+class Overviews:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def of_host(self, host_id: UUID, *, ttl_s: float = 3.0) -> Overview:
+        """How the host stands now; a leader whose heartbeat is older than `ttl_s` is not fresh."""
+        async with self._database.read(Pool.API) as connection:
+            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            late = now - timedelta(seconds=OVERDUE_AFTER_S)
+            return Overview(
+                now=now,
+                leaders=await _leaders(connection, now, ttl_s),
+                schedules=await _states(connection, host_id),
+                executions=await _open(connection, host_id),
+                ended_badly=await _ended_badly(connection, host_id, since=now - _DAY),
+                next_fires=await _next_fires(connection, host_id, late),
+                recent_failures=await _failures(connection, host_id),
+                overdue=await _overdue(connection, host_id, late),
+            )
+
+    async def leaders(self, *, ttl_s: float = 3.0) -> list[LeaderRecord]:
+        async with self._database.read(Pool.API) as connection:
+            now = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            return await _leaders(connection, now, ttl_s)
+
+
+# --- the cluster ----------------------------------------------------------------------------------------
+
+
+async def _leaders(connection: AsyncConnection, now: datetime, ttl_s: float) -> list[LeaderRecord]:
+    rows = await connection.execute(select(scheduler_lock_t).order_by(scheduler_lock_t.c.lock_id))
+    return [_leader_of(row, (now - row.last_heartbeat).total_seconds(), ttl_s) for row in rows]
+
+
+def _leader_of(row: Any, age_s: float, ttl_s: float) -> LeaderRecord:
+    return LeaderRecord(
+        shard=row.lock_id - 1,
+        instance_id=row.instance_id or None,
+        epoch=row.epoch,
+        # A heartbeat may come in between the two statements.
+        heartbeat_age_s=max(0.0, age_s),
+        is_fresh=bool(row.instance_id) and age_s <= ttl_s,
+    )
+
+
+# --- schedules ------------------------------------------------------------------------------------------
+
+
+async def _states(connection: AsyncConnection, host_id: UUID) -> StateCounts:
+    some = (
+        select(schedule_t.c.state)
+        .where(schedule_t.c.host_id == host_id, schedule_t.c.deleted_ts.is_(None))
+        .limit(MOST_SCHEDULES)
+        .subquery()
+    )
+    rows = await connection.execute(select(some.c.state, func.count()).group_by(some.c.state))
+    counts = {ScheduleState(state): count for state, count in rows}
+    return StateCounts(counts, is_capped=sum(counts.values()) == MOST_SCHEDULES)
+
+
+def soonest(
+    host_id: UUID, columns: Sequence[Any], *conditions: ColumnElement[bool], limit: int
+) -> Select[Any]:
+    """Schedules of a host that will become due, soonest first.
+
+    By idx_schedule_host_next_run: the first of every priority, of which there are three, merged. `columns`
+    must have `next_run_ts` among them; the conditions should bound it.
+    """
+    first = [
+        select(
+            select(*columns)
+            .where(
+                schedule_t.c.host_id == host_id,
+                schedule_t.c.priority == priority.value,
+                schedule_t.c.next_run_ts.is_not(None),
+                *conditions,
+            )
+            .order_by(schedule_t.c.next_run_ts)
+            .limit(limit)
+            .subquery()
+        )
+        for priority in Priority
+    ]
+    merged = union_all(*first).subquery()
+    return select(merged).order_by(merged.c.next_run_ts).limit(limit)
+
+
+_NEXT = (
+    schedule_t.c.schedule_id,
+    schedule_t.c.schedule_name,
+    schedule_t.c.next_fire_ts,
+    schedule_t.c.next_run_ts,
+)
+
+
+async def _next_fires(connection: AsyncConnection, host_id: UUID, late: datetime) -> list[NextFire]:
+    statement = soonest(host_id, _NEXT, schedule_t.c.next_run_ts >= late, limit=SHOWN)
+    return [_next_fire_of(row) for row in await connection.execute(statement)]
+
+
+async def _overdue(connection: AsyncConnection, host_id: UUID, late: datetime) -> Overdue:
+    # What is inactive, deleted or paused without an end has no next_run_ts; that of a pause with an end lies
+    # after it, so where it has passed the schedule is as overdue as any.
+    statement = soonest(host_id, _NEXT, schedule_t.c.next_run_ts < late, limit=MOST_OVERDUE + 1)
+    rows = (await connection.execute(statement)).all()
+    oldest = _next_fire_of(rows[0]) if rows else None
+    return Overdue(min(len(rows), MOST_OVERDUE), len(rows) > MOST_OVERDUE, oldest)
+
+
+def _next_fire_of(row: Any) -> NextFire:
+    return NextFire(row.schedule_id, row.schedule_name, row.next_fire_ts, row.next_run_ts)
+
+
+# --- executions -----------------------------------------------------------------------------------------
+
+
+async def _open(connection: AsyncConnection, host_id: UUID) -> OpenCounts:
+    table = execution_t
+    claimable = (
+        select(table.c.host_id, table.c.status)
+        .where(table.c.host_id == host_id, text(IS_CLAIMABLE))
+        .limit(MOST_OPEN)
+        .subquery()
+    )
+    # Indexes of what runs and of what is held do not know hosts: the cap is on what is looked at.
+    running = (
+        select(table.c.host_id, table.c.status).where(text("status = 'running'")).limit(MOST_OPEN).subquery()
+    )
+    held = (
+        select(table.c.host_id, table.c.status)
+        .where(text("status = 'pending' AND due_by_ts IS NULL"))
+        .limit(MOST_OPEN)
+        .subquery()
+    )
+    looked_at = [
+        select(literal(name).label("kind"), some.c.status, some.c.host_id == host_id, func.count()).group_by(
+            some.c.status, some.c.host_id == host_id
+        )
+        for name, some in (("claimable", claimable), ("running", running), ("held", held))
+    ]
+    seen: dict[str, int] = {}
+    counts: dict[Status, int] = {}
+    of_host: dict[str, int] = {}
+    for kind, status, is_ours, count in await connection.execute(union_all(*looked_at)):
+        seen[kind] = seen.get(kind, 0) + count
+        if is_ours:
+            counts[Status(status)] = counts.get(Status(status), 0) + count
+            of_host[kind] = of_host.get(kind, 0) + count
+    is_capped = any(count >= MOST_OPEN for count in seen.values())
+    return OpenCounts(counts, of_host.get("held", 0), is_capped)
+
+
+def _ended(host_id: UUID, status: Status, *columns: Any) -> Select[Any]:
+    # Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared.
+    return select(*columns).where(execution_t.c.host_id == host_id, text(f"status = '{status.value}'"))
+
+
+async def _ended_badly(connection: AsyncConnection, host_id: UUID, *, since: datetime) -> Counted:
+    found = [
+        select(
+            _ended(host_id, status, execution_t.c.execution_id)
+            .where(execution_t.c.execution_id >= first_id_at(since))
+            .limit(MOST_BAD + 1)
+            .subquery()
+        )
+        for status in BAD
+    ]
+    statement = select(func.count()).select_from(union_all(*found).subquery())
+    count = (await connection.execute(statement)).scalar_one()
+    return Counted(min(count, MOST_BAD), count > MOST_BAD)
+
+
+async def _failures(connection: AsyncConnection, host_id: UUID) -> list[Failure]:
+    latest = [
+        select(
+            _ended(host_id, status, execution_t.c.execution_id)
+            .order_by(execution_t.c.execution_id.desc())
+            .limit(SHOWN)
+            .subquery()
+        )
+        for status in BAD
+    ]
+    ids = union_all(*latest).subquery()
+    chosen = select(ids).order_by(ids.c.execution_id.desc()).limit(SHOWN).subquery()
+    statement = (
+        select(
+            execution_t.c.execution_id,
+            execution_t.c.schedule_id,
+            schedule_t.c.schedule_name,
+            execution_t.c.status,
+            func.substr(execution_t.c.error, 1, _ERROR_LENGTH).label("error"),
+            execution_t.c.ended_ts,
+        )
+        .join(chosen, chosen.c.execution_id == execution_t.c.execution_id)
+        .outerjoin(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
+        .order_by(execution_t.c.execution_id.desc())
+    )
+    return [_failure_of(row) for row in await connection.execute(statement)]
+
+
+def _failure_of(row: Any) -> Failure:
+    lines = (row.error or "").strip().splitlines()
+    return Failure(
+        execution_id=row.execution_id,
+        schedule_id=row.schedule_id,
+        schedule_name=row.schedule_name,
+        status=Status(row.status),
+        error=lines[0] if lines else None,
+        ended_ts=row.ended_ts,
+    )

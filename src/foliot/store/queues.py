@@ -1,0 +1,151 @@
+"""The queues of a host: what waits in each, how long already, and what runs.
+
+Counted by the index that workers claim from, no further than `MOST_COUNTED`: a backlog of millions takes no
+longer to look at than one of thousands.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, case, func, select, text, union_all
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.policy import Priority
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.execution_list import literally
+from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t
+
+MOST_COUNTED = 10_000
+QUEUES_AT_ONCE = 50
+LONGEST_SLA = timedelta(seconds=max(priority.sla_s for priority in Priority))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRecord:
+    """A queue as it stands now."""
+
+    name: str
+    is_paused: bool
+    depth: Mapping[Priority, int]
+    """What is ready and waits for a worker."""
+    is_capped: bool
+    """There is as much as `depth` says, or more."""
+    oldest_ready_ts: datetime | None
+    """Since when the longest waits; of what was counted."""
+    sla_missed_count: int
+    """How many of those should have started by now."""
+    running_count: int
+    is_running_capped: bool
+    """So many run in the cluster that not all were counted."""
+
+
+class Queues:
+    def __init__(self, database: Database, *, most_counted: int = MOST_COUNTED) -> None:
+        self._database = database
+        self._dialect = database.dialect
+        self._most_counted = most_counted
+
+    async def page(self, host_id: UUID, *, after: str = "", limit: int = 50) -> list[QueueRecord]:
+        """In order of name, those behind `after`."""
+        return await self._read(host_id, limit, queue_t.c.queue > after)
+
+    async def get(self, host_id: UUID, name: str) -> QueueRecord:
+        """Raises NotFoundError."""
+        found = await self._read(host_id, 1, queue_t.c.queue == name)
+        if not found:
+            raise NotFoundError("queue", name)
+        return found[0]
+
+    async def _read(self, host_id: UUID, limit: int, condition: ColumnElement[bool]) -> list[QueueRecord]:
+        statement = (
+            select(queue_t.c.queue, queue_t.c.paused, self._dialect.now().label("now"))
+            .where(queue_t.c.host_id == host_id, condition)
+            .order_by(queue_t.c.queue)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.API) as connection:
+            queues = (await connection.execute(statement)).all()
+            if not queues:
+                return []
+            waiting: list[Any] = []
+            for begin in range(0, len(queues), QUEUES_AT_ONCE):
+                names = [row.queue for row in queues[begin : begin + QUEUES_AT_ONCE]]
+                waiting += await self._waiting(connection, host_id, names, queues[0].now)
+            running, is_capped = await self._running(connection, host_id)
+        return [
+            self._record(
+                row,
+                [each for name, each in waiting if name == row.queue],
+                running[row.queue],
+                is_running_capped=is_capped,
+            )
+            for row in queues
+        ]
+
+    async def _waiting(
+        self, connection: AsyncConnection, host_id: UUID, names: Sequence[str], now: datetime
+    ) -> list[tuple[str, Any]]:
+        """By queue and priority."""
+        counts = [self._count(number, host_id, name, now) for number, name in enumerate(names)]
+        rows = await connection.execute(counts[0] if len(counts) == 1 else union_all(*counts))
+        return [(names[row.number], row) for row in rows]
+
+    def _count(self, number: int, host_id: UUID, name: str, now: datetime) -> Select[Any]:
+        table = execution_t
+        first = (
+            select(table.c.priority, table.c.ready_ts, table.c.due_by_ts)
+            .where(
+                table.c.host_id == host_id,
+                table.c.queue == name,
+                text(IS_CLAIMABLE),
+                # What is ready is due within its SLA: so retries that are far off are not even looked at.
+                table.c.due_by_ts <= now + LONGEST_SLA,
+                table.c.ready_ts <= now,
+            )
+            .order_by(table.c.due_by_ts)
+            .limit(literally(self._most_counted))
+            .subquery("first")
+        )
+        return select(
+            literally(number).label("number"),
+            first.c.priority,
+            func.count().label("depth"),
+            func.min(first.c.ready_ts).label("oldest_ready_ts"),
+            func.sum(case((first.c.due_by_ts < now, 1), else_=0)).label("missed"),
+        ).group_by(first.c.priority)
+
+    async def _running(self, connection: AsyncConnection, host_id: UUID) -> tuple[Counter[str], bool]:
+        """By queue, and whether there are more."""
+        table = execution_t
+        first = (
+            select(table.c.host_id, table.c.queue)
+            .where(text("status = 'running'"))
+            .order_by(table.c.lease_until)
+            .limit(literally(self._most_counted))
+            .subquery("first")
+        )
+        statement = select(*first.c, func.count().label("running")).group_by(*first.c)
+        rows = (await connection.execute(statement)).all()
+        running = Counter({row.queue: row.running for row in rows if row.host_id == host_id})
+        return running, sum(row.running for row in rows) >= self._most_counted
+
+    def _record(
+        self, queue: Any, waiting: Sequence[Any], running_count: int, *, is_running_capped: bool
+    ) -> QueueRecord:
+        depth = {Priority(row.priority): row.depth for row in waiting}
+        return QueueRecord(
+            name=queue.queue,
+            is_paused=queue.paused,
+            depth={priority: depth.get(priority, 0) for priority in Priority},
+            is_capped=sum(depth.values()) >= self._most_counted,
+            oldest_ready_ts=min((row.oldest_ready_ts for row in waiting), default=None),
+            sla_missed_count=sum(row.missed for row in waiting),
+            running_count=running_count,
+            is_running_capped=is_running_capped,
+        )

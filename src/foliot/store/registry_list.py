@@ -1,0 +1,200 @@
+"""Lists of instances and of task functions: who runs, who leads, and what can be run by how many."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.planning.change import Author
+from foliot.store.audit import Action, record_audit
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import instance_t, scheduler_lock_t, task_function_t
+
+LIVE_S = 15.0
+"""An instance says every 5 s that it is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedInstance:
+    """A process of the cluster, as it last told of itself."""
+
+    instance_id: str
+    hostname: str
+    pid: int
+    roles: tuple[str, ...]
+    version: str
+    started_ts: datetime
+    last_heartbeat: datetime
+    heartbeat_age_s: float
+    """By the store's clock."""
+    is_live: bool
+    leader_since: datetime | None
+    leads: tuple[int, ...]
+    """Numbers of the shards whose lease it holds now."""
+    capacity: int
+    load: int
+    queues: tuple[str, ...] | None
+    """None: all."""
+    known_tasks: tuple[str, ...] | None
+    """None: it is no worker."""
+    clock_offset_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """Which task functions to list: those of which everything given holds."""
+
+    names: Sequence[str] = ()
+    q: str = ""
+    """Part of a name or of the description, in any case of its letters (on SQLite: of A to Z)."""
+    is_active: bool | None = None
+    is_system: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTask:
+    """A task function, and how many workers can run it."""
+
+    name: str
+    display_name: str
+    description: str
+    handler_path: str
+    handler_type: str
+    queue: str | None
+    default_timeout_seconds: float
+    args_schema: Mapping[str, Any]
+    is_active: bool
+    is_system: bool
+    created_ts: datetime
+    updated_ts: datetime
+    worker_count: int
+
+
+class RegistryList:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- instances --------------------------------------------------------------------------------
+
+    async def instances(
+        self, *, lease_ttl_s: float, after: str = "", limit: int = 50
+    ) -> list[ListedInstance]:
+        """In order of their ids, those behind `after`; the shards of a lease that ran out are nobody's."""
+        statement = (
+            select(instance_t, self._dialect.now().label("now"))
+            .where(instance_t.c.instance_id > after)
+            .order_by(instance_t.c.instance_id)
+            .limit(limit)
+        )
+        leases = select(scheduler_lock_t, self._dialect.now().label("now")).order_by(
+            scheduler_lock_t.c.lock_id
+        )
+        async with self._database.read(Pool.API) as connection:
+            rows = (await connection.execute(statement)).all()
+            held = [row for row in await connection.execute(leases) if _is_fresh(row, lease_ttl_s)]
+        # Rows of locks count from 1, shards from 0.
+        return [
+            _instance_of(row, [each.lock_id - 1 for each in held if each.instance_id == row.instance_id])
+            for row in rows
+        ]
+
+    # --- task functions ---------------------------------------------------------------------------
+
+    async def tasks(self, wanted: TaskFilter, *, after: str = "", limit: int = 50) -> list[ListedTask]:
+        """In order of name, those behind `after`."""
+        table = task_function_t
+        statement = select(table).where(table.c.name > after).order_by(table.c.name).limit(limit)
+        if wanted.names:
+            statement = statement.where(table.c.name.in_(wanted.names))
+        if wanted.q:
+            columns = (table.c.name, table.c.display_name, table.c.description)
+            parts = [column.icontains(wanted.q, autoescape=True) for column in columns]
+            statement = statement.where(or_(*parts))
+        if wanted.is_active is not None:
+            statement = statement.where(table.c.is_active.is_(wanted.is_active))
+        if wanted.is_system is not None:
+            statement = statement.where(table.c.is_system.is_(wanted.is_system))
+        async with self._database.read(Pool.API) as connection:
+            rows = (await connection.execute(statement)).all()
+            workers = await self._workers(connection) if rows else Counter()
+        return [ListedTask(**row._mapping, worker_count=workers[row.name]) for row in rows]
+
+    async def task(self, name: str) -> ListedTask:
+        """Raises NotFoundError."""
+        found = await self.tasks(TaskFilter(names=[name]), limit=1)
+        if not found:
+            raise NotFoundError("task function", name)
+        return found[0]
+
+    async def set_task_active(self, name: str, is_active: bool, author: Author) -> ListedTask:
+        """Have workers run it, or leave it. Raises NotFoundError; the same again changes nothing."""
+        table = task_function_t
+
+        async def work(connection: AsyncConnection) -> None:
+            statement = select(table.c.is_active).where(table.c.name == name).with_for_update()
+            was_active = (await connection.execute(statement)).scalar_one_or_none()
+            if was_active is None:
+                raise NotFoundError("task function", name)
+            if was_active == is_active:
+                return
+            await connection.execute(
+                update(table)
+                .where(table.c.name == name)
+                .values(is_active=is_active, updated_ts=self._dialect.now())
+            )
+            await record_audit(
+                connection,
+                self._dialect,
+                author,
+                Action.TASK_FUNCTION_CHANGED,
+                name,
+                host_id=DEFAULT_HOST_ID,
+                before={"is_active": was_active},
+                after={"is_active": is_active},
+            )
+
+        await self._database.write(Pool.API, work)
+        return await self.task(name)
+
+    async def _workers(self, connection: AsyncConnection) -> Counter[str]:
+        """How many live workers know each task."""
+        oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
+        statement = select(instance_t.c.known_tasks).where(
+            instance_t.c.known_tasks.is_not(None), instance_t.c.last_heartbeat >= oldest
+        )
+        known = (await connection.execute(statement)).scalars()
+        return Counter(name for names in known for name in names)
+
+
+def _is_fresh(row: Any, within_s: float) -> bool:
+    # A heartbeat from the future is as good as none, as for those who take leases.
+    return bool(abs(row.now - row.last_heartbeat) <= timedelta(seconds=within_s))
+
+
+def _instance_of(row: Any, leads: Sequence[int]) -> ListedInstance:
+    return ListedInstance(
+        instance_id=row.instance_id,
+        hostname=row.hostname,
+        pid=row.pid,
+        roles=tuple(row.roles),
+        version=row.version,
+        started_ts=row.started_ts,
+        last_heartbeat=row.last_heartbeat,
+        heartbeat_age_s=(row.now - row.last_heartbeat).total_seconds(),
+        is_live=_is_fresh(row, LIVE_S),
+        leader_since=row.leader_since,
+        leads=tuple(leads),
+        capacity=row.capacity,
+        load=row.load,
+        queues=None if row.queues is None else tuple(row.queues),
+        known_tasks=None if row.known_tasks is None else tuple(row.known_tasks),
+        clock_offset_s=row.clock_offset_seconds,
+    )
