@@ -445,7 +445,14 @@ class Instance:
 
     def _make_api(self) -> Api:
         settings = self.plan.settings
-        services = Services(self.store, self.steering, self.secrets, self.clock, self.tokens)
+        services = Services(
+            self.store,
+            self.steering,
+            self.secrets,
+            self.clock,
+            self.tokens,
+            settings.lease_ttl_seconds,
+        )
         options = ApiOptions(
             operator_key=_revealed(settings.admin_key),
             jwt_secret=_revealed(settings.jwt_secret),

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import false, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 from tests.integration.test_queries import explain, primary_key
 
@@ -273,6 +273,21 @@ async def test_one_that_is_triggered_under_an_older_id_is_told_once(scene: Scene
     assert stands(await changes.look(look.mark, ())) == {}
 
 
+async def test_one_that_the_audit_was_quicker_to_name_is_not_told_again_for_its_id(
+    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = await add(scene)
+    begun = await changes.begin()
+    execution_id = await scene.trigger(schedule)
+    with monkeypatch.context() as patched:
+        # It committed after the ids were read, and before the audit was.
+        nothing = select(execution_t.c.execution_id).where(false())
+        patched.setattr(changes_module, "_executions", lambda _mark: nothing)
+        look = await changes.look(begun.mark, ())
+    assert stands(look) == {execution_id: "pending"}
+    assert stands(await changes.look(look.mark, ())) == {}
+
+
 # --- more than is read -----------------------------------------------------------------------------------
 
 
@@ -304,20 +319,26 @@ async def test_where_more_is_new_than_is_read_it_says_so_and_does_not_tell_the_r
     assert stands(await changes.look(look.mark, ())) == {}
 
 
-@pytest.mark.parametrize("limit", ["MOST_RECENT_EXECUTIONS", "MOST_RECENT_CHANGES"])
 async def test_where_more_is_recent_than_is_read_the_latest_is_told_and_it_says_so(
-    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch, limit: str
+    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = await changes.begin()
     schedule = await add(scene)
+    next_id = ids_at(await scene.now())
+    rows = [await execution_row(scene, schedule, execution_id=next_id()) for _ in range(3)]
+    await scene.execute(insert(execution_t).values(rows))
     for _ in range(3):
         await scene.edit(schedule, description=str(uuid4()))
-        latest = await scene.trigger(schedule)
-    monkeypatch.setattr(changes_module, limit, 1)
+    monkeypatch.setattr(changes_module, "MOST_RECENT_EXECUTIONS", 2)
     look = await changes.look(begun.mark, ())
-    assert not look.is_complete
-    assert latest in stands(look)
-    assert told(look)[-1] == ("each", "edited", 4)
+    assert (len(look.executions), len(look.schedules), look.is_complete) == (3, 4, False)
+    monkeypatch.setattr(changes_module, "MOST_RECENT_EXECUTIONS", 1)
+    look = await changes.look(begun.mark, ())
+    assert list(stands(look)) == [each["execution_id"] for each in rows[1:]]
+    monkeypatch.undo()
+    monkeypatch.setattr(changes_module, "MOST_RECENT_CHANGES", 2)
+    look = await changes.look(begun.mark, ())
+    assert (told(look)[-1], look.is_complete) == (("each", "edited", 4), False)
 
 
 async def _entries(scene: Scene) -> Sequence[UUID]:

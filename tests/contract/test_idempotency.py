@@ -149,9 +149,7 @@ class TestRows:
         assert successor.resource_id == dead.resource_id
         assert [each for each in found if each != Pending()] == [successor]
 
-    async def test_a_ghost_can_not_write_any_more(
-        self, keys: IdempotencyKeys, scene: Scene, grow_old: GrowOld
-    ) -> None:
+    async def test_a_ghost_can_not_write_any_more(self, keys: IdempotencyKeys, grow_old: GrowOld) -> None:
         ghost = await held(keys)
         await grow_old(31)
         successor = await held(keys)
@@ -165,7 +163,7 @@ class TestRows:
         assert await claim(keys) == CREATED, "what is answered stays"
 
     async def test_after_a_day_a_key_is_free_whether_or_not_anybody_tidied_up(
-        self, keys: IdempotencyKeys, scene: Scene, grow_old: GrowOld
+        self, keys: IdempotencyKeys, grow_old: GrowOld
     ) -> None:
         mine = await held(keys)
         await keys.finish(mine, CREATED)
@@ -428,7 +426,7 @@ class TestFailures:
         assert len(set(handler.made)) == 1
 
     async def test_who_waits_for_a_dead_holder_is_told_when_to_come_back_and_then_takes_over(
-        self, keys: IdempotencyKeys, scene: Scene, clock: Clock, handler: Handler, grow_old: GrowOld
+        self, keys: IdempotencyKeys, clock: Clock, handler: Handler, grow_old: GrowOld
     ) -> None:
         class Dying(Handler):
             async def __call__(self, resource_id: UUID) -> Response:
@@ -449,7 +447,7 @@ class TestFailures:
         assert is_replayed(await send())
 
     async def test_a_holder_that_was_taken_for_dead_does_not_change_the_answer(
-        self, keys: IdempotencyKeys, scene: Scene, clock: Clock, grow_old: GrowOld
+        self, keys: IdempotencyKeys, clock: Clock, grow_old: GrowOld
     ) -> None:
         stopped, prompt = Handler(lambda made: Response("late")), Handler(lambda made: Response("prompt"))
         stopped.may_go_on.clear()
@@ -559,7 +557,7 @@ class TestDatabaseAway:
         assert handler.made == []
 
     async def test_after_the_thing_is_done_the_client_is_told_and_the_next_finds_it_made(
-        self, send: Send, keys: Leaving, handler: Handler, scene: Scene, grow_old: GrowOld
+        self, send: Send, keys: Leaving, handler: Handler, grow_old: GrowOld
     ) -> None:
         keys.fails = frozenset({"finish"})
         assert (await send()).status_code == 201

@@ -1,6 +1,7 @@
 """What agents may send, and what they are told when it is wrong."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 import httpx2
@@ -8,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from foliot.api.app import make_app
+from foliot.api.gate import Gate
 from foliot.api.routes.agents import MOST_BYTES, agent_routes
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -33,7 +35,10 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
     async def no_problems() -> list[str]:
         return []
 
-    app = make_app(no_problems, CollectorRegistry(), agent_routes(instance.steering.agents, instance.tokens))
+    nobody: Any = None  # agents have tokens of their own
+    gate = Gate(nobody, nobody, nobody, lambda: True)
+    routes = agent_routes(instance.steering.agents, instance.tokens)
+    app = make_app(no_problems, CollectorRegistry(), gate, [routes], lambda _error, _request_id: None)
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://foliot") as made:
         yield made

@@ -41,8 +41,7 @@ def make_app(
     errors.install(app)
     openapi.install(app)
     add_front(app, on_error)
-    app.include_router(_probes(problems, metrics))
-    for router in routers:
+    for router in (_probes(problems, metrics), *routers):
         app.include_router(router)
     return app
 

@@ -21,6 +21,7 @@ from foliot.api.routes.bulk import bulk_routes
 from foliot.api.routes.executions import execution_routes
 from foliot.api.routes.kinds import kind_routes
 from foliot.api.routes.outlook import outlook_routes
+from foliot.api.routes.registry import registry_routes
 from foliot.api.routes.schedule_history import schedule_history_routes
 from foliot.api.routes.schedules import schedule_routes
 from foliot.api.routes.shared import shared_routes
@@ -109,6 +110,7 @@ class Api:
             agent_routes(services.steering.agents, services.tokens),
             outlook_routes(services),
             kind_routes(self._available_targets),
+            registry_routes(services),
             shared_routes(services),
             access_routes(services),
             sign_in_routes(services, self.authenticator),

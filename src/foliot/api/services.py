@@ -20,6 +20,7 @@ class Services:
     secrets: Secrets
     clock: ClusterClock
     tokens: Callable[[], Awaitable[CallbackTokens]]
+    lease_ttl_s: float
 
     def now(self) -> datetime:
         """The cluster's time, as well as this instance knows it: for showing, never for deciding."""

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foliot.model.verdict import Exit
 from foliot.cli.output import Output, OutputOption, print_json, print_rows
+from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
     from foliot.settings import Settings

@@ -1,47 +1,206 @@
-"""How results are shown: a table for people, JSON for programs; on stdout, and nothing else goes there."""
+"""How results are shown: a table for people, JSON, YAML or names for programs; on stdout, and nothing else goes
+there."""
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from foliot.cli.text import one_line, visible
+
 PIPE_WIDTH = 10_000
 """Wide enough that a table in a pipe is never folded."""
+PIPE_CLOSED = 141
+"""As shells report a program that SIGPIPE has ended: not all was shown, since nobody looked any more."""
 
 
 class Output(StrEnum):
+    """Of commands whose result has no name."""
+
     TABLE = "table"
     JSON = "json"
 
 
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to show the result.")]
+FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to show the result.")]
+
+
+class Cell(NamedTuple):
+    """A text of a table that has a colour on a terminal."""
+
+    text: str
+    style: str = ""
+
+
+Row = Sequence[str | Cell]
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How one kind of thing is shown."""
+
+    kind: str
+    """What several of them are called."""
+    headers: Sequence[str]
+    row: Callable[[Document, datetime], Row]
+    name: Callable[[Document], str]
+    details: Callable[[Document, datetime], Sequence[Row]] | None = None
+    """Pairs of a label and a text, for one alone; None: as in a table."""
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def write(text: str) -> None:
+    """A line, or several, to stdout; ends the command quietly if nobody reads any more."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        typer.echo(text.encode(encoding, "backslashreplace").decode(encoding))
+    except BrokenPipeError:
+        _leave_pipe()
+        raise typer.Exit(PIPE_CLOSED) from None
+
+
+def say(text: str) -> None:
+    """Talk: a line to stderr."""
+    typer.echo(one_line(text), err=True)
+
+
+def _leave_pipe() -> None:
+    # What is still buffered would be written at the end of the process, fail again, and be told as an error.
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    is_utf8 = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
+    write(json.dumps(document, indent=2, ensure_ascii=not is_utf8 or _has_halves(document)))
 
 
-def print_rows(
-    rows: Sequence[Sequence[str]], *, headers: Sequence[str] = (), styles: Sequence[str] = ()
-) -> None:
-    """A table without lines; `styles` colour the first column, one per row, on a terminal only."""
+def _has_halves(document: Any) -> bool:
+    """Whether it has halves of characters, which can only be written escaped."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def print_yaml(document: Any) -> None:
+    from foliot.cli.documents import to_yaml
+
+    write(to_yaml(document).rstrip("\n"))
+
+
+def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequence[str] = ()) -> None:
+    """A table without lines; `styles` colour the first column, one per row. Colours, and cutting to the width of
+    the terminal, only on one."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False)
-    table = Table(*headers, box=None, pad_edge=False, show_header=bool(headers), header_style="bold")
+    table = Table(box=None, pad_edge=False, show_header=bool(headers), header_style="bold")
+    for header in headers:
+        table.add_column(header, no_wrap=True, overflow="ellipsis")
     if not headers:
         for _ in range(max(map(len, rows), default=0)):
             table.add_column(overflow="fold")
     for row, style in zip(rows, styles or [""] * len(rows), strict=True):
-        first, *rest = row
-        table.add_row(Text(first, style=style), *(Text(cell) for cell in rest))
+        cells = [each if isinstance(each, Cell) else Cell(each) for each in row]
+        table.add_row(
+            *(
+                Text(one_line(cell.text) if headers else visible(cell.text), style=cell.style or first)
+                for cell, first in zip(cells, [style] + [""] * len(cells), strict=False)
+            )
+        )
     with console.capture() as captured:
         console.print(table)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
+    shown = [line.rstrip() for line in captured.get().splitlines()]
+    if shown:
+        write("\n".join(shown))
+
+
+# --- things ----------------------------------------------------------------------------------------
+
+
+def show_list(items: Sequence[Document], format_: Format, view: View, now: datetime) -> None:
+    match format_:
+        case Format.JSON:
+            print_json(items)
+        case Format.YAML:
+            print_yaml(items)
+        case Format.NAME:
+            if items:
+                write("\n".join(view.name(item) for item in items))
+        case Format.TABLE if items:
+            print_rows([view.row(item, now) for item in items], headers=view.headers)
+        case Format.TABLE:
+            say(f"no {view.kind}")
+
+
+def show_one(item: Document, format_: Format, view: View, now: datetime) -> None:
+    match format_:
+        case Format.JSON:
+            print_json(item)
+        case Format.YAML:
+            print_yaml(item)
+        case Format.NAME:
+            write(view.name(item))
+        case Format.TABLE if view.details is not None:
+            print_rows([row for row in view.details(item, now) if _text(row[-1])])
+        case Format.TABLE:
+            print_rows([view.row(item, now)], headers=view.headers)
+
+
+def _text(cell: str | Cell) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+_GOOD, _BAD, _OPEN, _ASIDE = "green", "red", "yellow", "dim"
+_STYLE_OF = {
+    "active": _GOOD,
+    "success": _GOOD,
+    "done": _GOOD,
+    "fired": _GOOD,
+    "live": _GOOD,
+    "failed": _BAD,
+    "timeout": _BAD,
+    "unknown": _BAD,
+    "error": _BAD,
+    "gone": _BAD,
+    "running": _OPEN,
+    "retrying": _OPEN,
+    "pending": _OPEN,
+    "paused": _OPEN,
+    "skipped": _ASIDE,
+    "cancelled": _ASIDE,
+    "inactive": _ASIDE,
+    "completed": _ASIDE,
+    "revoked": _ASIDE,
+    "expired": _ASIDE,
+}
+
+
+def state(word: Any, more: str = "") -> Cell:
+    """A state or status: always a word, whatever its colour."""
+    text = str(word or "")
+    return Cell(f"{text} {more}".strip(), _STYLE_OF.get(text, ""))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foliot.cli.exits import run_command
-from foliot.model.verdict import Exit
 from foliot.cli.options import HostOption, PortOption, TasksOption
+from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
     from foliot.sdk import Foliot

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import exists, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.errors import FoliotError, InvalidError, NameTakenError, NotFoundError
+from foliot.model.errors import InvalidError, NameTakenError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
@@ -17,14 +17,6 @@ from foliot.store.dialect import Pool
 from foliot.store.schema import host_t
 
 MOST_OF_NAME = 126
-
-
-class HostNameTakenError(NameTakenError):
-    """Another host already has the name."""
-
-    def __init__(self, name: str) -> None:
-        FoliotError.__init__(self, f'a host named "{name}" exists already')
-        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,7 @@ class Hosts:
         self._dialect = database.dialect
 
     async def create(self, name: str, author: Author, *, host_id: UUID | None = None) -> HostRecord:
-        """Raises InvalidError, HostNameTakenError.
+        """Raises InvalidError, NameTakenError.
 
         With a `host_id` that an earlier try of the same caller has used, the host is the one it made then.
         """
@@ -76,7 +68,7 @@ class Hosts:
         wanted = select(host_t).where(host_t.c.host_id == host_id, host_t.c.host_name == name)
         row = None if host_id is None else (await connection.execute(wanted)).one_or_none()
         if row is None:
-            raise HostNameTakenError(name)
+            raise NameTakenError(name, what="host")
         return _record_of(row)
 
     async def get(self, host_id: UUID) -> HostRecord:

@@ -27,9 +27,12 @@ from foliot.store.keys import ApiKeys
 from foliot.store.leases import Leases
 from foliot.store.notes import Notes
 from foliot.store.outbox_list import OutboxList
+from foliot.store.overview import Overviews
 from foliot.store.postgres import open_postgres
+from foliot.store.queues import Queues
 from foliot.store.rates import Rates
 from foliot.store.registry import Registry
+from foliot.store.registry_list import RegistryList
 from foliot.store.schedule_list import ScheduleList
 from foliot.store.schedules import Schedules
 from foliot.store.sessions import Sessions
@@ -61,6 +64,9 @@ class SqlStore:
     schedule_list: ScheduleList
     execution_list: ExecutionList
     history: History
+    overviews: Overviews
+    queues: Queues
+    registry_list: RegistryList
     audit: Audit
     keys: ApiKeys
     sessions: Sessions
@@ -88,6 +94,9 @@ class SqlStore:
             schedule_list=ScheduleList(database),
             execution_list=ExecutionList(database),
             history=History(database),
+            overviews=Overviews(database),
+            queues=Queues(database),
+            registry_list=RegistryList(database),
             audit=Audit(database),
             keys=ApiKeys(database),
             sessions=Sessions(database),

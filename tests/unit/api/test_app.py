@@ -3,12 +3,15 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
 
 from foliot.api.app import make_app
+from foliot.api.gate import Gate
 from foliot.api.server import CannotListenError, listen, serving, url_of
 
 
@@ -18,6 +21,12 @@ class _Probe:
 
     async def problems(self) -> list[str]:
         return self.found
+
+
+def make(probe: _Probe, registry: CollectorRegistry) -> FastAPI:
+    nobody: Any = None  # probes are let through before anybody is asked
+    gate = Gate(nobody, nobody, nobody, lambda: True)
+    return make_app(probe.problems, registry, gate, (), lambda _error, _request_id: None)
 
 
 @pytest.fixture
@@ -32,7 +41,7 @@ def registry() -> CollectorRegistry:
 
 @pytest.fixture
 async def client(probe: _Probe, registry: CollectorRegistry) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = httpx2.ASGITransport(app=make_app(probe.problems, registry))
+    transport = httpx2.ASGITransport(app=make(probe, registry))
     async with httpx2.AsyncClient(transport=transport, base_url="http://foliot") as opened:
         yield opened
 
@@ -84,7 +93,7 @@ async def test_the_server_serves_for_as_long_as_its_context_lasts_and_leaves_sig
     listener = listen("127.0.0.1", 0)
     url = url_of(listener)
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    async with serving(make_app(probe.problems, registry), listener):
+    async with serving(make(probe, registry), listener):
         async with httpx2.AsyncClient(trust_env=False) as client:
             assert (await client.get(f"{url}/healthz")).status_code == 200
         assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before

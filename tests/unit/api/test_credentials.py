@@ -22,12 +22,12 @@ from foliot.api.credentials import (
     operator_principal,
     refuses_cross_site,
 )
-from foliot.model.errors import DatabaseUnreachableError
+from foliot.model.errors import DatabaseUnreachableError, UnauthenticatedError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
 from foliot.security.keys import ApiKey, OperatorKey, Purpose, hash_of
 from foliot.security.principal import CredentialKind, Principal, Role
-from foliot.security.tokens import TokenVerifier, UnauthenticatedError
+from foliot.security.tokens import TokenVerifier
 from foliot.store.dialect import Pool
 from foliot.store.hosts import Hosts
 from foliot.store.keys import ApiKeys, MadeKey

@@ -18,6 +18,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from foliot.model.errors import UnauthenticatedError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.security import tokens
 from foliot.security.principal import CredentialKind, Role
@@ -27,9 +28,9 @@ from foliot.security.tokens import (
     KEYS_HOLD_S,
     MOST_LENGTH,
     REFRESH_EVERY_S,
+    CredentialRefusedError,
     IssuerKeys,
     TokenVerifier,
-    UnauthenticatedError,
 )
 from foliot.timing.clock import VirtualClock
 
@@ -420,7 +421,7 @@ async def test_a_header_that_asks_for_what_is_not_understood_is_refused(
 
 async def test_the_reason_for_the_log_holds_nothing_of_the_token(secret_only: TokenVerifier) -> None:
     for token in (by_secret(sub="ann\n", role="x"), by_secret(role="sesame"), raw({"alg": "sesame"}, CLAIMS)):
-        with pytest.raises(UnauthenticatedError) as caught:
+        with pytest.raises(CredentialRefusedError) as caught:
             await secret_only.verify(token)
         assert caught.value.why
         assert not any(part in caught.value.why for part in ("ann", "sesame", *token.split(".")))

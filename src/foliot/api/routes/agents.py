@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from foliot.api.errors import PROBLEM_JSON
+from foliot.api.gate import GatedRoute
 from foliot.model.errors import BadTokenError, InvalidError
 from foliot.model.execution import Status
 from foliot.model.schedule import problems_of
@@ -88,7 +89,7 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
-    router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"])
+    router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"], route_class=GatedRoute)
 
     @router.post(
         "/progress",

@@ -1,7 +1,10 @@
 """What will happen, and how things stand: preview, status, timeline."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -10,10 +13,17 @@ from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse, takes
 from foliot.api.calendar_book import book_of
 from foliot.api.gate import Caller, GatedRoute
+from foliot.api.routes.registry import QueueDocument, queue_document
 from foliot.api.services import API, Services
+from foliot.model.execution import Status
 from foliot.model.policy import Dst, Window
+from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
 from foliot.planning.preview import MOST_FIRES, Preview, preview
+from foliot.store.overview import Overview
+from foliot.store.queues import QueueRecord
+
+MOST_QUEUES = 100
 
 
 class PreviewAsked(Form):
@@ -77,6 +87,106 @@ def preview_document(found: Preview) -> dict[str, Any]:
     }
 
 
+class LeaderDocument(BaseModel):
+    """Who leads a shard."""
+
+    model_config = ConfigDict(title="Leader")
+
+    shard: int
+    instance_id: str | None = Field(description="Null: nobody.")
+    epoch: int
+    heartbeat_age_seconds: float
+    is_fresh: bool
+
+
+class ScheduleCounts(BaseModel):
+    by_state: dict[ScheduleState, int]
+    is_capped: bool
+
+
+class ExecutionCounts(BaseModel):
+    by_status: dict[Status, int] = Field(description="Of open executions: pending, running, retrying.")
+    held: int = Field(description="How many of the pending ones wait for another run of their schedule.")
+    ended_badly_24h: int = Field(description="Failed, timed out or unknown, of the last 24 hours.")
+    is_capped: bool
+
+
+class NextFireDocument(BaseModel):
+    """A schedule that is due soon."""
+
+    model_config = ConfigDict(title="NextFire")
+
+    schedule_id: UUID
+    name: str
+    next_fire_ts: datetime
+    next_run_ts: datetime
+
+
+class FailureDocument(BaseModel):
+    """An execution that ended badly."""
+
+    model_config = ConfigDict(title="Failure")
+
+    execution_id: UUID
+    schedule_id: UUID
+    schedule_name: str | None
+    status: Status
+    error: str | None
+    ended_ts: datetime | None
+
+
+class OverdueDocument(BaseModel):
+    """Schedules that should have been acted on more than ten seconds ago."""
+
+    model_config = ConfigDict(title="Overdue")
+
+    count: int
+    is_capped: bool
+    oldest: NextFireDocument | None
+
+
+class StatusDocument(BaseModel):
+    """How a host stands, at a glance."""
+
+    model_config = ConfigDict(title="Status")
+
+    now: datetime = Field(description="The database's time, which is the cluster's.")
+    leaders: list[LeaderDocument]
+    schedules: ScheduleCounts
+    executions: ExecutionCounts
+    queues: list[QueueDocument]
+    next_fires: list[NextFireDocument]
+    recent_failures: list[FailureDocument]
+    overdue: OverdueDocument
+
+
+def _status_document(found: Overview, queues: Sequence[QueueRecord]) -> dict[str, Any]:
+    return {
+        "now": found.now,
+        "leaders": [
+            {
+                "shard": leader.shard,
+                "instance_id": leader.instance_id,
+                "epoch": leader.epoch,
+                "heartbeat_age_seconds": leader.heartbeat_age_s,
+                "is_fresh": leader.is_fresh,
+            }
+            for leader in found.leaders
+        ],
+        "schedules": asdict(found.schedules),
+        "executions": {
+            "by_status": found.executions.by_status,
+            "held": found.executions.held,
+            "ended_badly_24h": found.ended_badly.count,
+            "is_capped": found.executions.is_capped or found.ended_badly.is_capped,
+        },
+        "queues": [queue_document(queue) for queue in queues],
+        "next_fires": [asdict(each) for each in found.next_fires],
+        "recent_failures": [asdict(each) for each in found.recent_failures],
+        "overdue": asdict(found.overdue),
+    }
+
+
 def outlook_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, route_class=GatedRoute)
 
@@ -103,5 +213,13 @@ def outlook_routes(services: Services) -> APIRouter:
             jitter_seconds=asked.jitter_seconds,
         )
         return answer(preview_document(found))
+
+    @router.get("/status", tags=["cluster"], summary="How things stand", response_model=StatusDocument)
+    async def read_status(caller: Caller) -> Response:
+        """Leaders, counts, queues, what is next, what failed, what is overdue. Counts end at a cap, and say
+        so."""
+        found = await services.store.overviews.of_host(caller.host_id, ttl_s=services.lease_ttl_s)
+        queues = await services.store.queues.page(caller.host_id, limit=MOST_QUEUES)
+        return answer(_status_document(found, queues))
 
     return router

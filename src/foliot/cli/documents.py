@@ -1,0 +1,206 @@
+"""Schedules in files: YAML or JSON, one or several to a file, and written so that they can be read again.
+
+YAML is read as people mean it: `no` is a word and not false, `12:30` a text and not 750, a time a text. A name
+that is given twice is an error, and not the last one.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from foliot.model.errors import InvalidError
+
+SUFFIXES = (".yaml", ".yml", ".json")
+STDIN = "-"
+
+
+class FileError(InvalidError):
+    """A file can't be read, or not as what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A document, and where it stands."""
+
+    document: dict[str, Any]
+    origin: str
+
+
+def read_schedules(sources: Sequence[str]) -> list[Sourced]:
+    """All schedules of files and folders, in order; `-` is stdin. Raises FileError."""
+    found: list[Sourced] = []
+    for source in sources:
+        for origin, text in _texts(source):
+            found += _schedules(origin, parse_text(text, origin))
+    return found
+
+
+def read_document(source: str) -> Any:
+    """The only document of a file or of stdin. Raises FileError."""
+    documents = [document for origin, text in _texts(source) for document in parse_text(text, origin)]
+    if len(documents) != 1:
+        raise _wrong(source, f"has {len(documents)} documents where one is wanted")
+    return documents[0]
+
+
+def read_text(source: str) -> str:
+    """The text of a file or of stdin. Raises FileError."""
+    try:
+        data = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise _wrong(source, (error.strerror or str(error)).lower()) from None
+    except UnicodeDecodeError:
+        raise _wrong(source, "is not UTF-8") from None
+
+
+def parse_text(text: str, origin: str) -> list[Any]:
+    """The documents of a text; empty ones are left out. Raises FileError."""
+    if origin.endswith(".json") or (origin == STDIN and text.lstrip()[:1] in ("{", "[")):
+        return [_from_json(text, origin)]
+    try:
+        return [each for each in yaml.load_all(text, _Loader) if each is not None]  # noqa: S506 - a safe one
+    except yaml.YAMLError as error:
+        raise _wrong(origin, f"is not YAML: {_explained(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise _wrong(origin, f"is not YAML: {error}") from None
+
+
+def to_yaml(document: Any) -> str:
+    """A list of documents, or one, as YAML that `parse_text` reads as it was."""
+    return _dump(document)
+
+
+def to_documents(documents: Iterable[Any]) -> str:
+    """Each as a YAML document of its own."""
+    return "---\n".join(_dump(document) for document in documents)
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def _texts(source: str) -> Iterator[tuple[str, str]]:
+    folder = Path(source)
+    if source == STDIN or not folder.is_dir():
+        yield source, read_text(source)
+        return
+    files = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix in SUFFIXES
+        and file.is_file()
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
+    if not files:
+        raise _wrong(source, f"has no files that end in {', '.join(SUFFIXES)}")
+    for file in files:
+        yield str(file), read_text(str(file))
+
+
+def _schedules(origin: str, documents: Sequence[Any]) -> Iterator[Sourced]:
+    for number, document in enumerate(documents, start=1):
+        where = origin if len(documents) == 1 else f"{origin}, document {number}"
+        several = document
+        if isinstance(document, dict) and isinstance(document.get("schedules"), list):
+            if set(document) != {"schedules"}:
+                raise _wrong(where, "has other names beside schedules")
+            several = document["schedules"]
+        if isinstance(several, dict):
+            yield Sourced(several, where)
+            continue
+        if not isinstance(several, list):
+            raise _wrong(where, "is neither a schedule nor a list of schedules")
+        for place, each in enumerate(several, start=1):
+            if not isinstance(each, dict):
+                raise _wrong(f"{where}, item {place}", "is not a schedule")
+            yield Sourced(each, f"{where}, item {place}")
+
+
+def _from_json(text: str, origin: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(origin, f"is not JSON: {error}") from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'"{twice}" is given twice')
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _explained(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    return problem if mark is None else f"{problem} at line {mark.line + 1}, column {mark.column + 1}"
+
+
+def _wrong(origin: str, detail: str) -> FileError:
+    return FileError.named(STDIN_NAME if origin == STDIN else origin, detail)
+
+
+STDIN_NAME = "stdin"
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe, and without YAML 1.1's surprises."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name in names:
+            if names.count(name) > 1 and name != "<<":
+                raise yaml.constructor.ConstructorError(None, None, f'"{name}" is given twice', node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_BOOL = "tag:yaml.org,2002:bool"
+_INT = "tag:yaml.org,2002:int"
+_FLOAT = "tag:yaml.org,2002:float"
+_SURPRISING = (_BOOL, _INT, _FLOAT, "tag:yaml.org,2002:timestamp")
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _SURPRISING]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_BOOL, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+_Loader.add_implicit_resolver(_INT, re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?$"),
+    list("-+0123456789."),
+)
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    is_block = "\n" in text and not any(line != line.rstrip() for line in text.split("\n"))
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+
+
+_Dumper.add_representer(str, _text_node)
+
+
+def _dump(document: Any) -> str:
+    return yaml.dump(
+        document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10_000
+    )

@@ -1,0 +1,72 @@
+"""How a request to the API can fail, and how the command ends then."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from foliot.cli.text import one_line
+from foliot.model.errors import FoliotError, Problem
+from foliot.model.verdict import Exit, exit_for, verdict_on
+
+
+class ApiError(FoliotError):
+    """A request did not lead to what was asked for; `exit` is how the command ends."""
+
+    exit: Exit = Exit.FAILED
+
+
+class UnreachableError(ApiError):
+    """Nobody answers, or it is not known whom to ask."""
+
+    exit = Exit.UNREACHABLE
+
+
+class TimedOutError(ApiError):
+    """It took longer than it may."""
+
+    exit = Exit.TIMED_OUT
+
+
+class RefusedError(ApiError):
+    """The server's answer is no: an HTTP status that is not 2xx, and why."""
+
+    def __init__(self, status: int, document: Mapping[str, Any]) -> None:
+        self.status = status
+        self.code = str(document.get("code", ""))
+        self.problems = _problems(document.get("errors"))
+        self.request_id = str(document.get("request_id", ""))
+        self.exit = exit_for(status)
+        super().__init__(self._told(document))
+
+    def _told(self, document: Mapping[str, Any]) -> str:
+        if self.status == 401:
+            return "the key was not accepted: set FOLIOT_KEY or --key to a valid one"
+        if self.problems:
+            return "; ".join(str(problem) for problem in self.problems)
+        said = str(document.get("detail") or document.get("title") or f"the server answered {self.status}")
+        return f"{said} (request {self.request_id})" if self.status >= 500 and self.request_id else said
+
+
+def _problems(found: Any) -> Sequence[Problem]:
+    if not isinstance(found, list):
+        return ()
+    return tuple(
+        Problem(*(str(each.get(name, "")) for name in ("pointer", "code", "detail", "hint")))
+        for each in found
+        if isinstance(each, dict)
+    )
+
+
+def tell(error: FoliotError) -> int:
+    """Say what went wrong in one line on stderr; returns how a command ends by it."""
+    typer.echo(f"foliot: {one_line(str(error))}", err=True)
+    return int(error.exit if isinstance(error, ApiError) else verdict_on(error).exit)
+
+
+def ending(command: Callable[[], object]) -> object:
+    """Run a command; a request that failed is told, and decides how it ends."""
+    try:
+        return command()
+    except ApiError as error:
+        return tell(error)

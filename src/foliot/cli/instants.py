@@ -1,0 +1,108 @@
+"""Instants and durations as people write and read them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from foliot.model.errors import InvalidError
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
+_PARTS_OF_INTERVAL = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks", "mo": "months"}
+_WHOLE_PART = re.compile(r"(\d+)\s*(mo|s|m|h|d|w)\s*")
+_STEPS = (("s", 1.0, 60.0), ("min", 60.0, 3600.0), ("h", 3600.0, 172800.0), ("days", 86400.0, float("inf")))
+
+
+# --- written ---------------------------------------------------------------------------------------
+
+
+def seconds_of(text: str, option: str) -> float:
+    """A duration such as `30s`, `10m`, `1h30m`; a number alone is seconds. Raises InvalidError."""
+    parts = list(_PART.finditer(text.strip()))
+    if parts and "".join(part.group(0) for part in parts) == text.strip():
+        return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
+    if re.fullmatch(r"\d+(\.\d+)?", text.strip()):
+        return float(text)
+    raise InvalidError.at(option, "duration", f'"{text}" is not a duration', "30s, 10m, 1h30m, 2d")
+
+
+def interval_of(text: str, option: str) -> dict[str, int]:
+    """The parts of an interval such as `5m`, `1h30m`, `1w`, `1mo`. Raises InvalidError."""
+    parts = list(_WHOLE_PART.finditer(text.strip()))
+    names = [_PARTS_OF_INTERVAL[part.group(2)] for part in parts]
+    if "".join(part.group(0) for part in parts) != text.strip() or not parts or len(set(names)) < len(names):
+        raise InvalidError.at(option, "interval", f'"{text}" is not an interval', "30s, 5m, 1h30m, 1d, 1w, 1mo")
+    return {name: int(part.group(1)) for name, part in zip(names, parts, strict=True)}
+
+
+def instant_of(text: str, option: str, now: datetime, *, is_ahead: bool = False) -> str:
+    """An ISO time, in UTC: of an ISO time, a date, `now`, or a duration from now. Raises InvalidError.
+
+    Without an offset it is this machine's time. A duration is back in time or, with `is_ahead` or a `+`, ahead.
+    """
+    told = text.strip()
+    try:
+        if told == "now":
+            return now.astimezone(UTC).isoformat()
+        if re.match(r"[+-]?\d+(\.\d+)?\s*[a-z]", told):
+            seconds = seconds_of(told.lstrip("+-"), option)
+            is_ahead = told.startswith("+") or (is_ahead and not told.startswith("-"))
+            return (now + timedelta(seconds=seconds if is_ahead else -seconds)).astimezone(UTC).isoformat()
+        return datetime.fromisoformat(told).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        hint = "2026-03-29, 2026-03-29T02:30, 2026-03-29T02:30+01:00, or 2h"
+        raise InvalidError.at(option, "instant", f'"{text}" is not a time', hint) from None
+
+
+# --- read ------------------------------------------------------------------------------------------
+
+
+def read_instant(value: Any) -> datetime | None:
+    """An instant of an answer; None for what is none."""
+    if not isinstance(value, str):
+        return None
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return instant if instant.tzinfo is not None else None
+
+
+def local(value: Any) -> str:
+    """An instant of an answer in this machine's time; seconds only where there are some."""
+    instant = read_instant(value)
+    if instant is None:
+        return ""
+    shown = instant.astimezone()
+    return shown.strftime("%Y-%m-%d %H:%M:%S" if shown.second else "%Y-%m-%d %H:%M")
+
+
+def relative(value: Any, now: datetime) -> str:
+    """How far an instant of an answer is from now: `in 3 min`, `2 h ago`."""
+    instant = read_instant(value)
+    if instant is None:
+        return ""
+    seconds = (instant - now).total_seconds()
+    far = duration(abs(seconds), is_rough=True)
+    if abs(seconds) < 1:
+        return "now"
+    return f"in {far}" if seconds > 0 else f"{far} ago"
+
+
+def both(value: Any, now: datetime) -> str:
+    """The two together: `2026-11-17 02:00 (in 3 min)`."""
+    at = local(value)
+    return f"{at} ({relative(value, now)})" if at else ""
+
+
+def duration(seconds: Any, *, is_rough: bool = False) -> str:
+    """How long something takes; a rough one is told in whole units."""
+    if not isinstance(seconds, int | float):
+        return ""
+    for unit, size, end in _STEPS:
+        if seconds < end:
+            amount = seconds / size
+            if is_rough:
+                return f"{int(amount)} {unit}"
+            return f"{amount:.3g} {unit}" if amount < 100 else f"{amount:.0f} {unit}"
+    return ""

@@ -1,0 +1,232 @@
+"""Crontabs: what `crontab -l` prints, and /etc/crontab with its column of users.
+
+A line becomes a schedule that behaves as cron does: it starts whether or not the last run has ended, makes up for
+nothing that was missed, and tries nothing twice.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from foliot.importing.found import RUN_LIMIT_S, Finds, Found, LeftOutError, literal
+
+SHELL_TASK = "shell"
+"""The task function of `foliot.contrib.shell`."""
+
+_AS_CRON_DOES = {
+    "timeout_seconds": RUN_LIMIT_S,
+    "misfire": {"policy": "skip"},
+    "overlap": {"policy": "allow"},
+    "retry": {"max_attempts": 1},
+}
+_ON_ALL = (
+    "as with cron, a run starts although the last one still runs (overlap: allow), missed times are not made up "
+    "for (misfire: skip), and nothing is retried",
+    f"cron sets no limit to a run; here each is stopped after {RUN_LIMIT_S // 3600} hours (timeout_seconds)",
+)
+_FOR_CRON = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "CRON_TZ", "RANDOM_DELAY"})
+"""Set for cron itself: these do not go to the commands."""
+_VARIABLE = re.compile(r"""(?:(["']?)([A-Za-z_][A-Za-z0-9_]*)\1)\s*=\s*(.*)""")
+_VALUE = r"(?:\d{1,2}|[A-Za-z]{3})"
+_TERM = re.compile(rf"(?:\*|{_VALUE}-{_VALUE})(?:/\d{{1,3}})?|{_VALUE}")
+_RANDOM = re.compile(r"(\d{0,2})~(\d{0,2})")
+_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
+_ESCAPE_OR_PERCENT = re.compile(r"\\.|%", re.DOTALL)
+_SECRETIVE = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|API_?KEY", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a crontab is to be read, and what is to become of its commands."""
+
+    now: datetime
+    timezone: str
+    """Of lines that no CRON_TZ or TZ stands above: that of the machine whose crontab it is."""
+    is_system: bool = False
+    """Its lines name a user, as those of /etc/crontab do."""
+    url: str | None = None
+    """Commands are posted to this agent; None: the task function `shell` runs them."""
+    prefix: str = ""
+
+
+def read(text: str, reading: Reading) -> Found:
+    """The schedules of a crontab."""
+    finds = Finds(reading.now, reading.prefix)
+    environment: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        where = f"line {number}"
+        try:
+            if assigned := _VARIABLE.fullmatch(stripped):
+                environment[assigned[2]] = _unquoted(assigned[3])
+                continue
+            entry = _entry(stripped, reading.is_system)
+            document, notes = _schedule(entry, environment, reading)
+        except LeftOutError as error:
+            finds.leave_out(where, stripped, str(error))
+            continue
+        finds.add(name_of(entry.command), document, where=where, notes=notes)
+    for told in _ON_ALL:
+        finds.note(told)
+    return finds.found()
+
+
+def _unquoted(value: str) -> str:
+    if value[:1] not in ('"', "'"):
+        return value
+    if len(value) < 2 or value[-1] != value[0]:
+        raise LeftOutError("the quote is not closed")
+    return value[1:-1]
+
+
+# --- one line -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    expression: str
+    command: str
+    stdin: str
+    user: str | None
+    notes: list[str] = field(default_factory=list)
+
+
+def _entry(line: str, is_system: bool) -> _Entry:
+    notes: list[str] = []
+    if line.startswith("@"):
+        expression, _, rest = line.partition(" ") if "\t" not in line else _partition(line)
+        if expression.lower() == "@reboot":
+            raise LeftOutError("@reboot is no time: a schedule does not belong to a machine that boots")
+    else:
+        parts = line.split(None, 5)
+        if len(parts) < 6:
+            raise LeftOutError("it is neither a variable nor five fields and a command")
+        expression = " ".join(_field(part, *span, notes) for part, span in zip(parts[:5], _RANGES, strict=True))
+        rest = parts[5]
+    user = None
+    if is_system:
+        user, _, rest = _partition(rest)
+        if not _USER.fullmatch(user):
+            raise LeftOutError(f'"{user}" is no user; a crontab of a user is read without --system')
+    elif rest.startswith("root "):
+        notes.append("its command begins with root, as in a system crontab; that is read with --system")
+    command, stdin = _split_at_percent(rest.strip())
+    if not command:
+        raise LeftOutError("it has no command")
+    return _Entry(expression, command, stdin, user, notes)
+
+
+def _partition(text: str) -> tuple[str, str, str]:
+    first, *rest = text.split(None, 1)
+    return first, " ", rest[0] if rest else ""
+
+
+def _field(text: str, low: int, high: int, notes: list[str]) -> str:
+    """A field as it is written here. What crons do not agree on is refused, though it has a meaning here."""
+    if random := _RANDOM.fullmatch(text):
+        notes.append(f"{text} is a time that cron chooses anew each time it starts; here it is chosen once, by H")
+        return f"H({random[1] or low}-{random[2] or high})"
+    for term in text.split(","):
+        if not _TERM.fullmatch(term):
+            hint = "a step needs a range before it: " if "/" in term else ""
+            raise LeftOutError(f'"{term}" can\'t be read ({hint}write it as crontab(5) has it, such as 5-59/2)')
+    return text
+
+
+def _split_at_percent(text: str) -> tuple[str, str]:
+    """The command and what it reads from its input: all behind the first %, where each % is a new line."""
+    pieces = [""]
+    end = 0
+    for found in _ESCAPE_OR_PERCENT.finditer(text):
+        pieces[-1] += text[end : found.start()]
+        end = found.end()
+        if found[0] == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "%" if found[0] == "\\%" else found[0]
+    pieces[-1] += text[end:]
+    command, *lines = pieces
+    stdin = "\n".join(lines)
+    return command.strip(), stdin + "\n" if lines and not stdin.endswith("\n") else stdin
+
+
+def _schedule(
+    entry: _Entry, environment: Mapping[str, str], reading: Reading
+) -> tuple[dict[str, Any], list[str]]:
+    timezone = environment.get("CRON_TZ") or environment.get("TZ") or reading.timezone
+    document: dict[str, Any] = {
+        "trigger": {"kind": "cron", "expression": entry.expression, "timezone": timezone.removeprefix(":")},
+        "target": _target(entry, environment, reading.url),
+        **_AS_CRON_DOES,
+    }
+    delay = environment.get("RANDOM_DELAY", "")
+    if delay.isdecimal() and int(delay):
+        document["jitter_seconds"] = int(delay) * 60
+    return document, [*entry.notes, *_notes(entry, environment, reading)]
+
+
+def _target(entry: _Entry, environment: Mapping[str, str], url: str | None) -> dict[str, Any]:
+    passed = {name: literal(value) for name, value in environment.items() if name not in _FOR_CRON}
+    told: dict[str, Any] = {"command": literal(entry.command)}
+    if passed:
+        told["env"] = passed
+    if entry.stdin:
+        told["stdin"] = literal(entry.stdin)
+    if url is None:
+        return {"kind": "function", "name": SHELL_TASK, "args": told}
+    return {"kind": "http", "method": "POST", "url": url, "body": told}
+
+
+def _notes(entry: _Entry, environment: Mapping[str, str], reading: Reading) -> Iterator[str]:
+    if entry.user is not None:
+        yield f"cron ran it as {entry.user}; now it runs as whoever the worker or agent runs as"
+    if entry.stdin:
+        yield "what stands behind % is passed to its input, as cron does"
+    if environment.get("TZ") and not environment.get("CRON_TZ"):
+        yield "TZ is taken as its time zone; some crons only pass it to the command"
+    mail = environment.get("MAILTO", "")
+    if mail:
+        yield f"its output is not mailed to {mail}; it is kept with each execution"
+    if environment.get("RANDOM_DELAY"):
+        yield f"RANDOM_DELAY={environment['RANDOM_DELAY']} (minutes) becomes jitter_seconds, if it is a number"
+    for name in environment:
+        if _SECRETIVE.search(name) and name not in _FOR_CRON:
+            yield f"{name} may be a secret and would be stored as it is; better: foliot secret set, ${{secret:…}}"
+    if reading.url is None and re.search(r"(?<!&)&\s*$", entry.command):
+        yield "it leaves something running in the background, which ends with the command here"
+
+
+# --- names ----------------------------------------------------------------------------------------------
+
+_JOINS = re.compile(r"&&|\|\||[;|]")
+_REDIRECTION = re.compile(r"\d*(?:>>?|<)\s*&?\s*\S*|&>>?\s*\S+")
+_BEFORE_THE_POINT = frozenset({"cd", "test", "[", "[[", "export", "set", "source", ".", ":", "sleep", "true", "exec"})
+_SCRIPT_ENDING = re.compile(r"\.(?:sh|bash|py|pl|rb|php|js)$")
+_MOST_WORDS = 4
+_LONGEST = 60
+
+
+def name_of(command: str) -> str:
+    """What a command seems to be called: `cd /srv && ./manage.py clearsessions -v0` is `manage-clearsessions`."""
+    candidates = [_words(part) for part in _JOINS.split(_REDIRECTION.sub(" ", command))]
+    words = next((each for each in candidates if each and each[0] not in _BEFORE_THE_POINT), None)
+    if words is None:
+        words = next((each for each in candidates if each), [])
+    named = "-".join(_readable(word) for word in words[:_MOST_WORDS])
+    return re.sub(r"-{2,}", "-", named)[:_LONGEST].strip("-.") or "command"
+
+
+def _words(part: str) -> list[str]:
+    words = [word.strip("\"'`(){}!") for word in part.split()]
+    # Neither options nor variables set for the command alone.
+    named = [word for word in words if word and not word.startswith("-") and not re.match(r"\w+=", word)]
+    return [word if word in _BEFORE_THE_POINT else word.rstrip("/").rpartition("/")[2] for word in named]
+
+
+def _readable(word: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", _SCRIPT_ENDING.sub("", word)).strip("-").lower()

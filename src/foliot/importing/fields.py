@@ -1,0 +1,135 @@
+"""Cron as other schedulers write it: read field by field into numbers, and written as cron is written here.
+
+They differ from cron where it is easily overlooked: day and weekday must both match, a week may begin with Monday
+as 0, ranges may wrap around. So what a field means is worked out by their rules, and its text is kept only if it
+means the same by ours.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foliot.importing.found import LeftOutError
+from foliot.model.errors import InvalidError
+from foliot.timing.cron_fields import parse
+
+LAST_DAY = -1
+"""Among days: the last one of the month."""
+
+_WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
+_FEWEST_IN_RANGE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The numbers that a field may have."""
+
+    name: str
+    attribute: str
+    """Where a parsed expression of ours keeps them."""
+    low: int
+    high: int
+
+    @property
+    def all(self) -> frozenset[int]:
+        return frozenset(range(self.low, self.high + 1))
+
+
+SECOND = Span("second", "seconds", 0, 59)
+MINUTE = Span("minute", "minutes", 0, 59)
+HOUR = Span("hour", "hours", 0, 23)
+DAY = Span("day", "days", 1, 31)
+MONTH = Span("month", "months", 1, 12)
+WEEKDAY = Span("day_of_week", "weekdays", 0, 6)
+"""0 = Sunday, as in cron."""
+_IN_EXPRESSION = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Which numbers a field allows, and how cron writes that here."""
+
+    span: Span
+    numbers: frozenset[int]
+    text: str
+
+    @property
+    def is_open(self) -> bool:
+        return self.numbers >= self.span.all
+
+    @property
+    def begins_open(self) -> bool:
+        return self.text.startswith("*")
+
+
+def field_of(span: Span, numbers: Iterable[int], text: str = "") -> Field:
+    """A field of these numbers. The text is how somebody else wrote it; it stays if it means them here too."""
+    allowed = frozenset(numbers)
+    if not allowed or not allowed <= span.all | {LAST_DAY}:
+        raise LeftOutError(f'the {span.name} field "{text}" names no time, or one that there is not')
+    return Field(span, allowed, text if text and _means(span, text) == allowed else _written(span, allowed))
+
+
+def _means(span: Span, text: str) -> frozenset[int] | None:
+    parts = [text if each is span else "*" for each in _IN_EXPRESSION]
+    try:
+        read = parse(" ".join(parts), "")
+    except InvalidError:
+        return None
+    numbers = frozenset(getattr(read, span.attribute))
+    return numbers | {LAST_DAY} if span is DAY and read.is_last_day else numbers
+
+
+def _written(span: Span, numbers: frozenset[int]) -> str:
+    if numbers >= span.all:
+        return "*"
+    terms: list[str] = []
+    rest = sorted(numbers - {LAST_DAY})
+    while rest:
+        length = next((i for i, number in enumerate(rest) if number != rest[0] + i), len(rest))
+        if length >= _FEWEST_IN_RANGE:
+            terms.append(f"{rest[0]}-{rest[length - 1]}")
+        else:
+            terms += map(str, rest[:length])
+        rest = rest[length:]
+    if LAST_DAY in numbers:
+        terms.append("L")
+    return ",".join(terms)
+
+
+def trigger_of(fields: Mapping[Span, Field], timezone: str) -> dict[str, Any]:
+    """The trigger that fires when all fields match: day and weekday both, unlike in cron."""
+    second, minute, hour, day, month, weekday = (fields[span] for span in _IN_EXPRESSION)
+    # In cron either of the two is enough, unless one begins with *.
+    agree = day.is_open or weekday.is_open or day.begins_open or weekday.begins_open
+    if not agree:
+        return {"kind": "rrule", "rule": _rule(fields), "timezone": timezone}
+    parts = [each.text for each in (minute, hour, day, month, weekday)]
+    if second.numbers != {0}:
+        parts.insert(0, second.text)
+    return {"kind": "cron", "expression": " ".join(parts), "timezone": timezone}
+
+
+def _rule(fields: Mapping[Span, Field]) -> str:
+    # As with cron, an open minute or hour goes on through the hour that comes twice.
+    frequency = "DAILY"
+    if fields[MINUTE].is_open:
+        frequency = "MINUTELY"
+    elif fields[HOUR].is_open:
+        frequency = "HOURLY"
+    parts = [f"FREQ={frequency}"]
+    for span, part in ((MONTH, "BYMONTH"), (DAY, "BYMONTHDAY")):
+        if not fields[span].is_open:
+            parts.append(f"{part}={_list(fields[span])}")
+    days = ",".join(_WEEKDAYS[number] for number in sorted(fields[WEEKDAY].numbers))
+    parts.append(f"BYDAY={days}")
+    if not (fields[HOUR].is_open and frequency in ("HOURLY", "MINUTELY")):
+        parts.append(f"BYHOUR={_list(fields[HOUR])}")
+    if frequency != "MINUTELY":
+        parts.append(f"BYMINUTE={_list(fields[MINUTE])}")
+    parts.append(f"BYSECOND={_list(fields[SECOND])}")
+    return ";".join(parts)
+
+
+def _list(field: Field) -> str:
+    return ",".join(str(number) for number in sorted(field.numbers))

@@ -1,0 +1,231 @@
+"""How single schedules have been doing: from their latest executions, found by index, never by a scan.
+
+`execution_t` has three partial indexes by schedule and fire time: the scheduler's own rows, those of backfills,
+those made by hand. What is the latest of a schedule is the latest of the three.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Uuid,
+    and_,
+    func,
+    literal,
+    select,
+    text,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.execution import Status
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect, Pool
+from foliot.store.schema import IS_BY_HAND, execution_t, schedule_t
+
+MOST_EXECUTIONS = 2_000
+REACH = timedelta(weeks=12)
+LAST = 20
+
+# Written out, so that PostgreSQL finds the partial indexes also for a statement that it has prepared.
+_KINDS = ("triggered_by = 'scheduler'", "triggered_by = 'backfill'", IS_BY_HAND)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How long something took, in seconds."""
+
+    p50_s: float
+    p95_s: float
+    max_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayCounts:
+    day: date
+    """In UTC."""
+    by_status: Mapping[Status, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RecentExecution:
+    execution_id: UUID
+    status: Status
+    fire_ts: datetime
+    duration_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStatistics:
+    by_status: Mapping[Status, int]
+    duration: Spread | None
+    """Of the last attempts; None: nothing has run."""
+    start_delay: Spread | None
+    """From being ready to being started."""
+    days: Sequence[DayCounts]
+    """Those with executions, oldest first."""
+    last: Sequence[RecentExecution]
+    """Latest first."""
+    since_ts: datetime
+    """All of this is about fire times from here on."""
+
+
+class Statistics:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def of_schedule(self, schedule_id: UUID, *, host_id: UUID | None = None) -> ScheduleStatistics:
+        """Its latest executions, at most MOST_EXECUTIONS, of the last twelve weeks. Raises NotFoundError."""
+        async with self._database.read(Pool.API) as connection:
+            now = await self._now_of(connection, schedule_id, host_id)
+            statement = _latest(schedule_id, MOST_EXECUTIONS + 1, execution_t.c.fire_ts >= now - REACH)
+            rows = (await connection.execute(statement)).all()
+        # One more than is told: then the day of the last one told may not be whole.
+        is_capped = len(rows) > MOST_EXECUTIONS
+        rows = rows[:MOST_EXECUTIONS]
+        by_day: dict[date, Counter[Status]] = {}
+        for row in reversed(rows):
+            by_day.setdefault(row.fire_ts.date(), Counter())[Status(row.status)] += 1
+        return ScheduleStatistics(
+            by_status=dict(Counter(Status(row.status) for row in rows)),
+            duration=_spread(row.duration_seconds for row in rows),
+            start_delay=_spread(_start_delay_s(row) for row in rows),
+            days=[DayCounts(day, dict(counts)) for day, counts in by_day.items()],
+            last=[_recent_of(row) for row in rows[:LAST]],
+            since_ts=rows[-1].fire_ts if is_capped else now - REACH,
+        )
+
+    async def recent(
+        self, schedule_ids: Sequence[UUID], *, n: int = LAST
+    ) -> dict[UUID, list[RecentExecution]]:
+        """The latest of many schedules at once, latest first; those without any are left out."""
+        if not schedule_ids:
+            return {}
+        async with self._database.read(Pool.API) as connection:
+            rows = (await connection.execute(_latest_of_each(self._dialect, schedule_ids, n))).all()
+        found: dict[UUID, list[Any]] = {}
+        for row in rows:
+            found.setdefault(row.schedule_id, []).append(row)
+        return {
+            schedule_id: [_recent_of(row) for row in sorted(some, key=_place, reverse=True)[:n]]
+            for schedule_id, some in found.items()
+        }
+
+    async def _now_of(self, connection: AsyncConnection, schedule_id: UUID, host_id: UUID | None) -> datetime:
+        statement = select(schedule_t.c.host_id, self._dialect.now().label("store_now")).where(
+            schedule_t.c.schedule_id == schedule_id
+        )
+        row = (await connection.execute(statement)).one_or_none()
+        if row is None or (host_id is not None and row.host_id != host_id):
+            raise NotFoundError("schedule", schedule_id)
+        now: datetime = row.store_now
+        return now
+
+
+# --- statements -----------------------------------------------------------------------------------------
+
+_COLUMNS = tuple(
+    execution_t.c[name]
+    for name in (
+        "execution_id",
+        "schedule_id",
+        "status",
+        "fire_ts",
+        "ready_ts",
+        "started_ts",
+        "duration_seconds",
+    )
+)
+
+
+def _latest(schedule_id: UUID, most: int, *conditions: ColumnElement[bool]) -> Select[Any]:
+    """The latest executions of one schedule: the latest of each kind, merged."""
+    first = [
+        select(
+            select(*_COLUMNS)
+            .where(execution_t.c.schedule_id == schedule_id, text(kind), *conditions)
+            .order_by(execution_t.c.fire_ts.desc())
+            .limit(most)
+            .subquery()
+        )
+        for kind in _KINDS
+    ]
+    merged = union_all(*first).subquery()
+    return select(merged).order_by(merged.c.fire_ts.desc(), merged.c.execution_id.desc()).limit(most)
+
+
+def _latest_of_each(dialect: Dialect, schedule_ids: Sequence[UUID], n: int) -> Any:
+    """The latest executions of each kind of each schedule: at least `n`, as far as there are."""
+    wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+    return union_all(*(_steps_back(kind, number, wanted, n) for number, kind in enumerate(_KINDS)))
+
+
+def _steps_back(kind: str, number: int, wanted: Any, n: int) -> Select[Any]:
+    """Step by step from the latest fire time of a schedule to the one before: each is one look into the index.
+
+    PostgreSQL would do it with LATERAL, which SQLite has not; a UNION of limited selects would take longer to
+    plan than to run.
+    """
+    is_kind = text(kind)
+    latest = select(func.max(execution_t.c.fire_ts)).where(
+        execution_t.c.schedule_id == wanted.c.schedule_id, is_kind
+    )
+    steps = select(
+        wanted.c.schedule_id, literal(1, Integer).label("step"), latest.scalar_subquery().label("fire_ts")
+    ).cte(f"steps_{number}", recursive=True)
+    before = select(func.max(execution_t.c.fire_ts)).where(
+        execution_t.c.schedule_id == steps.c.schedule_id, is_kind, execution_t.c.fire_ts < steps.c.fire_ts
+    )
+    steps = steps.union_all(
+        select(steps.c.schedule_id, steps.c.step + 1, before.scalar_subquery()).where(
+            steps.c.step < n, steps.c.fire_ts.is_not(None)
+        )
+    )
+    return (
+        select(*_COLUMNS)
+        .join(
+            steps,
+            and_(execution_t.c.schedule_id == steps.c.schedule_id, execution_t.c.fire_ts == steps.c.fire_ts),
+        )
+        .where(is_kind)
+    )
+
+
+# --- figures --------------------------------------------------------------------------------------------
+
+
+def _place(row: Any) -> tuple[datetime, UUID]:
+    return (row.fire_ts, row.execution_id)
+
+
+def _recent_of(row: Any) -> RecentExecution:
+    return RecentExecution(row.execution_id, Status(row.status), row.fire_ts, row.duration_seconds)
+
+
+def _start_delay_s(row: Any) -> float | None:
+    if row.ready_ts is None or row.started_ts is None:
+        return None
+    # What waits for another try may have been made ready after its last start.
+    delay_s: float = (row.started_ts - row.ready_ts).total_seconds()
+    return delay_s if delay_s >= 0 else None
+
+
+def _spread(values: Iterator[float | None]) -> Spread | None:
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return None
+    return Spread(_percentile(known, 50), _percentile(known, 95), known[-1])
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    """The smallest that so many of 100 do not exceed."""
+    return ordered[-(-len(ordered) * percent // 100) - 1]
