@@ -8,15 +8,39 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, select, update
 
-from foliot.model.errors import InvalidError
+from foliot.model.calendar import CalendarSpec
+from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import OPEN, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.model.lease import Shard
+from foliot.model.policy import Priority
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
+from foliot.planning.change import Author, create
 from foliot.store.execution_list import MOST_SCHEDULES, ExecutionList, ExecutionPosition
-from foliot.store.protocol import ExecutionFilter
-from foliot.store.schema import execution_t
-from foliot.testing.conformance.scene import Scene
+from foliot.store.protocol import ExecutionFilter, InstanceRecord, TaskRecord
+from foliot.store.queues import Queues
+from foliot.store.registry_list import RegistryList, TaskFilter
+from foliot.store.schedule_list import (
+    ListedSchedule,
+    ScheduleFilter,
+    ScheduleList,
+    SchedulePosition,
+    ScheduleReference,
+    ScheduleSort,
+)
+from foliot.store.schedule_rows import row_of
+from foliot.store.schema import (
+    audit_t,
+    execution_t,
+    instance_t,
+    queue_t,
+    schedule_status_t,
+    schedule_t,
+    scheduler_lock_t,
+)
+from foliot.testing.conformance.scene import LONG, SOMEBODY, Scene, spec_of
 
 OTHER_HOST = UUID(int=7)
 OWN = [UUID(int=n) for n in range(1, 4)]
@@ -298,3 +322,427 @@ def made(schedule_id: UUID, at: datetime, host_id: UUID | None = None) -> Made:
         triggered_by=TriggeredBy.SCHEDULER,
         queue="default",
     )
+
+
+# --- schedules ------------------------------------------------------------------------------------------
+
+
+async def keep_schedules(scene: Scene, rows: Sequence[dict[str, Any]]) -> list[Schedule]:
+    """Schedules as if stored with these columns; of each only the name must be given."""
+    now = await scene.now()
+    kept = []
+    values = []
+    for fields in rows:
+        spec = spec_of(fields["schedule_name"])
+        schedule = create(spec, host_id=DEFAULT_HOST_ID, now=now, author=SOMEBODY).schedule
+        values.append(row_of(schedule) | fields)
+        kept.append(schedule)
+    await scene.execute(insert(schedule_t).values(values))
+    return kept
+
+
+async def keep_status(scene: Scene, schedule_id: UUID, at: datetime, status: Status) -> UUID:
+    execution_id = new_id()
+    await scene.execute(
+        insert(schedule_status_t).values(
+            schedule_id=schedule_id, last_run_ts=at, last_status=status.value, last_execution_id=execution_id
+        )
+    )
+    return execution_id
+
+
+def names(listed: Sequence[ListedSchedule]) -> list[str]:
+    return [each.schedule.spec.name for each in listed]
+
+
+async def pages_of(
+    schedules: ScheduleList, wanted: ScheduleFilter, limit: int, **order: Any
+) -> list[ListedSchedule]:
+    found: list[ListedSchedule] = []
+    after: SchedulePosition | None = None
+    while True:
+        page = await schedules.page(wanted, after=after, limit=limit, **order)
+        assert len(page.items) == limit or page.next is None
+        found += page.items
+        if page.next is None:
+            return found
+        after = page.next
+
+
+ALL = ScheduleFilter(host_id=DEFAULT_HOST_ID)
+
+
+class TestSchedules:
+    async def test_every_filter_narrows_and_of_several_values_any_may_hold(self, scene: Scene) -> None:
+        web = {"kind": "http", "url": "https://agent.example/run"}
+        await scene.store.calendars.put(DEFAULT_HOST_ID, CalendarSpec(name="feasts"), SOMEBODY)
+        one = await scene.add("one", queue="fast", priority="high", description="Pays the bills")
+        two = await scene.add("two", target=web, labels={"team": "pay", "tier": "1"}, calendars=["feasts"])
+        three = await scene.add("three", active=False, labels={"team": "ops", "tier": "1"})
+        await scene.pause(two)
+        await keep_status(scene, one.schedule_id, await scene.now(), Status.FAILED)
+        await keep_status(scene, three.schedule_id, await scene.now(), Status.SUCCESS)
+        other = await scene.add_host("other")
+        await scene.add("one", host_id=other)
+        await scene.delete(await scene.add("four"))
+        schedules = ScheduleList(scene.store.database)
+
+        async def found(**fields: Any) -> list[str]:
+            wanted = replace(ALL, **fields)
+            page = await schedules.page(wanted)
+            references = await schedules.ids(wanted, limit=50)
+            assert [each.name for each in references] == names(page.items)
+            return names(page.items)
+
+        assert await found() == ["one", "three", "two"]
+        assert await found(names=["two", "one", "four", "five"]) == ["one", "two"]
+        assert await found(q="BILLS") == ["one"]
+        assert await found(q="T") == ["one", "three", "two"], "a letter of the description of one"
+        assert await found(active=True) == ["one", "two"]
+        assert await found(active=False) == ["three"]
+        assert await found(queues=["fast"]) == ["one"]
+        assert await found(queues=["fast", "default"]) == ["one", "three", "two"]
+        assert await found(priorities=[Priority.HIGH, Priority.LOW]) == ["one"]
+        assert await found(targets=["http"]) == ["two"]
+        assert await found(targets=["http", "function"]) == ["one", "three", "two"]
+        assert await found(last_statuses=[Status.FAILED]) == ["one"]
+        assert await found(last_statuses=[Status.FAILED, Status.SUCCESS]) == ["one", "three"]
+        assert await found(states=[ScheduleState.PAUSED, ScheduleState.INACTIVE]) == ["three", "two"]
+        assert await found(managed_by=[ManagedBy.API]) == ["one", "three", "two"]
+        assert await found(managed_by=[ManagedBy.CODE]) == []
+        assert await found(calendars=["feasts", "none"]) == ["two"]
+        assert await found(calendars=["feast"]) == []
+        assert await found(labels={"tier": "1"}) == ["three", "two"]
+        assert await found(labels={"tier": "1", "team": "pay"}) == ["two"]
+        assert await found(labels={"pay": "team"}) == []
+        assert await found(labels={"tier": "1"}, active=True, q="w") == ["two"]
+        assert await found(host_id=other) == ["one"]
+
+    async def test_signs_of_a_pattern_are_looked_for_as_they_stand(self, scene: Scene) -> None:
+        await keep_schedules(
+            scene, [{"schedule_name": name} for name in ("50%", "5050", "a_b", "acb", r"a\b/c")]
+        )
+        schedules = ScheduleList(scene.store.database)
+        for text, expected in (
+            ("50%", ["50%"]),
+            ("%", ["50%"]),
+            ("_", ["a_b"]),
+            ("A_B", ["a_b"]),
+            ("\\", [r"a\b/c"]),
+            ("B/C", [r"a\b/c"]),
+            ("', \"", []),
+        ):
+            assert names((await schedules.page(replace(ALL, q=text))).items) == expected, text
+
+    async def test_labels_may_have_any_names(self, scene: Scene) -> None:
+        labels = {'a"b': "1", "$.c": "2", "d'e": "%", "f\\g": "null", "": "x"}
+        await keep_schedules(scene, [{"schedule_name": "odd", "labels": labels}, {"schedule_name": "even"}])
+        schedules = ScheduleList(scene.store.database)
+        for name, value in labels.items():
+            assert names((await schedules.page(replace(ALL, labels={name: value}))).items) == ["odd"]
+            assert (await schedules.page(replace(ALL, labels={name: value + "."}))).items == []
+
+    @pytest.mark.parametrize("is_descending", [False, True])
+    async def test_every_order_can_be_paged_through(self, scene: Scene, is_descending: bool) -> None:
+        dice = random.Random(1)
+        now = await scene.now()
+
+        def instant() -> datetime:
+            return now + timedelta(hours=dice.randrange(6))
+
+        rows = [
+            {
+                "schedule_name": f"schedule{n:02}",
+                "priority": dice.choice(list(Priority)).value,
+                "next_run_ts": dice.choice([None, instant(), instant()]),
+                "created_ts": instant(),
+                "updated_ts": instant(),
+            }
+            for n in range(40)
+        ]
+        kept = await keep_schedules(scene, rows)
+        values: dict[UUID, dict[str, Any]] = {}
+        for schedule, row in zip(kept, rows, strict=True):
+            last_run_ts = dice.choice([None, instant(), instant()])
+            if last_run_ts is not None:
+                await keep_status(scene, schedule.schedule_id, last_run_ts, Status.SUCCESS)
+            values[schedule.schedule_id] = row | {"name": row["schedule_name"], "last_run_ts": last_run_ts}
+        schedules = ScheduleList(scene.store.database)
+        for sort in ScheduleSort:
+            ids = sorted(
+                (each for each in values if values[each][sort] is not None),
+                key=lambda each: (values[each][sort], each),
+                reverse=is_descending,
+            )
+            ids += sorted((each for each in values if values[each][sort] is None), reverse=is_descending)
+            for limit in (7, 40, 100):
+                listed = await pages_of(schedules, ALL, limit, sort=sort, is_descending=is_descending)
+                assert [each.schedule.schedule_id for each in listed] == ids, (sort, limit)
+        high = replace(ALL, priorities=[Priority.HIGH, Priority.LOW])
+        listed = await pages_of(schedules, high, 5, sort=ScheduleSort.NEXT_RUN)
+        assert len(listed) == sum(row["priority"] != "medium" for row in rows)
+
+    async def test_a_change_between_two_pages_moves_only_what_was_changed(self, scene: Scene) -> None:
+        kept = [await scene.add(name) for name in "bcdefg"]
+        schedules = ScheduleList(scene.store.database)
+        page = await schedules.page(ALL, limit=3)
+        assert names(page.items) == ["b", "c", "d"]
+        await scene.delete(kept[2])
+        await scene.edit(kept[1], name="z")
+        await scene.add("a")
+        page = await schedules.page(ALL, after=page.next, limit=3)
+        assert names(page.items) == ["e", "f", "g"]
+        page = await schedules.page(ALL, after=page.next, limit=3)
+        assert (names(page.items), page.next) == (["z"], None)
+
+    async def test_each_comes_with_how_its_last_run_went(self, scene: Scene) -> None:
+        ran, new = await scene.add("ran"), await scene.add("new")
+        now = await scene.now()
+        execution_id = await keep_status(scene, ran.schedule_id, now, Status.TIMEOUT)
+        schedules = ScheduleList(scene.store.database)
+        expected = ListedSchedule(ran, now, Status.TIMEOUT, execution_id)
+        assert (await schedules.page(ALL)).items == [ListedSchedule(new, None, None, None), expected]
+        assert await schedules.get_with_status(ran.schedule_id, DEFAULT_HOST_ID) == expected
+        assert await schedules.by_names(DEFAULT_HOST_ID, ["ran", "none", "ran"]) == [expected]
+        assert await schedules.by_names(DEFAULT_HOST_ID, []) == []
+
+    async def test_many_names_are_found_at_once(self, scene: Scene) -> None:
+        wanted = [f"schedule{n:04}" for n in range(3000)]
+        await keep_schedules(scene, [{"schedule_name": name} for name in wanted[:60]])
+        found = await ScheduleList(scene.store.database).by_names(DEFAULT_HOST_ID, wanted)
+        assert names(found) == wanted[:60]
+
+    async def test_one_of_another_host_and_a_deleted_one_are_not_found(self, scene: Scene) -> None:
+        other = await scene.add_host("other")
+        foreign, gone = await scene.add("foreign", host_id=other), await scene.add("gone")
+        await scene.delete(gone)
+        schedules = ScheduleList(scene.store.database)
+        for schedule in (foreign, gone):
+            with pytest.raises(NotFoundError):
+                await schedules.get_with_status(schedule.schedule_id, DEFAULT_HOST_ID)
+            assert await schedules.by_names(DEFAULT_HOST_ID, [schedule.spec.name]) == []
+
+    async def test_ids_go_on_behind_a_name_and_tell_the_version(self, scene: Scene) -> None:
+        first = await scene.add("a")
+        await scene.edit(first, description="changed")
+        await scene.add("b")
+        schedules = ScheduleList(scene.store.database)
+        assert await schedules.ids(ALL, limit=1) == [ScheduleReference(first.schedule_id, "a", 2)]
+        assert [each.name for each in await schedules.ids(ALL, after_name="a", limit=9)] == ["b"]
+
+    @pytest.mark.parametrize(
+        ("sort", "value"),
+        [
+            (ScheduleSort.NAME, None),
+            (ScheduleSort.NAME, datetime(2026, 1, 1, tzinfo=UTC)),
+            (ScheduleSort.CREATED, "a"),
+            (ScheduleSort.UPDATED, None),
+            (ScheduleSort.NEXT_RUN, "a"),
+            (ScheduleSort.LAST_RUN, "a"),
+        ],
+    )
+    async def test_a_position_of_another_order_is_refused(
+        self, scene: Scene, sort: ScheduleSort, value: Any
+    ) -> None:
+        after = SchedulePosition(value, new_id())
+        with pytest.raises(InvalidError) as refused:
+            await ScheduleList(scene.store.database).page(ALL, sort=sort, after=after)
+        assert [problem.pointer for problem in refused.value.problems] == ["/page_token"]
+
+
+# --- queues ---------------------------------------------------------------------------------------------
+
+
+async def wait_in(scene: Scene, queue: str, *ready_s: float | None, **fields: Any) -> None:
+    """Executions that are ready since so many seconds; None: held."""
+    now = await scene.now()
+    priority = fields.get("priority", Priority.MEDIUM)
+    rows = []
+    for seconds in ready_s:
+        ready_ts = None if seconds is None else now - timedelta(seconds=seconds)
+        row = made(OWN[0], now - timedelta(seconds=len(rows))).row
+        row |= {
+            "queue": queue,
+            "status": "pending",
+            "triggered_by": "api",
+            "priority": priority.value,
+            "ready_ts": ready_ts,
+            "due_by_ts": None if ready_ts is None else ready_ts + timedelta(seconds=priority.sla_s),
+        }
+        rows.append(row | {name: value for name, value in fields.items() if name != "priority"})
+    await scene.execute(insert(execution_t).values(rows))
+
+
+async def know_queues(scene: Scene, *queues: str, host_id: UUID = DEFAULT_HOST_ID) -> None:
+    rows = [{"host_id": host_id, "queue": queue, "paused": queue == "paused"} for queue in queues]
+    await scene.execute(insert(queue_t).values(rows))
+
+
+class TestQueues:
+    async def test_what_is_ready_is_counted_by_priority(self, scene: Scene) -> None:
+        await know_queues(scene, "fast", "idle", "paused")
+        await wait_in(scene, "fast", 2, 100, None, priority=Priority.HIGH)
+        await wait_in(scene, "fast", 20, 40, priority=Priority.LOW, status="retrying")
+        await wait_in(scene, "fast", -60, status="retrying")
+        await wait_in(scene, "fast", -0.5, priority=Priority.HIGH)
+        await wait_in(scene, "fast", 300, host_id=OTHER_HOST)
+        await wait_in(scene, "paused", 3)
+        await wait_in(scene, "fast", 5, 6, status="running", due_by_ts=None, lease_until=await scene.now())
+        await wait_in(scene, "fast", 5, status="running", due_by_ts=None, host_id=OTHER_HOST)
+        fast, idle, paused = await Queues(scene.store.database).page(DEFAULT_HOST_ID)
+        assert fast.depth == {Priority.HIGH: 2, Priority.MEDIUM: 0, Priority.LOW: 2}
+        assert (fast.running_count, fast.sla_missed_count, fast.is_capped) == (2, 3, False)
+        assert fast.oldest_ready_ts is not None
+        age = await scene.now() - fast.oldest_ready_ts
+        assert timedelta(seconds=100) <= age < timedelta(seconds=200)
+        assert (idle.name, idle.is_paused, idle.oldest_ready_ts) == ("idle", False, None)
+        assert (sum(idle.depth.values()), idle.running_count, idle.sla_missed_count) == (0, 0, 0)
+        assert (paused.name, paused.is_paused, paused.depth[Priority.MEDIUM]) == ("paused", True, 1)
+
+    async def test_a_backlog_is_counted_no_further_than_needed(self, scene: Scene) -> None:
+        await know_queues(scene, "fast", "slow")
+        await wait_in(scene, "fast", 1, 2, 3, 50)
+        await wait_in(scene, "slow", 1, 2)
+        await wait_in(scene, "slow", *[1] * 4, status="running", due_by_ts=None)
+        queues = Queues(scene.store.database, most_counted=3)
+        fast, slow = await queues.page(DEFAULT_HOST_ID)
+        assert (sum(fast.depth.values()), fast.is_capped, fast.sla_missed_count) == (3, True, 1)
+        assert (sum(slow.depth.values()), slow.is_capped) == (2, False)
+        assert (slow.running_count, slow.is_running_capped) == (3, True)
+
+    async def test_queues_come_in_order_a_page_at_a_time(self, scene: Scene) -> None:
+        await know_queues(scene, *[f"queue-{n:03}" for n in range(120)])
+        await know_queues(scene, "foreign", host_id=OTHER_HOST)
+        await wait_in(scene, "queue-110", 1)
+        queues = Queues(scene.store.database)
+        found = await queues.page(DEFAULT_HOST_ID, limit=500)
+        assert [each.name for each in found] == [f"queue-{n:03}" for n in range(120)]
+        assert [each.name for each in found if sum(each.depth.values())] == ["queue-110"]
+        rest = await queues.page(DEFAULT_HOST_ID, after="queue-004", limit=2)
+        assert [each.name for each in rest] == ["queue-005", "queue-006"]
+
+    async def test_a_single_queue_is_found_by_its_name(self, scene: Scene) -> None:
+        await know_queues(scene, "fast", "slow")
+        await wait_in(scene, "slow", 1)
+        queues = Queues(scene.store.database)
+        assert (await queues.get(DEFAULT_HOST_ID, "slow")).depth[Priority.MEDIUM] == 1
+        for host_id, name in ((OTHER_HOST, "slow"), (DEFAULT_HOST_ID, "none")):
+            with pytest.raises(NotFoundError):
+                await queues.get(host_id, name)
+
+
+# --- instances and task functions -----------------------------------------------------------------------
+
+
+def instance(instance_id: str, *known: str, is_worker: bool = True) -> InstanceRecord:
+    return InstanceRecord(
+        instance_id=instance_id,
+        hostname="machine",
+        pid=7,
+        roles=("scheduler", "worker") if is_worker else ("scheduler",),
+        version="1.0",
+        capacity=50,
+        load=3,
+        queues=("fast",) if is_worker else None,
+        known_tasks=known if is_worker else None,
+        clock_offset_s=0.25,
+    )
+
+
+async def silence(scene: Scene, instance_id: str, seconds: float) -> None:
+    """Make an instance's last heartbeat older."""
+    heartbeat = await scene.now() - timedelta(seconds=seconds)
+    statement = update(instance_t).where(instance_t.c.instance_id == instance_id)
+    await scene.execute(statement.values(last_heartbeat=heartbeat))
+
+
+async def register(scene: Scene, *tasks: tuple[str, str, bool]) -> None:
+    await scene.store.registry.register_tasks(
+        [
+            TaskRecord(name, name.title(), description, f"module:{name}", "sync", None, 60.0, {}, is_system)
+            for name, description, is_system in tasks
+        ]
+    )
+
+
+class TestRegistry:
+    async def test_an_instance_tells_all_that_is_known_of_it(self, scene: Scene) -> None:
+        registry = scene.store.registry
+        await registry.heartbeat(instance("one", "a", "b"))
+        await registry.heartbeat(instance("two", is_worker=False))
+        await silence(scene, "two", 60)
+        one, two = await RegistryList(scene.store.database).instances(lease_ttl_s=LONG)
+        assert (one.instance_id, one.hostname, one.pid, one.version) == ("one", "machine", 7, "1.0")
+        assert (one.roles, one.queues, one.known_tasks) == (("scheduler", "worker"), ("fast",), ("a", "b"))
+        assert (one.capacity, one.load, one.clock_offset_s, one.leader_since) == (50, 3, 0.25, None)
+        assert (one.is_live, one.started_ts <= one.last_heartbeat, one.leads) == (True, True, ())
+        assert 0 <= one.heartbeat_age_s < 15
+        assert (two.queues, two.known_tasks, two.is_live) == (None, None, False)
+        assert 60 <= two.heartbeat_age_s < 75
+
+    async def test_whose_lease_is_fresh_leads(self, scene: Scene) -> None:
+        await scene.store.leases.reshard(3)
+        for name in ("one", "two"):
+            await scene.store.registry.heartbeat(instance(name))
+        for number, name in ((0, "one"), (1, "two"), (2, "one")):
+            await scene.lead(Shard(number, 3), name)
+        listed = RegistryList(scene.store.database)
+        assert [each.leads for each in await listed.instances(lease_ttl_s=LONG)] == [(0, 2), (1,)]
+        long_ago = await scene.now() - timedelta(seconds=2 * LONG)
+        gone = update(scheduler_lock_t).where(scheduler_lock_t.c.lock_id == Shard(2, 3).lock_id)
+        await scene.execute(gone.values(last_heartbeat=long_ago))
+        assert [each.leads for each in await listed.instances(lease_ttl_s=LONG)] == [(0,), (1,)]
+
+    async def test_instances_come_in_order_a_page_at_a_time(self, scene: Scene) -> None:
+        for name in ("c", "a", "d", "b"):
+            await scene.store.registry.heartbeat(instance(name))
+        listed = RegistryList(scene.store.database)
+        first = await listed.instances(lease_ttl_s=LONG, limit=3)
+        assert [each.instance_id for each in first] == ["a", "b", "c"]
+        rest = await listed.instances(lease_ttl_s=LONG, after="c", limit=3)
+        assert [each.instance_id for each in rest] == ["d"]
+
+    async def test_task_functions_tell_how_many_workers_can_run_them(self, scene: Scene) -> None:
+        await register(scene, ("a", "", False), ("b", "", False), ("c", "", False))
+        registry = scene.store.registry
+        for name, known in (("one", ("a", "b")), ("two", ("a",)), ("gone", ("a", "c"))):
+            await registry.heartbeat(instance(name, *known))
+        await registry.heartbeat(instance("leader", is_worker=False))
+        await silence(scene, "gone", 60)
+        tasks = await RegistryList(scene.store.database).tasks(TaskFilter())
+        assert [(each.name, each.worker_count) for each in tasks] == [("a", 2), ("b", 1), ("c", 0)]
+        assert (tasks[0].display_name, tasks[0].handler_path, tasks[0].is_active) == ("A", "module:a", True)
+
+    async def test_task_functions_can_be_filtered_and_paged(self, scene: Scene) -> None:
+        await register(scene, ("a_b", "Sends mail", False), ("acb", "", False), ("prune", "Tidies", True))
+        tasks = RegistryList(scene.store.database)
+        await tasks.set_task_active("acb", False, SOMEBODY)
+
+        async def found(after: str = "", limit: int = 50, **fields: Any) -> list[str]:
+            listed = await tasks.tasks(TaskFilter(**fields), after=after, limit=limit)
+            return [each.name for each in listed]
+
+        assert await found() == ["a_b", "acb", "prune"]
+        assert await found(after="a_b", limit=1) == ["acb"]
+        assert await found(names=["prune", "a_b", "none"]) == ["a_b", "prune"]
+        assert await found(q="A_B") == ["a_b"]
+        assert await found(q="MAIL") == ["a_b"]
+        assert await found(is_active=False) == ["acb"]
+        assert await found(is_system=True) == ["prune"]
+        assert await found(is_system=False, is_active=True) == ["a_b"]
+
+    async def test_switching_a_task_function_is_audited_once(self, scene: Scene) -> None:
+        await register(scene, ("a", "", False))
+        tasks = RegistryList(scene.store.database)
+        author = Author("ann", "too slow", credential="key:1", request_id="request", address="::1")
+        assert (await tasks.set_task_active("a", False, author)).is_active is False
+        assert (await tasks.set_task_active("a", False, author)).is_active is False
+        assert await scene.store.work.inactive_tasks() == {"a"}
+        [row] = await scene.rows(select(audit_t))
+        assert (row.action, row.resource_id, row.host_id) == ("task_function.changed", "a", DEFAULT_HOST_ID)
+        assert (row.actor, row.reason, row.request_id) == ("ann", "too slow", "request")
+        assert (row.before, row.after) == ({"is_active": True}, {"is_active": False})
+        assert (await tasks.set_task_active("a", True, author)).is_active is True
+        with pytest.raises(NotFoundError):
+            await tasks.set_task_active("none", False, author)
+        assert len(await scene.rows(select(audit_t))) == 2

@@ -100,5 +100,6 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", f"{_V1}/events"): Role.VIEWER,
     ("GET", f"{_V1}/status"): Role.VIEWER,
     ("GET", f"{_V1}/timeline"): Role.VIEWER,
+    ("GET", f"{_V1}/load"): Role.VIEWER,
     ("GET", f"{_V1}/stream"): Role.VIEWER,
 }

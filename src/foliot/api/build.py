@@ -27,6 +27,7 @@ from foliot.api.routes.schedules import schedule_routes
 from foliot.api.routes.shared import shared_routes
 from foliot.api.routes.sign_in import sign_in_routes
 from foliot.api.routes.stream import stream_routes
+from foliot.api.routes.timeline import timeline_routes
 from foliot.api.services import Services
 from foliot.api.tidy import Tidy
 from foliot.model.errors import UnauthenticatedError
@@ -109,6 +110,7 @@ class Api:
             execution_routes(services),
             agent_routes(services.steering.agents, services.tokens),
             outlook_routes(services),
+            timeline_routes(services),
             kind_routes(self._available_targets),
             registry_routes(services),
             shared_routes(services),

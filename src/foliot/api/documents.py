@@ -18,6 +18,17 @@ from foliot.planning.change import as_of
 from foliot.timing.describe import describe
 
 
+class RecentExecutionDocument(BaseModel):
+    """One of the latest executions of a schedule."""
+
+    model_config = ConfigDict(title="RecentExecution")
+
+    execution_id: UUID
+    status: Status
+    fire_ts: datetime
+    duration_seconds: float | None
+
+
 class ScheduleDocument(ScheduleSpec):
     """A schedule: its definition, and, read-only, where it stands."""
 
@@ -44,6 +55,16 @@ class ScheduleDocument(ScheduleSpec):
     created_ts: datetime
     updated_by: str | None = None
     updated_ts: datetime
+
+
+class ListedScheduleDocument(ScheduleDocument):
+    """A schedule in a list."""
+
+    model_config = ConfigDict(title="ListedSchedule")
+
+    recent: list[RecentExecutionDocument] | None = Field(
+        default=None, description="Its latest executions, latest first, if they were asked for."
+    )
 
 
 READ_ONLY = tuple(name for name in ScheduleDocument.model_fields if name not in ScheduleSpec.model_fields)
@@ -107,7 +128,7 @@ def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: da
     ]
     if changed:
         raise InvalidError(changed)
-    return {name: value for name, value in document.items() if name not in standing}
+    return {name: value for name, value in document.items() if name not in standing and name != "recent"}
 
 
 def _is_same(given: Any, shown: Any) -> bool:

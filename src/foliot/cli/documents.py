@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from foliot.model.errors import InvalidError
+from foliot.model.errors import InvalidError, Problem
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -22,6 +22,10 @@ STDIN = "-"
 
 class FileError(InvalidError):
     """A file can't be read, or not as what it should be."""
+
+    def __init__(self, origin: str, detail: str) -> None:
+        super().__init__([Problem("", "file", detail)])
+        self.args = (f"{_name(origin)}: {detail}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ def read_document(source: str) -> Any:
     """The only document of a file or of stdin. Raises FileError."""
     documents = [document for origin, text in _texts(source) for document in parse_text(text, origin)]
     if len(documents) != 1:
-        raise _wrong(source, f"has {len(documents)} documents where one is wanted")
+        raise FileError(source, f"has {len(documents)} documents where one is wanted")
     return documents[0]
 
 
@@ -55,9 +59,9 @@ def read_text(source: str) -> str:
         data = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise _wrong(source, (error.strerror or str(error)).lower()) from None
+        raise FileError(source, (error.strerror or str(error)).lower()) from None
     except UnicodeDecodeError:
-        raise _wrong(source, "is not UTF-8") from None
+        raise FileError(source, "is not UTF-8") from None
 
 
 def parse_text(text: str, origin: str) -> list[Any]:
@@ -65,11 +69,11 @@ def parse_text(text: str, origin: str) -> list[Any]:
     if origin.endswith(".json") or (origin == STDIN and text.lstrip()[:1] in ("{", "[")):
         return [_from_json(text, origin)]
     try:
-        return [each for each in yaml.load_all(text, _Loader) if each is not None]  # noqa: S506 - a safe one
+        return [each for each in yaml.load_all(text, _Loader) if each is not None]
     except yaml.YAMLError as error:
-        raise _wrong(origin, f"is not YAML: {_explained(error)}") from None
+        raise FileError(origin, f"is not YAML: {_explained(error)}") from None
     except (ValueError, RecursionError) as error:
-        raise _wrong(origin, f"is not YAML: {error}") from None
+        raise FileError(origin, f"is not YAML: {error}") from None
 
 
 def to_yaml(document: Any) -> str:
@@ -98,27 +102,27 @@ def _texts(source: str) -> Iterator[tuple[str, str]]:
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     )
     if not files:
-        raise _wrong(source, f"has no files that end in {', '.join(SUFFIXES)}")
+        raise FileError(source, f"has no files that end in {', '.join(SUFFIXES)}")
     for file in files:
         yield str(file), read_text(str(file))
 
 
 def _schedules(origin: str, documents: Sequence[Any]) -> Iterator[Sourced]:
     for number, document in enumerate(documents, start=1):
-        where = origin if len(documents) == 1 else f"{origin}, document {number}"
+        where = _name(origin) + (f", document {number}" if len(documents) > 1 else "")
         several = document
         if isinstance(document, dict) and isinstance(document.get("schedules"), list):
             if set(document) != {"schedules"}:
-                raise _wrong(where, "has other names beside schedules")
+                raise FileError(where, "has other names beside schedules")
             several = document["schedules"]
         if isinstance(several, dict):
             yield Sourced(several, where)
             continue
         if not isinstance(several, list):
-            raise _wrong(where, "is neither a schedule nor a list of schedules")
+            raise FileError(where, "is neither a schedule nor a list of schedules")
         for place, each in enumerate(several, start=1):
             if not isinstance(each, dict):
-                raise _wrong(f"{where}, item {place}", "is not a schedule")
+                raise FileError(f"{where}, item {place}", "is not a schedule")
             yield Sourced(each, f"{where}, item {place}")
 
 
@@ -126,7 +130,7 @@ def _from_json(text: str, origin: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise _wrong(origin, f"is not JSON: {error}") from None
+        raise FileError(origin, f"is not JSON: {error}") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -148,11 +152,8 @@ def _explained(error: yaml.YAMLError) -> str:
     return problem if mark is None else f"{problem} at line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _wrong(origin: str, detail: str) -> FileError:
-    return FileError.named(STDIN_NAME if origin == STDIN else origin, detail)
-
-
-STDIN_NAME = "stdin"
+def _name(origin: str) -> str:
+    return "stdin" if origin == STDIN else origin
 
 
 class _Loader(yaml.SafeLoader):
@@ -162,7 +163,9 @@ class _Loader(yaml.SafeLoader):
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for name in names:
             if names.count(name) > 1 and name != "<<":
-                raise yaml.constructor.ConstructorError(None, None, f'"{name}" is given twice', node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f'"{name}" is given twice', node.start_mark
+                )
         return super().construct_mapping(node, deep)
 
 

@@ -31,7 +31,9 @@ def interval_of(text: str, option: str) -> dict[str, int]:
     parts = list(_WHOLE_PART.finditer(text.strip()))
     names = [_PARTS_OF_INTERVAL[part.group(2)] for part in parts]
     if "".join(part.group(0) for part in parts) != text.strip() or not parts or len(set(names)) < len(names):
-        raise InvalidError.at(option, "interval", f'"{text}" is not an interval', "30s, 5m, 1h30m, 1d, 1w, 1mo")
+        raise InvalidError.at(
+            option, "interval", f'"{text}" is not an interval', "30s, 5m, 1h30m, 1d, 1w, 1mo"
+        )
     return {name: int(part.group(1)) for name, part in zip(names, parts, strict=True)}
 
 

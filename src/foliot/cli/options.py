@@ -1,8 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, and groups of them that come together."""
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+from foliot.cli.output import Format, FormatOption
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api
 
 TasksOption = Annotated[
     list[str] | None,
@@ -19,3 +29,93 @@ HostOption = Annotated[
 PortOption = Annotated[
     int | None, typer.Option(help="Which port to listen on.", show_default="FOLIOT_API_PORT, else 8700")
 ]
+
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the audit.")]
+
+
+def one_of(*words: str) -> Any:
+    """For an option that takes one of a few words: they are shown, completed, and checked by the server."""
+    return {"metavar": "|".join(words), "autocompletion": lambda: list(words)}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Which server to talk to."""
+
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="The server.",
+            show_default="FOLIOT_URL, else this folder's `foliot up`",
+        ),
+    ] = None
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="The key. Others on this machine can see it here: rather set FOLIOT_KEY.",
+            show_default="FOLIOT_KEY",
+        ),
+    ] = None
+
+    def open(self) -> "AbstractContextManager[Api]":
+        from foliot.cli.server import connected
+
+        return connected(self.url, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How much of a list to show, and how."""
+
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many at most.", min=1)] = 50
+    all: Annotated[bool, typer.Option("--all", help="All of them.")] = False
+    output: FormatOption = Format.TABLE
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew every 2 seconds.")] = False
+
+    @property
+    def most(self) -> int | None:
+        return None if self.all else self.limit
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter that is a group of options replaced by those options."""
+    hints = get_type_hints(command, include_extras=True)
+    own = list(inspect.signature(command).parameters.values())
+    groups = {each.name: hints[each.name] for each in own if is_dataclass(hints[each.name])}
+    options = {name: {field.name: field.default for field in fields(group)} for name, group in groups.items()}
+
+    @wraps(command)
+    def taking_options(**given: Any) -> None:
+        made = {
+            name: group(**{option: given.pop(option) for option in options[name]})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    parameters = [
+        inspect.Parameter(
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name]
+        )
+        for each in own
+        if each.name not in groups
+    ] + [
+        inspect.Parameter(
+            option,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=get_type_hints(groups[name], include_extras=True)[option],
+        )
+        for name in groups
+        for option, default in options[name].items()
+    ]
+    # Typer reads both; what `wraps` copied would lead it to the groups themselves.
+    taking_options.__dict__.pop("__wrapped__", None)
+    taking_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    taking_options.__annotations__ = {each.name: each.annotation for each in parameters}
+    return taking_options

@@ -23,9 +23,7 @@ def one_line(text: str) -> str:
 
 def _is_harmless(character: str) -> bool:
     return (
-        character in _SHOWN_AS_IS
-        or character in _JOINERS
-        or unicodedata.category(character) not in _STEERING
+        character in _SHOWN_AS_IS or character in _JOINERS or unicodedata.category(character) not in _STEERING
     )
 
 

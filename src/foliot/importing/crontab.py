@@ -26,7 +26,9 @@ _ON_ALL = (
     "for (misfire: skip), and nothing is retried",
     f"cron sets no limit to a run; here each is stopped after {RUN_LIMIT_S // 3600} hours (timeout_seconds)",
 )
-_FOR_CRON = frozenset({"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "CRON_TZ", "RANDOM_DELAY"})
+_FOR_CRON = frozenset(
+    {"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "CRON_TZ", "RANDOM_DELAY"}
+)
 """Set for cron itself: these do not go to the commands."""
 _VARIABLE = re.compile(r"""(?:(["']?)([A-Za-z_][A-Za-z0-9_]*)\1)\s*=\s*(.*)""")
 _VALUE = r"(?:\d{1,2}|[A-Za-z]{3})"
@@ -106,7 +108,9 @@ def _entry(line: str, is_system: bool) -> _Entry:
         parts = line.split(None, 5)
         if len(parts) < 6:
             raise LeftOutError("it is neither a variable nor five fields and a command")
-        expression = " ".join(_field(part, *span, notes) for part, span in zip(parts[:5], _RANGES, strict=True))
+        expression = " ".join(
+            _field(part, *span, notes) for part, span in zip(parts[:5], _RANGES, strict=True)
+        )
         rest = parts[5]
     user = None
     if is_system:
@@ -129,12 +133,16 @@ def _partition(text: str) -> tuple[str, str, str]:
 def _field(text: str, low: int, high: int, notes: list[str]) -> str:
     """A field as it is written here. What crons do not agree on is refused, though it has a meaning here."""
     if random := _RANDOM.fullmatch(text):
-        notes.append(f"{text} is a time that cron chooses anew each time it starts; here it is chosen once, by H")
+        notes.append(
+            f"{text} is a time that cron chooses anew each time it starts; here it is chosen once, by H"
+        )
         return f"H({random[1] or low}-{random[2] or high})"
     for term in text.split(","):
         if not _TERM.fullmatch(term):
             hint = "a step needs a range before it: " if "/" in term else ""
-            raise LeftOutError(f'"{term}" can\'t be read ({hint}write it as crontab(5) has it, such as 5-59/2)')
+            raise LeftOutError(
+                f'"{term}" can\'t be read ({hint}write it as crontab(5) has it, such as 5-59/2)'
+            )
     return text
 
 
@@ -205,7 +213,9 @@ def _notes(entry: _Entry, environment: Mapping[str, str], reading: Reading) -> I
 
 _JOINS = re.compile(r"&&|\|\||[;|]")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)\s*&?\s*\S*|&>>?\s*\S+")
-_BEFORE_THE_POINT = frozenset({"cd", "test", "[", "[[", "export", "set", "source", ".", ":", "sleep", "true", "exec"})
+_BEFORE_THE_POINT = frozenset(
+    {"cd", "test", "[", "[[", "export", "set", "source", ".", ":", "sleep", "true", "exec"}
+)
 _SCRIPT_ENDING = re.compile(r"\.(?:sh|bash|py|pl|rb|php|js)$")
 _MOST_WORDS = 4
 _LONGEST = 60

@@ -157,7 +157,9 @@ def every(length: timedelta) -> dict[str, Any]:
     """A trigger that fires whenever so much time has passed. A day of it is 24 hours, whatever clocks do."""
     seconds, rest = divmod(length, timedelta(seconds=1))
     if rest or seconds <= 0:
-        raise LeftOutError(f"it runs every {length.total_seconds():g} s; an interval is whole seconds, 1 or more")
+        raise LeftOutError(
+            f"it runs every {length.total_seconds():g} s; an interval is whole seconds, 1 or more"
+        )
     for unit, size in (("HOURS", 3600), ("MINUTES", 60)):
         if seconds % size == 0:
             return {"kind": "interval", "frequency_unit": unit, "frequency_time": seconds // size}

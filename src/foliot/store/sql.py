@@ -37,6 +37,8 @@ from foliot.store.schedule_list import ScheduleList
 from foliot.store.schedules import Schedules
 from foliot.store.sessions import Sessions
 from foliot.store.sqlite import open_sqlite
+from foliot.store.statistics import Statistics
+from foliot.store.timeline import Timeline
 from foliot.store.upkeep import Upkeep
 from foliot.store.work import Work
 from foliot.timing.clock import Clock
@@ -65,6 +67,8 @@ class SqlStore:
     execution_list: ExecutionList
     history: History
     overviews: Overviews
+    timeline: Timeline
+    statistics: Statistics
     queues: Queues
     registry_list: RegistryList
     audit: Audit
@@ -95,6 +99,8 @@ class SqlStore:
             execution_list=ExecutionList(database),
             history=History(database),
             overviews=Overviews(database),
+            timeline=Timeline(database),
+            statistics=Statistics(database),
             queues=Queues(database),
             registry_list=RegistryList(database),
             audit=Audit(database),

@@ -1,7 +1,7 @@
 """How single schedules have been doing: from their latest executions, found by index, never by a scan.
 
-`execution_t` has three partial indexes by schedule and fire time: the scheduler's own rows, those of backfills,
-those made by hand. What is the latest of a schedule is the latest of the three.
+`execution_t` has three partial indexes by schedule and fire time: of the scheduler's own rows, of backfills',
+and of those made by hand. The latest of a schedule are the latest of the three.
 """
 
 from collections import Counter
@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Integer,
     Select,
@@ -27,13 +28,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
+from foliot.model.instant import EPOCH
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import IS_BY_HAND, execution_t, schedule_t
+from foliot.store.timeline import micros_in
 
 MOST_EXECUTIONS = 2_000
+MOST_IN_DAYS = 25_000
+"""Executions of each kind that are counted by day: twelve weeks of one every five minutes."""
 REACH = timedelta(weeks=12)
 LAST = 20
+
+_DAY_US = 86_400_000_000
 
 # Written out, so that PostgreSQL finds the partial indexes also for a statement that it has prepared.
 _KINDS = ("triggered_by = 'scheduler'", "triggered_by = 'backfill'", IS_BY_HAND)
@@ -70,12 +77,14 @@ class ScheduleStatistics:
     """Of the last attempts; None: nothing has run."""
     start_delay: Spread | None
     """From being ready to being started."""
-    days: Sequence[DayCounts]
-    """Those with executions, oldest first."""
     last: Sequence[RecentExecution]
     """Latest first."""
     since_ts: datetime
-    """All of this is about fire times from here on."""
+    """All of these are about fire times from here on."""
+    days: Sequence[DayCounts]
+    """Those with executions, oldest first."""
+    days_since_ts: datetime
+    """And these about fire times from here on."""
 
 
 class Statistics:
@@ -87,21 +96,18 @@ class Statistics:
         """Its latest executions, at most MOST_EXECUTIONS, of the last twelve weeks. Raises NotFoundError."""
         async with self._database.read(Pool.API) as connection:
             now = await self._now_of(connection, schedule_id, host_id)
-            statement = _latest(schedule_id, MOST_EXECUTIONS + 1, execution_t.c.fire_ts >= now - REACH)
-            rows = (await connection.execute(statement)).all()
-        # One more than is told: then the day of the last one told may not be whole.
-        is_capped = len(rows) > MOST_EXECUTIONS
-        rows = rows[:MOST_EXECUTIONS]
-        by_day: dict[date, Counter[Status]] = {}
-        for row in reversed(rows):
-            by_day.setdefault(row.fire_ts.date(), Counter())[Status(row.status)] += 1
+            is_near = execution_t.c.fire_ts >= now - REACH
+            rows = (await connection.execute(_latest(schedule_id, MOST_EXECUTIONS, is_near))).all()
+            by_day = (await connection.execute(_by_day(self._dialect, schedule_id, is_near))).all()
+        days, days_since_ts = _days_of(by_day, now - REACH)
         return ScheduleStatistics(
             by_status=dict(Counter(Status(row.status) for row in rows)),
             duration=_spread(row.duration_seconds for row in rows),
             start_delay=_spread(_start_delay_s(row) for row in rows),
-            days=[DayCounts(day, dict(counts)) for day, counts in by_day.items()],
             last=[_recent_of(row) for row in rows[:LAST]],
-            since_ts=rows[-1].fire_ts if is_capped else now - REACH,
+            since_ts=rows[-1].fire_ts if len(rows) == MOST_EXECUTIONS else now - REACH,
+            days=days,
+            days_since_ts=days_since_ts,
         )
 
     async def recent(
@@ -148,19 +154,43 @@ _COLUMNS = tuple(
 
 
 def _latest(schedule_id: UUID, most: int, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """The latest executions of one schedule: the latest of each kind, merged."""
-    first = [
-        select(
-            select(*_COLUMNS)
-            .where(execution_t.c.schedule_id == schedule_id, text(kind), *conditions)
-            .order_by(execution_t.c.fire_ts.desc())
-            .limit(most)
-            .subquery()
-        )
-        for kind in _KINDS
-    ]
-    merged = union_all(*first).subquery()
+    """The latest executions of one schedule."""
+    merged = union_all(
+        *(_latest_of(kind, _COLUMNS, schedule_id, most, *conditions) for kind in _KINDS)
+    ).subquery()
     return select(merged).order_by(merged.c.fire_ts.desc(), merged.c.execution_id.desc()).limit(most)
+
+
+def _latest_of(
+    kind: str, columns: Sequence[Any], schedule_id: UUID, most: int, *conditions: ColumnElement[bool]
+) -> Select[Any]:
+    return select(
+        select(*columns)
+        .where(execution_t.c.schedule_id == schedule_id, text(kind), *conditions)
+        .order_by(execution_t.c.fire_ts.desc())
+        .limit(most)
+        .subquery()
+    )
+
+
+def _by_day(dialect: Dialect, schedule_id: UUID, *conditions: ColumnElement[bool]) -> Any:
+    """How many of each kind and status there are on each day, and the first fire time among them."""
+    counted = []
+    for kind in _KINDS:
+        columns = (execution_t.c.fire_ts, execution_t.c.status)
+        some = _latest_of(kind, columns, schedule_id, MOST_IN_DAYS, *conditions).subquery()
+        day = (micros_in(dialect, some.c.fire_ts) // literal(_DAY_US, BigInteger)).label("day")
+        some = select(day, some.c.status, some.c.fire_ts).subquery()
+        counted.append(
+            select(
+                literal(kind).label("kind"),
+                some.c.day,
+                some.c.status,
+                func.count().label("amount"),
+                func.min(some.c.fire_ts).label("first_ts"),
+            ).group_by(some.c.day, some.c.status)
+        )
+    return union_all(*counted)
 
 
 def _latest_of_each(dialect: Dialect, schedule_ids: Sequence[UUID], n: int) -> Any:
@@ -170,7 +200,7 @@ def _latest_of_each(dialect: Dialect, schedule_ids: Sequence[UUID], n: int) -> A
 
 
 def _steps_back(kind: str, number: int, wanted: Any, n: int) -> Select[Any]:
-    """Step by step from the latest fire time of a schedule to the one before: each is one look into the index.
+    """Step by step from a schedule's latest fire time to the one before: each is one look into the index.
 
     PostgreSQL would do it with LATERAL, which SQLite has not; a UNION of limited selects would take longer to
     plan than to run.
@@ -217,6 +247,18 @@ def _start_delay_s(row: Any) -> float | None:
     # What waits for another try may have been made ready after its last start.
     delay_s: float = (row.started_ts - row.ready_ts).total_seconds()
     return delay_s if delay_s >= 0 else None
+
+
+def _days_of(rows: Sequence[Any], since_ts: datetime) -> tuple[list[DayCounts], datetime]:
+    by_day: dict[date, Counter[Status]] = {}
+    by_kind: dict[str, list[Any]] = {}
+    for row in sorted(rows, key=lambda row: row.day):
+        by_day.setdefault(EPOCH.date() + timedelta(days=row.day), Counter())[Status(row.status)] += row.amount
+        by_kind.setdefault(row.kind, []).append(row)
+    for some in by_kind.values():
+        if sum(row.amount for row in some) == MOST_IN_DAYS:
+            since_ts = max(since_ts, min(row.first_ts for row in some))
+    return [DayCounts(day, dict(counts)) for day, counts in by_day.items()], since_ts
 
 
 def _spread(values: Iterator[float | None]) -> Spread | None:

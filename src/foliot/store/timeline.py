@@ -241,8 +241,8 @@ class _Rows:
     def _some(self, host_id: UUID) -> Any:
         """Those of the host, each with its bin. The cap is on what is read, before anything is left out."""
         read = self._range(*_READ).limit(self._most).subquery("read")
-        fire = self._micros(read.c.fire_ts)
-        started = self._micros(read.c.started_ts)
+        fire = micros_in(self._dialect, read.c.fire_ts)
+        started = micros_in(self._dialect, read.c.started_ts)
         width = self.bins.width // timedelta(microseconds=1)
         number = (fire - micros_of(self.bins.from_ts)) // literal(width, BigInteger)
         return (
@@ -263,11 +263,12 @@ class _Rows:
             .subquery("some")
         )
 
-    def _micros(self, instant: ColumnElement[Any]) -> ColumnElement[Any]:
-        """An instant as microseconds since 1970, which is how SQLite keeps it."""
-        if self._dialect.name == "sqlite":
-            return type_coerce(instant, BigInteger)
-        return cast(extract("epoch", instant) * 1_000_000, BigInteger)
+
+def micros_in(dialect: Dialect, instant: ColumnElement[Any]) -> ColumnElement[Any]:
+    """An instant as microseconds since 1970, which is how SQLite keeps it."""
+    if dialect.name == "sqlite":
+        return type_coerce(instant, BigInteger)
+    return cast(extract("epoch", instant) * 1_000_000, BigInteger)
 
 
 _READ = tuple(

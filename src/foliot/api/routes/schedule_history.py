@@ -1,6 +1,7 @@
 """A schedule over time: its fires, executions, figures and versions."""
 
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 from uuid import UUID
@@ -12,7 +13,7 @@ from foliot.api.answer import answer
 from foliot.api.body import JsonBody, parse_optional, takes
 from foliot.api.calendar_book import book_of
 from foliot.api.conditions import IfMatch
-from foliot.api.documents import ExecutionDocument, ScheduleDocument
+from foliot.api.documents import ExecutionDocument, RecentExecutionDocument, ScheduleDocument
 from foliot.api.execution_filters import ExecutionQuery, list_executions
 from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.lists import ListOf
@@ -27,6 +28,7 @@ from foliot.planning.change import as_of
 from foliot.planning.document_diff import diff
 from foliot.planning.forecast import Planned, forecast
 from foliot.store.history import PastFire, VersionRecord
+from foliot.store.statistics import ScheduleStatistics, Spread
 
 _END = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -73,6 +75,53 @@ class VersionWithChanges(VersionDocument):
 
     against: int | None = Field(description="The version that it is compared with; null: with none.")
     changes: list[ChangeDocument]
+
+
+class SpreadDocument(BaseModel):
+    """How long something took, in seconds."""
+
+    model_config = ConfigDict(title="Spread")
+
+    p50: float
+    p95: float
+    max: float
+
+
+class DayDocument(BaseModel):
+    """What fell on a day."""
+
+    model_config = ConfigDict(title="Day")
+
+    day: date = Field(description="In UTC.")
+    by_status: dict[Status, int]
+
+
+class StatsDocument(BaseModel):
+    """A schedule in figures."""
+
+    model_config = ConfigDict(title="Stats")
+
+    since_ts: datetime = Field(description="All of this is about fire times from here on.")
+    by_status: dict[Status, int]
+    duration_seconds: SpreadDocument | None = Field(description="Null: nothing has run.")
+    start_delay_seconds: SpreadDocument | None = Field(description="From being ready to being started.")
+    days: list[DayDocument] = Field(description="Those with executions, oldest first.")
+    last: list[RecentExecutionDocument] = Field(description="The last 20, latest first.")
+
+
+def _spread_document(spread: Spread | None) -> dict[str, float] | None:
+    return None if spread is None else {"p50": spread.p50_s, "p95": spread.p95_s, "max": spread.max_s}
+
+
+def _stats_document(found: ScheduleStatistics) -> dict[str, Any]:
+    return {
+        "since_ts": found.since_ts,
+        "by_status": found.by_status,
+        "duration_seconds": _spread_document(found.duration),
+        "start_delay_seconds": _spread_document(found.start_delay),
+        "days": [asdict(day) for day in found.days],
+        "last": [asdict(each) for each in found.last],
+    }
 
 
 Version = Annotated[int, Path(ge=1, le=2**62)]
@@ -124,6 +173,13 @@ def schedule_history_routes(services: Services) -> APIRouter:
         """Latest fire time first."""
         await store.schedules.get(schedule_id, host_id=caller.host_id)
         return await list_executions(services, query.filter_for(caller.host_id, (schedule_id,)), page)
+
+    @router.get("/stats", summary="A schedule in figures", response_model=StatsDocument)
+    async def read_stats(schedule_id: UUID, caller: Caller) -> Response:
+        """Of its latest 2,000 executions, at most 12 weeks back."""
+        await store.schedules.get(schedule_id, host_id=caller.host_id)
+        found = await store.statistics.of_schedule(schedule_id, host_id=caller.host_id)
+        return answer(_stats_document(found))
 
     return router
 

@@ -1,9 +1,10 @@
 """Schedules: making, reading and changing them, and running them now."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, create_model
 
 from foliot.api.answer import answer, etag_of, no_content
@@ -11,6 +12,7 @@ from foliot.api.body import Form, JsonBody, parse, parse_optional, require_objec
 from foliot.api.conditions import IfMatch
 from foliot.api.documents import (
     ExecutionDocument,
+    ListedScheduleDocument,
     ScheduleDocument,
     definition_of,
     execution_document,
@@ -96,12 +98,13 @@ def schedule_routes(services: Services) -> APIRouter:
 def _add_reading(router: APIRouter, services: Services) -> None:
     lists = services.store.schedule_list
 
-    @router.get("", summary="List schedules", response_model=ListOf[ScheduleDocument])
+    @router.get("", summary="List schedules", response_model=ListOf[ListedScheduleDocument])
     async def list_schedules(
         caller: Caller,
         page: Annotated[Page, Depends()],
         query: Annotated[ScheduleQuery, Depends()],
         order: Annotated[ScheduleOrder, Depends()],
+        recent: Annotated[int, Query(ge=0, le=20, description="With so many of the latest executions.")] = 0,
     ) -> Response:
         """In order of name, or as `sort` says. A parameter given several times means any of its values."""
         found = await lists.page(
@@ -112,7 +115,16 @@ def _add_reading(router: APIRouter, services: Services) -> None:
             limit=page.page_size,
         )
         position = None if found.next is None else order.place_of(found.next)
-        return page.answer_part(found.items, lambda listed: show_schedule(services, listed), position)
+        if not recent:
+            return page.answer_part(found.items, lambda listed: show_schedule(services, listed), position)
+        ids = [listed.schedule.schedule_id for listed in found.items]
+        latest = await services.store.statistics.recent(ids, n=recent)
+
+        def with_recent(listed: ListedSchedule) -> dict[str, Any]:
+            some = latest.get(listed.schedule.schedule_id, [])
+            return {**show_schedule(services, listed), "recent": [asdict(each) for each in some]}
+
+        return page.answer_part(found.items, with_recent, position)
 
     @router.get("/{schedule_id}", summary="Read a schedule", response_model=ScheduleDocument)
     async def read_schedule(schedule_id: UUID, caller: Caller) -> Response:

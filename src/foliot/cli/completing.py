@@ -1,0 +1,41 @@
+"""Names for the shell to complete, asked of the API: quickly, and silently where that fails."""
+
+import typer
+
+LIMIT_S = 1.0
+MOST = 200
+
+
+def schedule_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "schedules", incomplete)
+
+
+def task_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "task-functions", incomplete)
+
+
+def queue_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "queues", incomplete, can_search=False)
+
+
+def calendar_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "calendars", incomplete, can_search=False)
+
+
+def secret_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "secrets", incomplete, can_search=False)
+
+
+def _names(context: typer.Context, path: str, incomplete: str, *, can_search: bool = True) -> list[str]:
+    from foliot.cli.client import Api
+    from foliot.cli.server import find_server
+
+    try:
+        server = find_server(context.params.get("url"), context.params.get("key"))
+        with Api(server, read_s=LIMIT_S, connect_s=LIMIT_S, tries=1) as api:
+            wanted = {"q": incomplete} if can_search and incomplete else {}
+            items = api.get(path, {**wanted, "page_size": MOST})["items"]
+        return [str(item["name"]) for item in items if str(item["name"]).startswith(incomplete)]
+    except Exception:
+        # Whatever went wrong: a shell that waits for words has no place to say so.
+        return []

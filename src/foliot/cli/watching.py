@@ -1,0 +1,123 @@
+"""Looking again: lists that are shown anew, and executions that are followed to their end.
+
+An execution is followed by the stream of changes, which only says when to look; what counts is what is read
+then. Where the stream can't be had, or there is little time left, looking every half second does as well.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from foliot.cli.failures import ApiError, TimedOutError, UnreachableError, tell
+from foliot.cli.options import Listing
+from foliot.cli.output import Document, View, say, show_list
+from foliot.timing.clock import SystemClock
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api, Event, Found
+
+REFRESH_S = 2.0
+POLL_S = 0.5
+SILENCE_S = 20.0
+"""The stream says something every 15 seconds, if only that it is there."""
+OPEN = ("pending", "running", "retrying")
+
+_CLEAR = "\x1b[2J\x1b[H"
+
+
+# --- lists -----------------------------------------------------------------------------------------
+
+
+def show(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
+    """A list once or, with `--watch`, anew every 2 seconds until Ctrl-C."""
+    _show(listing, fetch(), view)
+    if not listing.watch:
+        return
+    with suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(REFRESH_S)
+            try:
+                found = fetch()
+            except (UnreachableError, TimedOutError) as error:
+                tell(error)  # it may come back
+            else:
+                _show(listing, found, view)
+
+
+def _show(listing: Listing, found: "Found", view: View) -> None:
+    if listing.watch and sys.stdout.isatty():
+        typer.echo(_CLEAR, nl=False)
+    show_list(found.items, listing.output, view, SystemClock().now())
+    if found.has_more:
+        say(f"foliot: there are more {view.kind} than these {len(found.items)}; --all shows them")
+
+
+# --- executions ------------------------------------------------------------------------------------
+
+
+def follow(
+    api: "Api",
+    execution: Document,
+    on_change: Callable[[Document], None],
+    *,
+    timeout_s: float | None = None,
+) -> Document:
+    """An execution when it has ended; `on_change` is told how it stands meanwhile. Raises TimedOutError."""
+    execution_id = str(execution["execution_id"])
+    for _ in _looks(api, execution, timeout_s):
+        execution = api.get(f"executions/{execution_id}")
+        on_change(execution)
+        if execution["status"] not in OPEN:
+            return execution
+    raise TimedOutError(f"execution {execution_id} is still {execution['status']}")
+
+
+def _looks(api: "Api", execution: Document, timeout_s: float | None) -> Iterator[None]:
+    """Whenever it is time to look, until the time is over."""
+    clock = SystemClock()
+    until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
+    wanted = {"schedule_id": execution["schedule_id"], "kinds": "execution"}
+    while until - clock.monotonic() > SILENCE_S:
+        try:
+            with api.stream(wanted, silence_s=SILENCE_S) as events:
+                yield  # it may have ended before the stream began
+                for event in events:
+                    if _is_about(event, execution["execution_id"]):
+                        yield
+                    if until - clock.monotonic() <= SILENCE_S:
+                        break
+        except ApiError:
+            yield
+        time.sleep(POLL_S)
+    while True:
+        yield
+        left_s = until - clock.monotonic()
+        if left_s <= 0:
+            return
+        time.sleep(min(POLL_S, left_s))
+
+
+def _is_about(event: "Event", execution_id: Any) -> bool:
+    """Also heartbeats, and the news that events were left out."""
+    if event.kind != "execution":
+        return True
+    try:
+        return bool(json.loads(event.data)["execution_id"] == execution_id)
+    except (ValueError, TypeError, KeyError):
+        return True
+
+
+def poll(look: Callable[[], bool], *, timeout_s: float | None, what: str) -> None:
+    """Look until it returns True. Raises TimedOutError."""
+    clock = SystemClock()
+    until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
+    while not look():
+        left_s = until - clock.monotonic()
+        if left_s <= 0:
+            raise TimedOutError(what)
+        time.sleep(min(POLL_S, left_s))

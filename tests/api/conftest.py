@@ -1,0 +1,83 @@
+"""One server for each module and database; every test in it makes what it needs under names of its own."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import httpx2
+import pytest
+
+from tests.api.served import OPERATOR_KEY, V1, Served, served
+from tests.servers import PostgresServer
+
+
+def _statement(server: PostgresServer, text: str) -> None:
+    async def execute() -> None:
+        connection = await asyncpg.connect(server.url("postgres"))
+        try:
+            await connection.execute(text)
+        finally:
+            await connection.close()
+
+    asyncio.run(execute())
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database of this module's own, on each of the two."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('served') / 'foliot.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = f"api_{uuid.uuid4().hex}"
+    _statement(server, f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"')
+    yield server.url(name)
+    _statement(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="module")
+def server(module_url: str) -> Iterator[Served]:
+    with served(module_url) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def operator(server: Served) -> Iterator[httpx2.Client]:
+    """Has the operator's own key: an admin of the default host."""
+    with server.client(OPERATOR_KEY) as client:
+        yield client
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that nothing else has."""
+    return f"n-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def definition(name: str) -> dict[str, Any]:
+    """A schedule that does not become due while a test runs."""
+    return yearly(name)
+
+
+def yearly(name: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "trigger": {"kind": "cron", "expression": "0 0 1 1 *"},
+        "target": {"kind": "function", "name": "noop"},
+        **fields,
+    }
+
+
+def make_schedule(client: httpx2.Client, document: dict[str, Any]) -> dict[str, Any]:
+    answer = client.post(f"{V1}/schedules", json=document)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+@pytest.fixture
+def schedule(operator: httpx2.Client, definition: dict[str, Any]) -> dict[str, Any]:
+    return make_schedule(operator, definition)

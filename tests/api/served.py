@@ -1,0 +1,167 @@
+"""A real instance behind a real HTTP server, in a thread of its own: tests talk to it as any client does."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, TypeVar
+from uuid import UUID
+
+import httpx2
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncConnection
+from structlog.testing import capture_logs
+
+from foliot.api.health import Pulse, Readiness
+from foliot.api.server import listen, serving, url_of
+from foliot.runtime import Instance, Plan, Role
+from foliot.store.dialect import Pool
+from foliot.target.function import TaskRegistry
+from foliot.telemetry.metrics import MetricsObserver
+from foliot.testing.app import Recorder
+from foliot.timing.clock import SystemClock
+from tests.engine import quick_settings, registry
+
+T = TypeVar("T")
+
+OPERATOR_KEY = "the-operators-own-key-0123456789abcdef"
+SECRET_KEY = "0123456789abcdef0123456789abcdef"
+V1 = "/api/v1"
+WITHIN_S = 60.0
+"""Against hanging for ever."""
+
+
+async def noop() -> str:
+    """Do nothing, as a task."""
+    return "done"
+
+
+async def greet(name: str, times: int = 1) -> str:
+    """Say hello."""
+    return f"hello {name} " * times
+
+
+async def fail() -> None:
+    raise RuntimeError("as it was told to")
+
+
+class Served:
+    """An instance with its HTTP server. Everything of it lives in one event loop, which is not the test's."""
+
+    def __init__(self, url: str, *, roles: frozenset[Role], tasks: TaskRegistry, **settings: Any) -> None:
+        self._database_url = url
+        self._roles = roles
+        self._tasks = tasks
+        self._settings = settings
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="served", daemon=True)
+        self._stack = AsyncExitStack()
+        self.recorder = Recorder()
+        self.logged: list[Any] = []
+        self.instance: Instance
+        self.url = ""
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something where the instance lives."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WITHIN_S)
+
+    def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Change the database behind the API's back."""
+
+        async def write() -> T:
+            return await self.instance.store.database.write(Pool.API, work)
+
+        return self.run(write())
+
+    def client(self, key: str | None = None, **options: Any) -> httpx2.Client:
+        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+        headers |= options.pop("headers", {})
+        return httpx2.Client(
+            base_url=self.url, headers=headers, trust_env=False, timeout=WITHIN_S, **options
+        )
+
+    def async_client(self, key: str | None = None, **options: Any) -> httpx2.AsyncClient:
+        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
+        return httpx2.AsyncClient(
+            base_url=self.url, headers=headers, trust_env=False, timeout=WITHIN_S, **options
+        )
+
+    # --- life -------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Answer requests; the instance itself has not started yet."""
+        self._thread.start()
+        self.run(self._serve())
+
+    def start(self) -> None:
+        self.run(self.instance.start())
+
+    def stop(self) -> None:
+        """Stop the instance; HTTP goes on."""
+        self.run(self.instance.stop())
+
+    def close(self) -> None:
+        try:
+            if self.instance.is_running:
+                self.stop()
+            self.run(self._stack.aclose())
+        finally:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(WITHIN_S)
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        metrics = CollectorRegistry()
+        pulse = Pulse(SystemClock())
+        self.instance = Instance(
+            Plan(
+                settings=quick_settings(self._database_url, **self._settings),
+                roles=self._roles,
+                tasks=self._tasks,
+                upgrades_schema=True,
+                isolates=False,
+                observers=[self.recorder, MetricsObserver(metrics), pulse],
+            )
+        )
+        readiness = Readiness(
+            self.instance.store.database,
+            pulse,
+            is_running=lambda: self.instance.is_running,
+            tick_limit_s=10.0,
+        )
+        assert self.instance.api is not None
+        listener = listen("127.0.0.1", 0)
+        self.url = url_of(listener)
+        await self._stack.enter_async_context(
+            serving(self.instance.api.app(readiness.problems, metrics), listener)
+        )
+
+
+ALL = frozenset(Role)
+API_ALONE = frozenset({Role.API})
+
+
+@contextmanager
+def served(url: str, *, roles: frozenset[Role] = ALL, is_started: bool = True, **settings: Any) -> Iterator[Served]:
+    """By default all roles in one process, without limits of rates, and able to keep secrets."""
+    options: dict[str, Any] = {
+        "admin_key": OPERATOR_KEY,
+        "secret_key": SECRET_KEY,
+        "rate_limit": "off",
+        "rate_limit_anonymous": "off",
+    }
+    made = Served(url, roles=roles, tasks=registry(noop, greet, fail), **(options | settings))
+    with capture_logs() as made.logged:
+        made.serve()
+        try:
+            if is_started:
+                made.start()
+            yield made
+        finally:
+            made.close()
+
+
+def host_of(client: httpx2.Client) -> UUID:
+    return UUID(client.get(f"{V1}/me").json()["host_id"])
