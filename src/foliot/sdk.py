@@ -18,6 +18,7 @@ from typing import Any, TypeVar, overload
 
 from pydantic import ValidationError
 
+from foliot.asgi import AsgiApplication
 from foliot.client import Client
 from foliot.model.errors import InvalidError
 from foliot.model.event import Observer
@@ -151,6 +152,7 @@ class Foliot:
         self.url = url
         self.tasks = TaskRegistry()
         self.schedules: dict[str, ScheduleSpec] = {}
+        self._asgi: AsgiApplication | None = None
 
     # --- declaring --------------------------------------------------------------------------------
 
@@ -307,6 +309,10 @@ class Foliot:
 
         @asynccontextmanager
         async def running(_application: Any) -> AsyncIterator[None]:
+            if self._asgi is not None:
+                async with self._asgi.running():
+                    yield
+                return
             instance = self.instance()
             await instance.start()
             try:
@@ -315,6 +321,18 @@ class Foliot:
                 await asyncio.shield(instance.stop())
 
         return running
+
+    def asgi(self) -> AsgiApplication:
+        """The REST API as an ASGI application: for a server, or to mount in an application of your own.
+
+        Mounted (`api.mount("/foliot", app.asgi())`) it needs `FastAPI(lifespan=app.lifespan())` there. Set
+        FOLIOT_ADMIN_KEY, or have made a key.
+        """
+        if self._asgi is None:
+            self._asgi = AsgiApplication(
+                lambda observers: self.instance(roles=frozenset(Role), observers=observers)
+            )
+        return self._asgi
 
 
 def _retry_of(retries: int) -> Retry:

@@ -10,28 +10,23 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import structlog
 import typer
-from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 
 from foliot.api.credentials import operator_principal
-from foliot.api.health import Pulse, Readiness
 from foliot.api.server import listen, serving, url_of
+from foliot.asgi import Serving
 from foliot.cli.operator_key import keep_key, key_file, running_file
 from foliot.model.event import Observer
 from foliot.runtime import Instance, Plan, Role, spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
 from foliot.telemetry import logs
-from foliot.telemetry.metrics import MetricsObserver
-from foliot.timing.clock import SystemClock
-
-LEAST_TICK_LIMIT_S = 10.0
-"""A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
 
 
 def run_everything(app: Foliot, settings: Settings) -> None:
@@ -59,11 +54,8 @@ def _serve(
     is_up: bool,
 ) -> None:
     logs.configure(settings.effective_log_format, settings.log_level)
-    registry = CollectorRegistry()
-    pulse = Pulse(SystemClock())
-    observers: list[Observer] = [logs.LogObserver(), MetricsObserver(registry), pulse]
-    plan = _plan(app, settings, roles, observers, upgrades_schema=upgrades_schema)
-    _run(lambda: _run_with_http(plan, listener, registry, pulse, is_up=is_up))
+    plan = _plan(app, settings, roles, [logs.LogObserver()], upgrades_schema=upgrades_schema)
+    _run(lambda: _run_with_http(plan, listener, is_up=is_up))
 
 
 def run_role(role: Role, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None) -> None:
@@ -95,19 +87,10 @@ def _plan(
     )
 
 
-async def _run_with_http(
-    plan: Plan, listener: socket.socket, registry: CollectorRegistry, pulse: Pulse, *, is_up: bool
-) -> None:
-    instance = Instance(plan)
-    assert instance.api is not None
-    readiness = Readiness(
-        instance.store.database,
-        pulse,
-        is_running=lambda: instance.is_running,
-        tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * plan.settings.poll_seconds),
-    )
-    url = url_of(listener)
-    async with serving(instance.api.app(readiness.problems, registry), listener):
+async def _run_with_http(plan: Plan, listener: socket.socket, *, is_up: bool) -> None:
+    made = Serving(lambda observers: Instance(replace(plan, observers=observers)), plan.observers)
+    instance, url = made.instance, url_of(listener)
+    async with serving(made.app, listener):
         _log().info("listening", url=url, database=instance.store.database.url)
         if not is_up:
             await _run_instance(instance)

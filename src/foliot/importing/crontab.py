@@ -1,7 +1,7 @@
 """Crontabs: what `crontab -l` prints, and /etc/crontab with its column of users.
 
-A line becomes a schedule that behaves as cron does: it starts whether or not the last run has ended, makes up for
-nothing that was missed, and tries nothing twice.
+A line becomes a schedule that behaves as cron does: it starts whether or not the last run has ended, makes
+up for nothing that was missed, and tries nothing twice.
 """
 
 import re
@@ -22,8 +22,8 @@ _AS_CRON_DOES = {
     "retry": {"max_attempts": 1},
 }
 _ON_ALL = (
-    "as with cron, a run starts although the last one still runs (overlap: allow), missed times are not made up "
-    "for (misfire: skip), and nothing is retried",
+    "as with cron, a run starts although the last one still runs (overlap: allow)",
+    "as with cron, missed times are not made up for (misfire: skip), and nothing is retried",
     f"cron sets no limit to a run; here each is stopped after {RUN_LIMIT_S // 3600} hours (timeout_seconds)",
 )
 _FOR_CRON = frozenset(
@@ -58,7 +58,7 @@ def read(text: str, reading: Reading) -> Found:
     """The schedules of a crontab."""
     finds = Finds(reading.now, reading.prefix)
     environment: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
@@ -73,9 +73,7 @@ def read(text: str, reading: Reading) -> Found:
             finds.leave_out(where, stripped, str(error))
             continue
         finds.add(name_of(entry.command), document, where=where, notes=notes)
-    for told in _ON_ALL:
-        finds.note(told)
-    return finds.found()
+    return finds.found(_ON_ALL)
 
 
 def _unquoted(value: str) -> str:
@@ -101,7 +99,7 @@ class _Entry:
 def _entry(line: str, is_system: bool) -> _Entry:
     notes: list[str] = []
     if line.startswith("@"):
-        expression, _, rest = line.partition(" ") if "\t" not in line else _partition(line)
+        expression, rest = _first_word(line)
         if expression.lower() == "@reboot":
             raise LeftOutError("@reboot is no time: a schedule does not belong to a machine that boots")
     else:
@@ -114,10 +112,10 @@ def _entry(line: str, is_system: bool) -> _Entry:
         rest = parts[5]
     user = None
     if is_system:
-        user, _, rest = _partition(rest)
+        user, rest = _first_word(rest)
         if not _USER.fullmatch(user):
             raise LeftOutError(f'"{user}" is no user; a crontab of a user is read without --system')
-    elif rest.startswith("root "):
+    elif _first_word(rest)[0] == "root":
         notes.append("its command begins with root, as in a system crontab; that is read with --system")
     command, stdin = _split_at_percent(rest.strip())
     if not command:
@@ -125,9 +123,9 @@ def _entry(line: str, is_system: bool) -> _Entry:
     return _Entry(expression, command, stdin, user, notes)
 
 
-def _partition(text: str) -> tuple[str, str, str]:
-    first, *rest = text.split(None, 1)
-    return first, " ", rest[0] if rest else ""
+def _first_word(text: str) -> tuple[str, str]:
+    first, *rest = text.split(None, 1) or [""]
+    return first, rest[0] if rest else ""
 
 
 def _field(text: str, low: int, high: int, notes: list[str]) -> str:
@@ -200,11 +198,13 @@ def _notes(entry: _Entry, environment: Mapping[str, str], reading: Reading) -> I
     mail = environment.get("MAILTO", "")
     if mail:
         yield f"its output is not mailed to {mail}; it is kept with each execution"
-    if environment.get("RANDOM_DELAY"):
-        yield f"RANDOM_DELAY={environment['RANDOM_DELAY']} (minutes) becomes jitter_seconds, if it is a number"
+    delay = environment.get("RANDOM_DELAY", "")
+    if delay:
+        is_known = delay.isdecimal()
+        yield f"RANDOM_DELAY={delay} {'becomes jitter_seconds' if is_known else 'is no number of minutes'}"
     for name in environment:
         if _SECRETIVE.search(name) and name not in _FOR_CRON:
-            yield f"{name} may be a secret and would be stored as it is; better: foliot secret set, ${{secret:…}}"
+            yield f"{name} may be a secret: keep it with `foliot secret set`, and write ${{secret:NAME}} here"
     if reading.url is None and re.search(r"(?<!&)&\s*$", entry.command):
         yield "it leaves something running in the background, which ends with the command here"
 
@@ -222,7 +222,7 @@ _LONGEST = 60
 
 
 def name_of(command: str) -> str:
-    """What a command seems to be called: `cd /srv && ./manage.py clearsessions -v0` is `manage-clearsessions`."""
+    """What a command seems to be called: `cd /srv && ./manage.py migrate -v0` is `manage-migrate`."""
     candidates = [_words(part) for part in _JOINS.split(_REDIRECTION.sub(" ", command))]
     words = next((each for each in candidates if each and each[0] not in _BEFORE_THE_POINT), None)
     if words is None:
@@ -234,8 +234,8 @@ def name_of(command: str) -> str:
 def _words(part: str) -> list[str]:
     words = [word.strip("\"'`(){}!") for word in part.split()]
     # Neither options nor variables set for the command alone.
-    named = [word for word in words if word and not word.startswith("-") and not re.match(r"\w+=", word)]
-    return [word if word in _BEFORE_THE_POINT else word.rstrip("/").rpartition("/")[2] for word in named]
+    named = [word for word in words if not word.startswith("-") and not re.match(r"\w+=", word)]
+    return [last for word in named if (last := word.rstrip("/").rpartition("/")[2])]
 
 
 def _readable(word: str) -> str:

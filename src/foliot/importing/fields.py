@@ -1,8 +1,8 @@
 """Cron as other schedulers write it: read field by field into numbers, and written as cron is written here.
 
-They differ from cron where it is easily overlooked: day and weekday must both match, a week may begin with Monday
-as 0, ranges may wrap around. So what a field means is worked out by their rules, and its text is kept only if it
-means the same by ours.
+They differ from cron where it is easily overlooked: day and weekday must both match, a week may begin with
+Monday as 0, ranges may wrap around. So what a field means is worked out by their rules, and its text is kept
+only if it means the same by ours.
 """
 
 from collections.abc import Iterable, Mapping
@@ -63,7 +63,7 @@ class Field:
 
 
 def field_of(span: Span, numbers: Iterable[int], text: str = "") -> Field:
-    """A field of these numbers. The text is how somebody else wrote it; it stays if it means them here too."""
+    """A field of these numbers; how somebody else wrote it stays if it means the same here."""
     allowed = frozenset(numbers)
     if not allowed or not allowed <= span.all | {LAST_DAY}:
         raise LeftOutError(f'the {span.name} field "{text}" names no time, or one that there is not')

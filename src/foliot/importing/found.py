@@ -81,11 +81,12 @@ class Finds:
         self._problems.append(LeftOut(where, what, why))
 
     def note(self, text: str) -> None:
-        if text not in self._notes:
-            self._notes.append(text)
+        self._notes.append(text)
 
-    def found(self) -> Found:
-        return Found(tuple(self._items), tuple(self._problems), tuple(self._notes))
+    def found(self, on_all: Sequence[str] = ()) -> Found:
+        """What there is; `on_all` are notes about all schedules, if there are any."""
+        notes = [*self._notes, *(on_all if self._items else ())]
+        return Found(tuple(self._items), tuple(self._problems), tuple(notes))
 
     def _free_name(self, name: str) -> str:
         wanted = _cut(_printable(self._prefix + name) or "imported", LONGEST_NAME)

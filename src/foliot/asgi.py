@@ -1,0 +1,92 @@
+"""The API as an ASGI application, for those who serve it beside their own.
+
+By itself it starts an instance when the server starts it. Mounted in another application, whose server knows
+only that one, it serves the instance that `Foliot.lifespan()` started there.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry
+
+from foliot.api.errors import PROBLEM_JSON
+from foliot.api.health import Pulse, Readiness
+from foliot.model.event import Observer
+from foliot.runtime import Instance
+from foliot.telemetry.metrics import MetricsObserver
+from foliot.timing.clock import SystemClock
+
+LEAST_TICK_LIMIT_S = 10.0
+"""A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+MakeInstance = Callable[[Sequence[Observer]], Instance]
+
+
+class Serving:
+    """An instance with the HTTP application that serves it."""
+
+    def __init__(self, make: MakeInstance, observers: Sequence[Observer] = ()) -> None:
+        registry = CollectorRegistry()
+        pulse = Pulse(SystemClock())
+        self.instance = make([*observers, MetricsObserver(registry), pulse])
+        assert self.instance.api is not None, "the instance has the role api"
+        readiness = Readiness(
+            self.instance.store.database,
+            pulse,
+            is_running=lambda: self.instance.is_running,
+            tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * self.instance.plan.settings.poll_seconds),
+        )
+        self.app: FastAPI = self.instance.api.app(readiness.problems, registry)
+
+
+class AsgiApplication:
+    def __init__(self, make: MakeInstance) -> None:
+        self._make = make
+        self._serving: Serving | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve for as long as the context lasts."""
+        serving = Serving(self._make)
+        await serving.instance.start()
+        self._serving = serving
+        try:
+            yield
+        finally:
+            self._serving = None
+            await asyncio.shield(serving.instance.stop())
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._follow(receive, send)
+        elif self._serving is not None:
+            await self._serving.app(scope, receive, send)
+        elif scope["type"] == "http":
+            detail = "Foliot does not run here; give the application lifespan=app.lifespan()"
+            problem = {"type": "about:blank", "title": "Service Unavailable", "status": 503}
+            response = JSONResponse(
+                {**problem, "code": "not_running", "detail": detail, "request_id": ""},
+                503,
+                {"Retry-After": "2"},
+                PROBLEM_JSON,
+            )
+            await response(scope, receive, send)
+
+    async def _follow(self, receive: Receive, send: Send) -> None:
+        """Start and stop as the server says."""
+        await receive()
+        try:
+            async with self.running():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.shutdown.complete"})
