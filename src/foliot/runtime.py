@@ -462,11 +462,13 @@ class Instance:
             rate_limit=settings.rate_limit,
             rate_limit_anonymous=settings.rate_limit_anonymous,
             redis_url=settings.redis_url,
+            public_url=settings.public_url,
             retention_s=settings.retention_days * 86400,
         )
         return Api(
             services,
             self.hints,
+            self.observer,
             self.plan.clock,
             options,
             available_targets=frozenset(self.targets),

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx2
+import uvloop
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncConnection
 from structlog.testing import capture_logs
@@ -54,7 +55,7 @@ class Served:
         self._roles = roles
         self._tasks = tasks
         self._settings = settings
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="served", daemon=True)
         self._stack = AsyncExitStack()
         self.recorder = Recorder()
@@ -77,9 +78,7 @@ class Served:
     def client(self, key: str | None = None, **options: Any) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
         headers |= options.pop("headers", {})
-        return httpx2.Client(
-            base_url=self.url, headers=headers, trust_env=False, timeout=WITHIN_S, **options
-        )
+        return httpx2.Client(base_url=self.url, headers=headers, trust_env=False, timeout=WITHIN_S, **options)
 
     def async_client(self, key: str | None = None, **options: Any) -> httpx2.AsyncClient:
         headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
@@ -144,7 +143,9 @@ API_ALONE = frozenset({Role.API})
 
 
 @contextmanager
-def served(url: str, *, roles: frozenset[Role] = ALL, is_started: bool = True, **settings: Any) -> Iterator[Served]:
+def served(
+    url: str, *, roles: frozenset[Role] = ALL, is_started: bool = True, **settings: Any
+) -> Iterator[Served]:
     """By default all roles in one process, without limits of rates, and able to keep secrets."""
     options: dict[str, Any] = {
         "admin_key": OPERATOR_KEY,

@@ -36,7 +36,7 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
         return []
 
     nobody: Any = None  # agents have tokens of their own
-    gate = Gate(nobody, nobody, nobody, lambda: True)
+    gate = Gate(nobody, nobody, nobody, nobody, lambda: True)
     routes = agent_routes(instance.steering.agents, instance.tokens)
     app = make_app(no_problems, CollectorRegistry(), gate, [routes], lambda _error, _request_id: None)
     transport = httpx2.ASGITransport(app=app)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 import structlog
 from fastapi import FastAPI, Request
@@ -31,6 +32,7 @@ from foliot.api.routes.timeline import timeline_routes
 from foliot.api.services import Services
 from foliot.api.tidy import Tidy
 from foliot.model.errors import UnauthenticatedError
+from foliot.model.event import Observer
 from foliot.security.tokens import IssuerKeys, TokenVerifier
 from foliot.service import Service
 from foliot.store.hints import Hints
@@ -47,6 +49,7 @@ class ApiOptions:
     rate_limit: str = "off"
     rate_limit_anonymous: str = "off"
     redis_url: str | None = None
+    public_url: str | None = None
     retention_s: float = 90 * 86400.0
 
 
@@ -57,6 +60,7 @@ class Api:
         self,
         services: Services,
         hints: Hints,
+        observer: Observer,
         clock: Clock,
         options: ApiOptions,
         *,
@@ -85,7 +89,15 @@ class Api:
             },
         )
         self.feed = Feed(store.changes, clock, hints)
-        self.gate = Gate(self.authenticator, self.limiter, Idempotency(store.idempotency, clock), is_running)
+        self._own_names = () if options.public_url is None else (urlsplit(options.public_url).netloc,)
+        self.gate = Gate(
+            self.authenticator,
+            self.limiter,
+            Idempotency(store.idempotency, clock),
+            observer,
+            is_running,
+            self._own_names,
+        )
         self.services: tuple[Service, ...] = (self.limiter, self.feed, Tidy(store, options.retention_s))
 
     def _verifier(self, options: ApiOptions) -> TokenVerifier | None:
@@ -115,7 +127,7 @@ class Api:
             registry_routes(services),
             shared_routes(services),
             access_routes(services),
-            sign_in_routes(services, self.authenticator),
+            sign_in_routes(services, self.authenticator, self._own_names),
             stream_routes(self.feed, self._clock, self._is_still_valid, GatedRoute),
         )
         return make_app(problems, metrics, self.gate, routers, _report)

@@ -15,7 +15,7 @@ from foliot.model.errors import FoliotError, ForbiddenError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.security.keys import ApiKey, OperatorKey, hash_of, is_hash_of
 from foliot.security.principal import CredentialKind, Principal, Role
-from foliot.security.tokens import CredentialRefusedError, TokenVerifier
+from foliot.security.tokens import TokenVerifier, UnauthenticatedError
 from foliot.store.hosts import Hosts
 from foliot.store.keys import ApiKeys
 from foliot.store.sessions import Holder, Sessions
@@ -66,7 +66,7 @@ class Authenticator:
             return await self._by_bearer(_bearer_of(authorization))
         if cookie is not None:
             return await self._by_session(cookie)
-        raise CredentialRefusedError("nothing was shown")
+        raise UnauthenticatedError("nothing was shown")
 
     def holder_of(self, principal: Principal) -> Holder:
         """Whom to make a session or a link for; it ends with the key. Raises NotSignableError."""
@@ -93,15 +93,15 @@ class Authenticator:
             return await self._by_key(key)
         if self._verifier is not None:
             return await self._by_token(self._verifier, text)
-        raise CredentialRefusedError("neither a key nor, since tokens are off, a token")
+        raise UnauthenticatedError("neither a key nor, since tokens are off, a token")
 
     async def _by_key(self, key: ApiKey) -> Principal:
         found = await self._keys.find(key.key_id)
         is_right = is_hash_of(_NO_HASH if found is None else found.secret_hash, key.secret)
         if found is None or not is_right:
-            raise CredentialRefusedError("unknown key")
+            raise UnauthenticatedError("unknown key")
         if not found.is_live:
-            raise CredentialRefusedError("revoked or expired key")
+            raise UnauthenticatedError("revoked or expired key")
         if found.is_touch_due:
             # That a use can't be written down is no reason to refuse it.
             with suppress(FoliotError):
@@ -120,7 +120,7 @@ class Authenticator:
         seen_at = self._host_seen_at.get(principal.host_id)
         if seen_at is None or now - seen_at >= HOST_HOLDS_S:
             if not await self._hosts.exists(principal.host_id):
-                raise CredentialRefusedError("its host does not exist")
+                raise UnauthenticatedError("its host does not exist")
             if len(self._host_seen_at) >= MOST_HOSTS_KEPT:
                 self._host_seen_at.clear()
             self._host_seen_at[principal.host_id] = now
@@ -129,10 +129,10 @@ class Authenticator:
     async def _by_session(self, token: str) -> Principal:
         found = await self._sessions.find(token)
         if found is None:
-            raise CredentialRefusedError("no such session, or over")
+            raise UnauthenticatedError("no such session, or over")
         holder = found.holder
         if holder.is_operator and not self._is_of_operator(holder):
-            raise CredentialRefusedError("a session of another operator's key")
+            raise UnauthenticatedError("a session of another operator's key")
         return Principal(
             credential=found.credential,
             kind=CredentialKind.SESSION,
@@ -161,10 +161,10 @@ def operator_principal() -> Principal:
 def _bearer_of(authorization: str) -> str:
     # Its length first: nothing of it is looked at that somebody could make long.
     if len(authorization) > MOST_LENGTH:
-        raise CredentialRefusedError("too long")
+        raise UnauthenticatedError("too long")
     scheme, _, text = authorization.partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
-        raise CredentialRefusedError("no Bearer")
+        raise UnauthenticatedError("no Bearer")
     return text.strip(" ")
 
 

@@ -10,7 +10,7 @@ One place, in this order, so that no route can forget one of them:
 6. An `Idempotency-Key` that was used before is answered as it was.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -30,6 +30,7 @@ from foliot.model.errors import (
     UnauthenticatedError,
     UnknownParameterError,
 )
+from foliot.model.event import CredentialRefused, Observer
 from foliot.model.execution import TriggeredBy
 from foliot.model.schedule import ManagedBy
 from foliot.planning.change import Author
@@ -49,9 +50,14 @@ class Gate:
         authenticator: Authenticator,
         limiter: RateLimiter,
         idempotency: Idempotency,
+        observer: Observer,
         is_running: Callable[[], bool],
+        own_names: Sequence[str] = (),
     ) -> None:
+        """`own_names` are those that browsers may know this server by, besides the one they ask for."""
         self._is_running = is_running
+        self._observer = observer
+        self._own_names = tuple(own_names)
         self._authenticator = authenticator
         self._limiter = limiter
         self._idempotency = idempotency
@@ -73,7 +79,7 @@ class Gate:
         request.state.principal = principal
         _authorise(principal, needed)
         if principal.kind is CredentialKind.SESSION:
-            _require_own_page(request)
+            _require_own_page(request, self._own_names)
         await self._limiter.require(principal.credential, RateKind.CREDENTIAL)
         _refuse_unknown(request, known)
         key = request.headers.get(IDEMPOTENCY_HEADER)
@@ -98,8 +104,10 @@ class Gate:
             return await self._authenticator.authenticate(
                 request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
             )
-        except UnauthenticatedError:
-            await self._limiter.require(address_of(request), RateKind.ANONYMOUS)
+        except UnauthenticatedError as error:
+            address = address_of(request)
+            self._observer.notify(CredentialRefused(error.why, address, request_id_of(request)))
+            await self._limiter.require(address, RateKind.ANONYMOUS)
             raise
 
 
@@ -137,11 +145,12 @@ def _authorise(principal: Principal, needed: Access) -> None:
         )
 
 
-def _require_own_page(request: Request) -> None:
+def _require_own_page(request: Request, own_names: Sequence[str]) -> None:
     """A browser sends its cookie along with whatever any page asks for: only our own may ask for changes."""
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return
-    if refuses_cross_site(request.method, request.headers, request.headers.get("host", "")):
+    host = request.headers.get("host", "")
+    if refuses_cross_site(request.method, request.headers, host, *own_names):
         raise ForbiddenError("the request came from another site")
     if not is_csrf_valid(request.cookies.get(SESSION_COOKIE, ""), request.headers.get(CSRF_HEADER, "")):
         raise ForbiddenError(f"a signed-in browser sends {CSRF_HEADER}, which GET /api/v1/me tells")

@@ -15,6 +15,11 @@ class ApiError(FoliotError):
 
     exit: Exit = Exit.FAILED
 
+    def __init__(self, told: str, ends: Exit | None = None) -> None:
+        super().__init__(told)
+        if ends is not None:
+            self.exit = ends
+
 
 class UnreachableError(ApiError):
     """Nobody answers, or it is not known whom to ask."""
@@ -36,8 +41,7 @@ class RefusedError(ApiError):
         self.code = str(document.get("code", ""))
         self.problems = _problems(document.get("errors"))
         self.request_id = str(document.get("request_id", ""))
-        self.exit = exit_for(status)
-        super().__init__(self._told(document))
+        super().__init__(self._told(document), exit_for(status))
 
     def _told(self, document: Mapping[str, Any]) -> str:
         if self.status == 401:

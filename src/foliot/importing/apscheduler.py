@@ -35,8 +35,7 @@ _MADE_UP_ID = re.compile(r"[0-9a-f]{32}")
 _ON_ALL = (
     "each job calls the task function that is named like its function: register it with @app.task",
     "nothing is retried (retry: max_attempts 1)",
-    f"APScheduler sets no limit to a run; here each is stopped after {RUN_LIMIT_S // 3600} hours "
-    + "(timeout_seconds)",
+    f"a run has no limit there; here each is stopped after {RUN_LIMIT_S // 3600} hours (timeout_seconds)",
 )
 
 

@@ -95,6 +95,11 @@ class CalendarInUseError(FoliotError):
 class UnauthenticatedError(FoliotError):
     """There is no credential, or none that is worth anything. Says no more: it is told to anybody."""
 
+    def __init__(self, why: str) -> None:
+        super().__init__("the credential is missing, not valid, or no longer valid")
+        self.why = why
+        """For the log alone; holds nothing of the credential."""
+
 
 class ForbiddenError(FoliotError):
     """The credential is good, and does not allow this."""

@@ -105,6 +105,18 @@ class WriteFenced(Event):
     epoch: int
 
 
+# --- access ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialRefused(Event):
+    """Somebody showed a credential that is worth nothing, or none. Why is not told to them."""
+
+    why: str
+    address: str
+    request_id: str
+
+
 # --- schedules -------------------------------------------------------------------------------------
 
 

@@ -52,15 +52,6 @@ _OF_CURVE = {
 _PUBLIC_PARTS = ("kty", "n", "e", "crv", "x", "y")
 
 
-class CredentialRefusedError(UnauthenticatedError):
-    """The caller did not show who they are. The text is always the same; why is for the log alone."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__("the credential is missing, not valid, or no longer valid")
-        self.why = why
-        """Holds nothing of the credential."""
-
-
 @dataclass(frozen=True, slots=True)
 class PublicKey:
     """A key of the issuer, and what it may be used for."""
@@ -206,17 +197,17 @@ class TokenVerifier:
     async def verify(self, token: str) -> Principal:
         """Raises UnauthenticatedError."""
         if len(token) > MOST_LENGTH or not token.isascii() or token.count(".") != 2:
-            raise CredentialRefusedError("not a token, or too long for one")
+            raise UnauthenticatedError("not a token, or too long for one")
         # Whatever a token does to its parser, it does not say who is calling.
         try:
             header = jwt.get_unverified_header(token)
         except Exception as error:
-            raise CredentialRefusedError(type(error).__name__) from None
+            raise UnauthenticatedError(type(error).__name__) from None
         key, algorithms = await self._key_for(header)
         try:
             claims = self._claims(token, key, algorithms)
         except Exception as error:
-            raise CredentialRefusedError(type(error).__name__) from None
+            raise UnauthenticatedError(type(error).__name__) from None
         self._require_time(claims)
         return _principal_of(claims)
 
@@ -232,7 +223,7 @@ class TokenVerifier:
             found = await self._issuer_keys.find(key_id, algorithm)
             if found is not None:
                 return found.key, found.algorithms
-        raise CredentialRefusedError("no key for its algorithm and key id")
+        raise UnauthenticatedError("no key for its algorithm and key id")
 
     def _claims(self, token: str, key: Any, algorithms: Sequence[str]) -> dict[str, Any]:
         """What a well signed token for us says. Its times are judged apart: the library has its own clock."""
@@ -254,9 +245,9 @@ class TokenVerifier:
     def _require_time(self, claims: dict[str, Any]) -> None:
         now = self._clock.now().timestamp()
         if not _is_number(claims["exp"]) or claims["exp"] <= now:
-            raise CredentialRefusedError("expired")
+            raise UnauthenticatedError("expired")
         if "nbf" in claims and (not _is_number(claims["nbf"]) or claims["nbf"] > now):
-            raise CredentialRefusedError("not valid yet")
+            raise UnauthenticatedError("not valid yet")
 
 
 _ASYMMETRIC = frozenset((*_OF_RSA, *(each for some in _OF_CURVE.values() for each in some)))
@@ -282,9 +273,9 @@ def _is_number(value: object) -> bool:
 def _principal_of(claims: dict[str, Any]) -> Principal:
     subject, role = claims["sub"], claims.get("role")
     if not (0 < len(subject) <= MOST_SUBJECT and subject.isprintable()):
-        raise CredentialRefusedError("its sub is no name")
+        raise UnauthenticatedError("its sub is no name")
     if not isinstance(role, str) or role not in _ROLES:
-        raise CredentialRefusedError("its role is none of ours")
+        raise UnauthenticatedError("its role is none of ours")
     host_id = _host_of(claims["host_id"]) if "host_id" in claims else DEFAULT_HOST_ID
     # The host is part of who it is: what one host's answers were must not be replayed for another.
     whole = json.dumps([claims.get("iss"), subject, str(host_id)])
@@ -307,5 +298,5 @@ def _host_of(value: object) -> UUID:
         host_id = None
     # UUID() also reads braces, a urn, or no hyphens.
     if host_id is None or str(host_id) != str(value).lower():
-        raise CredentialRefusedError("its host_id is no UUID")
+        raise UnauthenticatedError("its host_id is no UUID")
     return host_id

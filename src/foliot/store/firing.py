@@ -264,7 +264,8 @@ class FiringStatements:
                 )
             )
             if result.rowcount:
-                row = NewExecution(new_id(due.run_ts), due, decision, Admission.RUN, decision.reason)
+                now = (await connection.execute(select(self._dialect.now()))).scalar_one()
+                row = NewExecution(new_id(now), due, decision, Admission.RUN, decision.reason)
                 await insert_executions(connection, self._dialect, [row], lease.instance_id)
 
         await self._database.write(Pool.FIRING, work)

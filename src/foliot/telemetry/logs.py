@@ -20,6 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from foliot.model.event import (
     BatchFired,
     ClockObserved,
+    CredentialRefused,
     Event,
     ExecutionsClaimed,
     ExecutionsReleased,
@@ -62,6 +63,7 @@ LINES: dict[type[Event], int] = {
     LeaseLost: logging.WARNING,
     LeaseReleased: logging.INFO,
     WriteFenced: logging.WARNING,
+    CredentialRefused: logging.INFO,
     ScheduleChanged: logging.INFO,
     ScheduleParked: logging.WARNING,
     SchedulesLoaded: logging.DEBUG,

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from foliot.api import errors
-from foliot.api.front import API_POLICY, BodyLimit, Overload, add_front
+from foliot.api.front import API_POLICY, BodyLimit, Overload, UnhandledErrors, add_front
 from foliot.api.server import listen, serving, url_of
 
 LIMIT = 1000
@@ -217,6 +217,29 @@ async def test_an_answer_that_breaks_half_way_is_not_taken_for_a_whole_one(
     assert [str(error) for error, _ in heard] == ["half way"]
 
 
+async def test_an_answer_that_has_begun_is_not_begun_anew(heard: Heard) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError("half way")
+
+    sent = Sent()
+    await UnhandledErrors(app, heard)(_scope("/"), _never, sent)
+    assert [message["type"] for message in sent] == ["http.response.start"]
+    assert len(heard) == 1
+
+
+async def test_a_client_that_has_gone_is_no_error(heard: Heard) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    sent = Sent()
+    await UnhandledErrors(app, heard)(_scope("/"), gone, sent)
+    assert (sent, heard) == ([], [])
+
+
 # --- overload ------------------------------------------------------------------------------------------
 
 
@@ -272,6 +295,20 @@ async def test_streams_of_events_do_not_keep_requests_out(
         begin("/api/v1/slow")
     await doors.entered(2 * MOST + 1)
     assert (await client.get("/api/v1/me")).status_code == 503
+
+
+async def test_a_stream_that_ends_is_not_taken_off_twice(doors: Doors) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await doors.pass_through()
+
+    overload = Overload(app, most=1)
+    streams = [asyncio.ensure_future(overload(_scope("/"), _never, _ignore)) for _ in range(3)]
+    await doors.entered(3)
+    doors.open.set()
+    await asyncio.gather(*streams)
+    assert overload.under_way == 0
 
 
 async def test_what_fails_or_is_cancelled_is_no_longer_under_way(doors: Doors) -> None:
@@ -400,6 +437,7 @@ async def test_a_real_client_is_told_while_it_still_sends_and_can_not_go_on_with
         told = await reader.read()
         writer.close()
     assert told.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in told
     assert b'"code":"too_large"' in told
     assert told.count(b"HTTP/1.1") == 1
 

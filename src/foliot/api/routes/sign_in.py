@@ -1,5 +1,7 @@
 """Signing a browser in and out. Its cookie is worth nothing once the key it was made by is gone."""
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from pydantic import Field
@@ -27,7 +29,9 @@ class SignIn(Form):
     key: str = Field(min_length=1, max_length=1000)
 
 
-def sign_in_routes(services: Services, authenticator: Authenticator) -> APIRouter:
+def sign_in_routes(
+    services: Services, authenticator: Authenticator, own_names: Sequence[str] = ()
+) -> APIRouter:
     router = APIRouter(tags=["access"], route_class=GatedRoute)
     sessions = services.store.sessions
 
@@ -44,7 +48,8 @@ def sign_in_routes(services: Services, authenticator: Authenticator) -> APIRoute
     @router.post("/sign-in", status_code=204, summary="Sign in by a key", openapi_extra=takes(SignIn))
     async def sign_in_by_key(request: Request, body: JsonBody) -> Response:
         """For browsers: sets the cookie. Programs send the key with each request instead."""
-        if refuses_cross_site(request.method, request.headers, request.headers.get("host")):
+        host = request.headers.get("host")
+        if refuses_cross_site(request.method, request.headers, host, *own_names):
             raise ForbiddenError("the request came from another site")
         principal = await authenticator.authenticate(f"Bearer {parse(SignIn, body).key}", None)
         made = await sessions.make_session(authenticator.holder_of(principal), _stranger(request))

@@ -1,0 +1,63 @@
+"""Finding what a user named: schedules by name or by id."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import typer
+
+from foliot.cli.failures import ApiError, RefusedError, tell
+from foliot.model.errors import FoliotError
+from foliot.model.verdict import Exit
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api
+
+
+def find_schedule(api: "Api", name_or_id: str) -> dict[str, Any]:
+    """Raises ApiError where there is none."""
+    if _is_id(name_or_id):
+        try:
+            found: dict[str, Any] = api.get(f"schedules/{UUID(name_or_id)}")
+            return found
+        except RefusedError as error:
+            if error.exit is not Exit.NOT_FOUND:
+                raise
+    # Also a name may look like an id.
+    named = api.get("schedules", {"name": name_or_id, "page_size": 1})["items"]
+    if not named:
+        raise ApiError(f'there is no schedule "{name_or_id}"', Exit.NOT_FOUND)
+    schedule: dict[str, Any] = named[0]
+    return schedule
+
+
+def schedule_path(api: "Api", name_or_id: str, *parts: str) -> str:
+    return "/".join(["schedules", str(find_schedule(api, name_or_id)["schedule_id"]), *parts])
+
+
+def execution_path(execution_id: str, *parts: str) -> str:
+    """Raises ApiError for what can't be the id of anything."""
+    if not _is_id(execution_id):
+        raise ApiError(f'there is no execution "{execution_id}"', Exit.NOT_FOUND)
+    return "/".join(["executions", str(UUID(execution_id)), *parts])
+
+
+def on_each(names: Sequence[str], act: Callable[[str], None]) -> None:
+    """Act on each, whatever happens to the others; ends as the first that went wrong."""
+    codes = []
+    for name in dict.fromkeys(names):
+        try:
+            act(name)
+        except FoliotError as error:
+            if len(names) == 1:
+                raise
+            codes.append(tell(type(error)(f"{name}: {error}") if type(error) is ApiError else error))
+    if codes:
+        raise typer.Exit(codes[0])
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return len(text) >= 32 and bool(UUID(text))
+    except ValueError:
+        return False

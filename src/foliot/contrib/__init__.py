@@ -1,0 +1,1 @@
+"""Task functions that come with Foliot. None is there by itself: a worker names them by `--tasks`."""
