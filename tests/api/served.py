@@ -3,25 +3,23 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
-from uuid import UUID
 
 import httpx2
 import uvloop
-from prometheus_client import CollectorRegistry
+from fastapi import FastAPI
 from sqlalchemy.ext.asyncio import AsyncConnection
 from structlog.testing import capture_logs
 
-from foliot.api.health import Pulse, Readiness
 from foliot.api.server import listen, serving, url_of
+from foliot.asgi import Serving
+from foliot.model.event import Observer
 from foliot.runtime import Instance, Plan, Role
 from foliot.store.dialect import Pool
 from foliot.target.function import TaskRegistry
-from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder
-from foliot.timing.clock import SystemClock
 from tests.engine import quick_settings, registry
 
 T = TypeVar("T")
@@ -31,6 +29,9 @@ SECRET_KEY = "0123456789abcdef0123456789abcdef"
 V1 = "/api/v1"
 WITHIN_S = 60.0
 """Against hanging for ever."""
+
+ALL = frozenset(Role)
+API_ALONE = frozenset({Role.API})
 
 
 async def noop() -> str:
@@ -44,6 +45,7 @@ async def greet(name: str, times: int = 1) -> str:
 
 
 async def fail() -> None:
+    """Fail, as a task."""
     raise RuntimeError("as it was told to")
 
 
@@ -61,6 +63,7 @@ class Served:
         self.recorder = Recorder()
         self.logged: list[Any] = []
         self.instance: Instance
+        self.app: FastAPI
         self.url = ""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -76,15 +79,25 @@ class Served:
         return self.run(write())
 
     def client(self, key: str | None = None, **options: Any) -> httpx2.Client:
-        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-        headers |= options.pop("headers", {})
-        return httpx2.Client(base_url=self.url, headers=headers, trust_env=False, timeout=WITHIN_S, **options)
+        return httpx2.Client(**self._options(key, options))
 
     def async_client(self, key: str | None = None, **options: Any) -> httpx2.AsyncClient:
-        headers = {"Authorization": f"Bearer {key}"} if key is not None else {}
-        return httpx2.AsyncClient(
-            base_url=self.url, headers=headers, trust_env=False, timeout=WITHIN_S, **options
-        )
+        return httpx2.AsyncClient(**self._options(key, options))
+
+    def _options(self, key: str | None, options: dict[str, Any]) -> dict[str, Any]:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        return {
+            "base_url": self.url,
+            "trust_env": False,
+            "timeout": WITHIN_S,
+            **options,
+            "headers": headers | options.get("headers", {}),
+        }
+
+    @property
+    def bugs(self) -> list[Any]:
+        """What nobody had thought of: exceptions that were answered with a 500."""
+        return [entry for entry in self.logged if entry["event"] == "request_failed"]
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -111,35 +124,24 @@ class Served:
             self._thread.join(WITHIN_S)
             self._loop.close()
 
-    async def _serve(self) -> None:
-        metrics = CollectorRegistry()
-        pulse = Pulse(SystemClock())
-        self.instance = Instance(
+    def _make(self, observers: Sequence[Observer]) -> Instance:
+        return Instance(
             Plan(
                 settings=quick_settings(self._database_url, **self._settings),
                 roles=self._roles,
                 tasks=self._tasks,
                 upgrades_schema=True,
                 isolates=False,
-                observers=[self.recorder, MetricsObserver(metrics), pulse],
+                observers=observers,
             )
         )
-        readiness = Readiness(
-            self.instance.store.database,
-            pulse,
-            is_running=lambda: self.instance.is_running,
-            tick_limit_s=10.0,
-        )
-        assert self.instance.api is not None
+
+    async def _serve(self) -> None:
+        made = Serving(self._make, [self.recorder])
+        self.instance, self.app = made.instance, made.app
         listener = listen("127.0.0.1", 0)
         self.url = url_of(listener)
-        await self._stack.enter_async_context(
-            serving(self.instance.api.app(readiness.problems, metrics), listener)
-        )
-
-
-ALL = frozenset(Role)
-API_ALONE = frozenset({Role.API})
+        await self._stack.enter_async_context(serving(self.app, listener))
 
 
 @contextmanager
@@ -162,7 +164,3 @@ def served(
             yield made
         finally:
             made.close()
-
-
-def host_of(client: httpx2.Client) -> UUID:
-    return UUID(client.get(f"{V1}/me").json()["host_id"])

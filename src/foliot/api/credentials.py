@@ -11,11 +11,11 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from foliot.model.errors import FoliotError, ForbiddenError
+from foliot.model.errors import FoliotError, ForbiddenError, UnauthenticatedError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.security.keys import ApiKey, OperatorKey, hash_of, is_hash_of
 from foliot.security.principal import CredentialKind, Principal, Role
-from foliot.security.tokens import TokenVerifier, UnauthenticatedError
+from foliot.security.tokens import TokenVerifier
 from foliot.store.hosts import Hosts
 from foliot.store.keys import ApiKeys
 from foliot.store.sessions import Holder, Sessions

@@ -72,7 +72,7 @@ def read(text: str, reading: Reading) -> Found:
         except LeftOutError as error:
             finds.leave_out(where, stripped, str(error))
             continue
-        finds.add(name_of(entry.command), document, where=where, notes=notes)
+        finds.add(name_of(entry.command), document, where=where, notes=notes, what=stripped)
     return finds.found(_ON_ALL)
 
 

@@ -66,13 +66,21 @@ class Finds:
         self._notes: list[str] = []
         self._names: set[str] = set()
 
-    def add(self, name: str, document: Mapping[str, Any], *, where: str, notes: Sequence[str] = ()) -> None:
-        """Take a schedule up, under this name or the nearest that is free."""
+    def add(
+        self,
+        name: str,
+        document: Mapping[str, Any],
+        *,
+        where: str,
+        notes: Sequence[str] = (),
+        what: str | None = None,
+    ) -> None:
+        """Take a schedule up, under this name or the nearest that is free; `what` is how it was written."""
         whole = {"name": self._free_name(name), **document}
         try:
             self._require_future(ScheduleSpec.parse(whole))
         except (InvalidError, LeftOutError) as error:
-            self.leave_out(where, name, str(error))
+            self.leave_out(where, what or name, str(error))
             return
         self._names.add(whole["name"])
         self._items.append(Item(whole["name"], whole, where, (*notes, *_on_name(self._prefix + name, whole))))
