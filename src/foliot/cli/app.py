@@ -5,8 +5,25 @@ from typing import Annotated
 
 import typer
 
-from foliot.cli import cron, db, doctor, roles, up, version
+from foliot.cli import (
+    calendar,
+    cron,
+    db,
+    doctor,
+    event,
+    execution,
+    instance,
+    key,
+    queue,
+    roles,
+    schedule,
+    secret,
+    task,
+    up,
+    version,
+)
 from foliot.cli.exits import run_command
+from foliot.cli.failures import ending
 
 app = typer.Typer(
     name="foliot",
@@ -39,12 +56,23 @@ app.command()(roles.api)
 app.command()(roles.scheduler)
 app.command()(roles.worker)
 app.add_typer(db.app, name="db")
-app.command()(doctor.doctor)
+app.add_typer(schedule.app, name="schedule")
+app.add_typer(execution.app, name="execution")
+app.add_typer(task.app, name="task")
+app.add_typer(instance.app, name="instance")
+app.add_typer(queue.app, name="queue")
+app.add_typer(event.app, name="event")
 app.add_typer(cron.app, name="cron")
+app.add_typer(key.app, name="key")
+app.add_typer(secret.app, name="secret")
+app.add_typer(calendar.app, name="calendar")
+app.command()(doctor.doctor)
 app.command()(version.version)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (left out: that of this process); returns the exit code."""
     command = typer.main.get_command(app)
-    return run_command(lambda: command.main(args=arguments, prog_name="foliot", standalone_mode=False))
+    return run_command(
+        lambda: ending(lambda: command.main(args=arguments, prog_name="foliot", standalone_mode=False))
+    )

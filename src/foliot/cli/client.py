@@ -94,8 +94,10 @@ class Api:
         while True:
             wanted = PAGE if limit is None else min(PAGE, limit - len(found))
             page = self.get(path, {**(params or {}), "page_size": wanted, "page_token": token or None})
+            if not isinstance(page, dict) or not isinstance(page.get("items"), list):
+                raise RefusedError(200, {"detail": f"{self.server.url} does not answer as Foliot does"})
             found += page["items"]
-            token = page["next_page_token"]
+            token = str(page.get("next_page_token", ""))
             if not token or (limit is not None and len(found) >= limit):
                 return Found(found, bool(token))
 
@@ -204,12 +206,12 @@ def _doubt(is_harmless: bool) -> str:
     return "" if is_harmless else "; it is not known whether it was done"
 
 
-def _flat(params: Params) -> list[tuple[str, str]]:
-    flat: list[tuple[str, str]] = []
+def _flat(params: Params) -> httpx2.QueryParams:
+    flat: list[tuple[str, str | int | float | bool | None]] = []
     for name, value in params.items():
         values: Sequence[Any] = value if isinstance(value, list | tuple) else [value]
         flat += [(name, _text(each)) for each in values if each is not None]
-    return flat
+    return httpx2.QueryParams(flat)
 
 
 def _text(value: Any) -> str:

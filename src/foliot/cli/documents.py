@@ -1,7 +1,7 @@
 """Schedules in files: YAML or JSON, one or several to a file, and written so that they can be read again.
 
-YAML is read as people mean it: `no` is a word and not false, `12:30` a text and not 750, a time a text. A name
-that is given twice is an error, and not the last one.
+YAML is read as people mean it: `no` is a word and not false, `12:30` a text and not 750, a time a text. A
+name that is given twice is an error, and not the last one.
 """
 
 import json
@@ -191,7 +191,7 @@ _Loader.add_implicit_resolver(
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
 
 

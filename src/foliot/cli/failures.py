@@ -65,7 +65,11 @@ def _problems(found: Any) -> Sequence[Problem]:
 def tell(error: FoliotError) -> int:
     """Say what went wrong in one line on stderr; returns how a command ends by it."""
     typer.echo(f"foliot: {one_line(str(error))}", err=True)
-    return int(error.exit if isinstance(error, ApiError) else verdict_on(error).exit)
+    return exit_of(error)
+
+
+def exit_of(error: FoliotError) -> Exit:
+    return error.exit if isinstance(error, ApiError) else verdict_on(error).exit
 
 
 def ending(command: Callable[[], object]) -> object:

@@ -40,7 +40,7 @@ def interval_of(text: str, option: str) -> dict[str, int]:
 def instant_of(text: str, option: str, now: datetime, *, is_ahead: bool = False) -> str:
     """An ISO time, in UTC: of an ISO time, a date, `now`, or a duration from now. Raises InvalidError.
 
-    Without an offset it is this machine's time. A duration is back in time or, with `is_ahead` or a `+`, ahead.
+    Without an offset it is this machine's time. A duration goes back in time, with `is_ahead` or a `+` ahead.
     """
     told = text.strip()
     try:

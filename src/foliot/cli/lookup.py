@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from foliot.cli.failures import ApiError, RefusedError, tell
+from foliot.cli.failures import ApiError, RefusedError, exit_of, tell
 from foliot.model.errors import FoliotError
 from foliot.model.verdict import Exit
 
@@ -51,7 +51,7 @@ def on_each(names: Sequence[str], act: Callable[[str], None]) -> None:
         except FoliotError as error:
             if len(names) == 1:
                 raise
-            codes.append(tell(type(error)(f"{name}: {error}") if type(error) is ApiError else error))
+            codes.append(tell(ApiError(f"{name}: {error}", exit_of(error))))
     if codes:
         raise typer.Exit(codes[0])
 

@@ -50,7 +50,7 @@ def keep_key(path: Path) -> str:
     if known is not None:
         return known
     made = secrets.token_urlsafe(KEY_BYTES)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         # Written aside and linked, so that nobody ever reads half of it.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -88,34 +88,38 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     own = list(inspect.signature(command).parameters.values())
     groups = {each.name: hints[each.name] for each in own if is_dataclass(hints[each.name])}
-    options = {name: {field.name: field.default for field in fields(group)} for name, group in groups.items()}
 
     @wraps(command)
     def taking_options(**given: Any) -> None:
         made = {
-            name: group(**{option: given.pop(option) for option in options[name]})
+            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
         command(**given, **made)
 
     parameters = [
-        inspect.Parameter(
-            each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name]
-        )
+        parameter
         for each in own
-        if each.name not in groups
-    ] + [
-        inspect.Parameter(
-            option,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=get_type_hints(groups[name], include_extras=True)[option],
+        for parameter in (
+            _options_of(groups[each.name]) if each.name in groups else [_parameter(each, hints)]
         )
-        for name in groups
-        for option, default in options[name].items()
     ]
     # Typer reads both; what `wraps` copied would lead it to the groups themselves.
     taking_options.__dict__.pop("__wrapped__", None)
     taking_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     taking_options.__annotations__ = {each.name: each.annotation for each in parameters}
     return taking_options
+
+
+def _parameter(own: inspect.Parameter, hints: dict[str, Any]) -> inspect.Parameter:
+    return own.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[own.name])
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        _parameter(
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default), hints
+        )
+        for field in fields(group)
+    ]

@@ -1,5 +1,4 @@
-"""How results are shown: a table for people, JSON, YAML or names for programs; on stdout, and nothing else goes
-there."""
+"""How results are shown: a table for people; JSON, YAML or names for programs. Only they go to stdout."""
 
 import json
 import os
@@ -110,8 +109,10 @@ def print_yaml(document: Any) -> None:
 
 
 def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequence[str] = ()) -> None:
-    """A table without lines; `styles` colour the first column, one per row. Colours, and cutting to the width of
-    the terminal, only on one."""
+    """A table without lines; `styles` colour the first column, one per row.
+
+    Only a terminal gets colours, and a table that is cut to its width.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

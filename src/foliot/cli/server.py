@@ -1,8 +1,8 @@
 """Which server a command talks to, and with which key.
 
-`--url` and `--key`, else FOLIOT_URL and FOLIOT_KEY, else the `foliot up` of the same folder, which leaves a file
-that says where it serves beside its database. Its operator's key is only ever sent to that address: a command
-that is pointed elsewhere has to be given a key.
+`--url` and `--key`, else FOLIOT_URL and FOLIOT_KEY, else the `foliot up` of the same folder, which leaves a
+file beside its database that says where it serves. Its operator's key is only ever sent to that address: a
+command that is pointed elsewhere has to be given a key.
 """
 
 import json

@@ -93,7 +93,7 @@ def check_registered(
     if not task.is_active:
         detail = f'task function "{task.name}" is switched off'
         return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]
-    names = list(task.args_schema.get("properties", {}))
+    names = sorted(task.args_schema.get("properties", {}))
     hint = f"{task.name} takes {', '.join(names)}" if names else f"{task.name} takes no arguments"
     found = []
     for error in Draft202012Validator(dict(task.args_schema)).iter_errors(dict(args)):

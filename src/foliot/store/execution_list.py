@@ -13,7 +13,7 @@ passed over `MOST_WALKED` rows is given as it is, short or even empty, and says 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +33,6 @@ from sqlalchemy import (
     select,
     text,
     true,
-    tuple_,
     type_coerce,
     union_all,
 )
@@ -84,8 +83,6 @@ _OF_SCHEDULES = {
     IS_BY_HAND: {TriggeredBy.API, TriggeredBy.MANUAL},
 }
 _IS_RUNNING = "status = 'running'"
-
-FIRST_INSTANT, LAST_INSTANT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 _Conditions = tuple[ColumnElement[bool] | TextClause, ...]
 
@@ -240,10 +237,14 @@ class _Search:
     def _walk_schedules(self, after: ExecutionPosition | None) -> list[_Source]:
         table = execution_t
         triggers = frozenset(self.wanted.triggered_by or TriggeredBy)
+        bounds = _fire_times(self.wanted)
+        if after is not None:
+            # Besides the exact condition, a range that every index understands.
+            bounds += [table.c.fire_ts <= after.fire_ts, self._is_after(table.c, after)]
         return [
             _Source(
-                (*self._between(schedule_id, after), text(is_triggered)),
-                [table.c.schedule_id.desc(), table.c.fire_ts.desc()],
+                (table.c.schedule_id == schedule_id, text(is_triggered), *bounds),
+                [table.c.fire_ts.desc()],
                 self.wanted.statuses,
                 has_ties=is_triggered == IS_BY_HAND,
             )
@@ -251,22 +252,6 @@ class _Search:
             for is_triggered, triggered_by in _OF_SCHEDULES.items()
             if triggers & triggered_by
         ]
-
-    def _between(self, schedule_id: UUID, after: ExecutionPosition | None) -> _Conditions:
-        """The schedule's part of an index.
-
-        As a range from pair to pair: of `schedule_id = …` PostgreSQL would expect as few rows as most
-        schedules have, and read and sort all of one that has a million.
-        """
-        key = tuple_(execution_t.c.schedule_id, execution_t.c.fire_ts)
-        first, end = self.wanted.fire_from or FIRST_INSTANT, self.wanted.fire_to
-        is_in = key >= tuple_(schedule_id, first)
-        if after is not None and (end is None or after.fire_ts < end):
-            return (is_in, key <= tuple_(schedule_id, after.fire_ts), self._is_after(execution_t.c, after))
-        return (
-            is_in,
-            key <= tuple_(schedule_id, LAST_INSTANT) if end is None else key < tuple_(schedule_id, end),
-        )
 
     def _walk_down(
         self, ranges: Sequence[_Conditions], statuses: Sequence[Status], after: ExecutionPosition | None
@@ -349,7 +334,8 @@ class _Search:
         if source.is_gathered:
             most = self.most_gathered + 1
             conditions += [] if after is None else [self._is_after(execution_t.c, after)]
-        first = (
+        read = literally(most + MOST_AT_ONCE if source.has_ties else most)
+        walked = (
             select(
                 execution_t.c.execution_id,
                 execution_t.c.fire_ts,
@@ -357,9 +343,10 @@ class _Search:
             )
             .where(*source.conditions)
             .order_by(*source.order)
-            .limit(literally(most + MOST_AT_ONCE if source.has_ties else most))
-            .subquery("first")
+            .limit(select(read).scalar_subquery() if self._is_by_fire_time else read)
+            .subquery("walked")
         )
+        first = select(walked).limit(read).subquery("first") if self._is_by_fire_time else walked
         return select(
             first,
             literally(number).label("source"),

@@ -266,7 +266,7 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenCounts:
             literal(is_held).label("is_held"),
             some.c.status,
             func.count().label("looked_at"),
-            func.sum(case((some.c.host_id != host_id, 1), else_=0)).label("ours"),
+            func.sum(case((some.c.host_id == host_id, 1), else_=0)).label("ours"),
         ).group_by(some.c.status)
         for some, is_held in ((claimable, False), (running, False), (held, True))
     ]

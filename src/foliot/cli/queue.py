@@ -1,0 +1,89 @@
+"""`foliot queue`: where executions wait."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from foliot.cli.completing import queue_names
+from foliot.cli.instants import relative
+from foliot.cli.lookup import on_each
+from foliot.cli.options import Connection, Listing, ReasonOption, grouped
+from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one, state
+from foliot.cli.watching import show
+from foliot.timing.clock import SystemClock
+
+app = typer.Typer(help="See what waits; pause and resume queues.")
+
+NamesArgument = Annotated[list[str], typer.Argument(metavar="NAME...", autocompletion=queue_names)]
+
+
+def _row(queue: Document, now: datetime) -> Row:
+    depth = queue["depth"]
+    more = "+" if queue["is_capped"] else ""
+    return (
+        str(queue["name"]),
+        state("paused" if queue["paused"] else "active"),
+        *(f"{depth.get(priority, 0)}{more}" for priority in ("high", "medium", "low")),
+        f"{queue['running_count']}{'+' if queue['is_running_capped'] else ''}",
+        relative(queue["oldest_ready_ts"], now),
+        str(queue["sla_missed_count"]),
+    )
+
+
+QUEUES = View(
+    kind="queues",
+    headers=("NAME", "STATE", "HIGH", "MEDIUM", "LOW", "RUNNING", "OLDEST", "LATE"),
+    row=_row,
+    name=lambda queue: str(queue["name"]),
+)
+
+
+@app.command("list")
+@grouped
+def list_queues(*, listing: Listing, connection: Connection) -> None:
+    """List queues: what waits in each, by priority, and what runs."""
+    with connection.open() as api:
+        show(listing, lambda: api.items("queues", limit=listing.most), QUEUES)
+
+
+@app.command("pause")
+@grouped
+def pause(
+    *,
+    names: NamesArgument,
+    reason: ReasonOption = None,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Pause queues: workers take nothing from them; what runs goes on."""
+    _steer(connection, names, "pause", reason, "paused", output)
+
+
+@app.command("resume")
+@grouped
+def resume(
+    *,
+    names: NamesArgument,
+    reason: ReasonOption = None,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Resume queues."""
+    _steer(connection, names, "resume", reason, "resumed", output)
+
+
+def _steer(
+    connection: Connection, names: list[str], act: str, reason: str | None, told: str, output: Format
+) -> None:
+    from foliot.cli.client import path_of
+
+    with connection.open() as api:
+
+        def steer(name: str) -> None:
+            queue = api.post(path_of("queues", name, act), {"reason": reason})
+            say(f"{told} {name}")
+            if output is not Format.TABLE:
+                show_one(queue, output, QUEUES, SystemClock().now())
+
+        on_each(names, steer)

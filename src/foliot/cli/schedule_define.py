@@ -1,0 +1,313 @@
+"""`foliot schedule create`, `set`, `apply`, `diff`: saying what there should be."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from foliot.cli.asking import is_interactive, may
+from foliot.cli.completing import schedule_names
+from foliot.cli.definition import Definition
+from foliot.cli.failures import ApiError
+from foliot.cli.instants import local
+from foliot.cli.lookup import find_schedule
+from foliot.cli.options import Connection, DryRunOption, ReasonOption, YesOption, grouped
+from foliot.cli.output import Format, FormatOption, print_json, print_rows, print_yaml, say, show_one, write
+from foliot.cli.schedule_view import SCHEDULES
+from foliot.model.errors import InvalidError
+from foliot.model.verdict import Exit
+from foliot.timing.clock import SystemClock
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api
+    from foliot.cli.plan import Plan, Request
+
+PREVIEWED = ("trigger", "dst", "window", "calendars", "start_ts", "end_ts", "jitter_seconds")
+"""What decides when a schedule fires."""
+
+FileOption = Annotated[
+    str | None,
+    typer.Option("-f", "--file", metavar="FILE", help="YAML or JSON; - is stdin. Options go over it."),
+]
+FilesOption = Annotated[
+    list[str],
+    typer.Option("-f", "--file", metavar="FILE_OR_FOLDER", help="YAML or JSON; - is stdin. Repeatable."),
+]
+PruneOption = Annotated[
+    bool, typer.Option("--prune", help="Delete what is this source's and no longer in the files.")
+]
+AdoptOption = Annotated[
+    bool, typer.Option("--adopt", help="Take over schedules that code or another source manages.")
+]
+SourceOption = Annotated[
+    str, typer.Option("--source", metavar="NAME", help="Names this set of files: it prunes only its own.")
+]
+
+
+# --- one -------------------------------------------------------------------------------------------
+
+
+@grouped
+def create(
+    *,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="May stand in the file.")] = None,
+    file: FileOption = None,
+    given: Definition,
+    dry_run: DryRunOption = False,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Create a schedule.
+
+    Say when by one of --cron, --every, --once, --rrule, --delay, and what by one of --function, --http,
+    --event, --celery; or give a file.
+    """
+    document = _new(name, file, given)
+    with connection.open() as api:
+        if dry_run:
+            _show_dry_run(api, document, output)
+            return
+        made = api.post("schedules", document, is_once=True)
+    say(f"created {made['name']}")
+    show_one(made, output, SCHEDULES, SystemClock().now())
+
+
+def _new(name: str | None, file: str | None, given: Definition) -> dict[str, Any]:
+    patch = given.patch(SystemClock().now())
+    if name is not None:
+        patch = {"name": name, **patch}
+    document = _merged({} if file is None else _read_one(file), patch)
+    missing = [
+        what
+        for field, what in (
+            ("name", "a name"),
+            ("trigger", "when: --cron, --every, --once, --rrule or --delay"),
+            ("target", "what: --function, --http, --event or --celery"),
+        )
+        if field not in document
+    ]
+    if missing:
+        raise InvalidError.at("", "missing", f"say {'; and '.join(missing)}", "or give it all by -f FILE")
+    return document
+
+
+def _read_one(file: str) -> dict[str, Any]:
+    from foliot.cli.documents import FileError, read_document
+
+    document = read_document(file)
+    if isinstance(document, list | dict) and "trigger" not in document and len(document) > 0:
+        several = document if isinstance(document, list) else document.get("schedules")
+        if isinstance(several, list):
+            raise FileError(file, "holds a list of schedules, which is for `foliot schedule apply`")
+    if not isinstance(document, dict):
+        raise FileError(file, "is not a schedule")
+    return document
+
+
+def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    from foliot.api.patch import merge_definition
+
+    if document:
+        return merge_definition(document, patch)
+    # Nothing to take out of: null is only left to arguments, which may be null.
+    made = {name: value for name, value in patch.items() if value is not None}
+    for name in {"labels", "window"} & made.keys():
+        made[name] = {part: value for part, value in made[name].items() if value is not None}
+    return made
+
+
+def _show_dry_run(api: "Api", document: dict[str, Any], output: Format) -> None:
+    from foliot.cli.documents import Sourced
+    from foliot.cli.plan import Request
+
+    # Checks all of it, with the same rules as creating does.
+    planned = Request(schedules=[Sourced(document, "given")]).plan(api).items[0]
+    if planned["action"] != "create":
+        raise ApiError(f'a schedule named "{document["name"]}" exists already', Exit.CONFLICT)
+    preview = api.post("schedules/preview", {name: document[name] for name in PREVIEWED if name in document})
+    match output:
+        case Format.JSON:
+            print_json({"schedule": document, "preview": preview})
+        case Format.YAML:
+            print_yaml({"schedule": document, "preview": preview})
+        case Format.NAME:
+            write(str(document["name"]))
+        case Format.TABLE:
+            print_yaml(document)
+            say(f"would create {document['name']}: {preview['description']}")
+            print_rows([("next", f"{fire}  ({local(fire)})") for fire in preview["fires"]])
+    for warning in preview["warnings"]:
+        say(f"foliot: {warning}")
+
+
+@grouped
+def set_schedule(
+    *,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name or an id.", autocompletion=schedule_names)
+    ],
+    file: Annotated[
+        str | None,
+        typer.Option("-f", "--file", metavar="FILE", help="A JSON merge patch, as YAML or JSON; - is stdin."),
+    ] = None,
+    rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="Its new name.")] = None,
+    given: Definition,
+    dry_run: DryRunOption = False,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Change parts of a schedule; what is not named stays as it is."""
+    base = {} if file is None else _read_one(file)
+    with connection.open() as api:
+        known = find_schedule(api, name)
+        patch = {**base, **given.patch(SystemClock().now(), known)}
+        if rename is not None:
+            patch["name"] = rename
+        if not patch:
+            raise InvalidError.at("", "missing", "say what to change", "see `foliot schedule set --help`")
+        if dry_run:
+            _show_change(api, known, patch, output)
+            return
+        changed = api.patch(f"schedules/{known['schedule_id']}", patch)
+    is_same = changed["aggregate_version"] == known["aggregate_version"]
+    say(f"{changed['name']} is so already" if is_same else f"changed {changed['name']}")
+    show_one(changed, output, SCHEDULES, SystemClock().now())
+
+
+def _show_change(api: "Api", known: Mapping[str, Any], patch: Mapping[str, Any], output: Format) -> None:
+    from foliot.api.patch import merge_definition
+    from foliot.cli.documents import Sourced
+    from foliot.cli.exporting import definition
+    from foliot.cli.plan import Request
+
+    # Under its old name: under a new one it would be another schedule.
+    document = {**merge_definition(definition(known), patch), "name": known["name"]}
+    planned = Request(schedules=[Sourced(document, "given")], adopts=True).plan(api)
+    item = planned.items[0]
+    changes = item["changes"]
+    if patch.get("name", known["name"]) != known["name"]:
+        changes = [{"pointer": "/name", "before": known["name"], "after": patch["name"]}, *changes]
+    shown = {**item, "changes": changes, "detail": "", "action": "update" if changes else "unchanged"}
+    _print_plan(type(planned)({**planned.document, "items": [shown]}), output)
+
+
+# --- many ------------------------------------------------------------------------------------------
+
+
+@grouped
+def apply(
+    *,
+    files: FilesOption,
+    prune: PruneOption = False,
+    adopt: AdoptOption = False,
+    source: SourceOption = "default",
+    reason: ReasonOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Bring schedules in step with files.
+
+    Shows what would change, asks on a terminal, and does it. Without a terminal it goes ahead, unless
+    something would be deleted: that takes -y. Nothing is deleted without --prune. Exit 1 if a part of it
+    failed.
+    """
+    request = _request(files, source, prune=prune, adopt=adopt, reason=reason)
+    with connection.open() as api:
+        plan = request.plan(api)
+        if dry_run:
+            _print_plan(plan, output)
+            _refuse_conflicts(plan)
+            return
+        _tell_plan(plan)
+        _refuse_conflicts(plan)
+        if not plan.has_changes:
+            _print_done(plan, output)
+            return
+        _ask(plan, is_yes=yes)
+        done = request.carry_out(api)
+    _print_done(done, output)
+    for item in done.failed:
+        say(f"foliot: {item['name']}: {item['error']}")
+    if done.failed:
+        raise typer.Exit(Exit.FAILED)
+
+
+@grouped
+def diff(
+    *,
+    files: FilesOption,
+    prune: PruneOption = False,
+    adopt: AdoptOption = False,
+    source: SourceOption = "default",
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Show how schedules differ from files, and change nothing.
+
+    Exit 1 if they differ.
+    """
+    request = _request(files, source, prune=prune, adopt=adopt)
+    with connection.open() as api:
+        plan = request.plan(api)
+    _print_plan(plan, output)
+    if plan.has_changes:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _request(
+    files: list[str], source: str, *, prune: bool, adopt: bool, reason: str | None = None
+) -> "Request":
+    from foliot.cli.documents import read_schedules
+    from foliot.cli.plan import Request
+
+    return Request(schedules=read_schedules(files), source=source, prunes=prune, adopts=adopt, reason=reason)
+
+
+def _print_plan(plan: "Plan", output: Format) -> None:
+    from foliot.cli.plan import painted
+
+    match output:
+        case Format.JSON:
+            print_json(plan.document)
+        case Format.YAML:
+            print_yaml(plan.document)
+        case Format.NAME:
+            names = [item["name"] for item in plan.of("create", "update", "delete", "conflict")]
+            if names:
+                write("\n".join(names))
+        case Format.TABLE:
+            write(painted(plan.lines(), is_err=False))
+
+
+def _tell_plan(plan: "Plan") -> None:
+    from foliot.cli.plan import painted
+
+    typer.echo(painted(plan.lines(), is_err=True), err=True)
+
+
+def _refuse_conflicts(plan: "Plan") -> None:
+    conflicts = plan.of("conflict")
+    if conflicts:
+        told = "; ".join(f'"{item["name"]}" {item["detail"]}' for item in conflicts)
+        raise ApiError(f"nothing was done: {told}".replace("adopt would", "--adopt would"), Exit.CONFLICT)
+
+
+def _ask(plan: "Plan", *, is_yes: bool) -> None:
+    if is_yes:
+        return
+    deleted = plan.of("delete")
+    if deleted and not is_interactive():
+        raise ApiError(f"the plan deletes {len(deleted)}: confirm it by -y; nothing was done", Exit.USAGE)
+    if not may("Go ahead?", is_yes=False):
+        say("nothing was done")
+        raise typer.Exit(Exit.FAILED)
+
+
+def _print_done(done: "Plan", output: Format) -> None:
+    lines = done.done() if not done.document["dry_run"] else []
+    if output is not Format.TABLE:
+        _print_plan(done, output)
+    elif lines:
+        write("\n".join(lines))

@@ -1,0 +1,137 @@
+"""`foliot schedule trigger` and `backfill`: running a schedule besides its own times."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from foliot.cli.completing import schedule_names
+from foliot.cli.definition import arguments_of
+from foliot.cli.execution_view import EXECUTIONS
+from foliot.cli.instants import instant_of, seconds_of
+from foliot.cli.lookup import schedule_path
+from foliot.cli.options import Connection, ReasonOption, grouped
+from foliot.cli.output import Document, Format, FormatOption, say, show_one
+from foliot.cli.progress import Bar, ExecutionBar
+from foliot.cli.schedule_view import BACKFILLS
+from foliot.cli.watching import follow, poll
+from foliot.model.verdict import Exit
+from foliot.timing.clock import SystemClock
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="A name or an id.", autocompletion=schedule_names)
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Until it has ended; exit 1 if it did not succeed.")]
+WaitTimeoutOption = Annotated[
+    str | None,
+    typer.Option("--timeout", metavar="DURATION", help="With --wait: how long at most; exit 6 then."),
+]
+BAD_ENDS = ("failed", "timeout", "cancelled", "unknown")
+
+
+@grouped
+def trigger(
+    *,
+    name: NameArgument,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arg",
+            metavar="NAME=VALUE",
+            help="An argument over the schedule's own; JSON where it is JSON, else text. Repeatable.",
+        ),
+    ] = None,
+    reason: ReasonOption = None,
+    wait: WaitOption = False,
+    timeout: WaitTimeoutOption = None,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Run a schedule now, besides its own times, and also while it is paused."""
+    body: dict[str, Any] = {"reason": reason}
+    if arg:
+        body["args"] = arguments_of(arg)
+    timeout_s = _timeout(timeout, is_waiting=wait)
+    with connection.open() as api:
+        execution: Document = api.post(schedule_path(api, name, "trigger"), body, is_once=True)
+        if wait:
+            with ExecutionBar(name) as bar:
+                execution = follow(api, execution, bar.show, timeout_s=timeout_s)
+    show_one(execution, output, EXECUTIONS, SystemClock().now())
+    if wait and execution["status"] != "success":
+        raise typer.Exit(Exit.FAILED)
+
+
+@grouped
+def backfill(
+    *,
+    name: NameArgument,
+    start: Annotated[
+        str, typer.Option("--from", metavar="ISO_TIME|DURATION", help="From this time on, or so long ago.")
+    ],
+    end: Annotated[
+        str, typer.Option("--to", metavar="ISO_TIME|DURATION", help="Up to, not including, this time.")
+    ] = "now",
+    reason: ReasonOption = None,
+    wait: WaitOption = False,
+    timeout: WaitTimeoutOption = None,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Run a schedule for the times that it would have had in a range of the past."""
+    now = SystemClock().now()
+    body = {
+        "from_ts": instant_of(start, "--from", now),
+        "to_ts": instant_of(end, "--to", now),
+        "reason": reason,
+    }
+    timeout_s = _timeout(timeout, is_waiting=wait)
+    with connection.open() as api:
+        made: Document = api.post(schedule_path(api, name, "backfill"), body, is_once=True)
+        bad = 0
+        if wait:
+            made = _await_backfill(api, made, name, timeout_s)
+            bad = _count_bad(api, made)
+    show_one(made, output, BACKFILLS, SystemClock().now())
+    if bad or (wait and made["state"] == "cancelled"):
+        say(f"foliot: {bad}{'+' if bad == _MOST_COUNTED else ''} of its executions did not succeed")
+        raise typer.Exit(Exit.FAILED)
+
+
+def _timeout(text: str | None, *, is_waiting: bool) -> float | None:
+    if text is not None and not is_waiting:
+        raise typer.BadParameter("goes with --wait", param_hint="--timeout")
+    return None if text is None else seconds_of(text, "--timeout")
+
+
+_MOST_COUNTED = 500
+
+
+def _await_backfill(api: "Api", backfill: Document, name: str, timeout_s: float | None) -> Document:
+    with Bar(f"backfill of {name}") as bar:
+
+        def look() -> bool:
+            nonlocal backfill
+            backfill = api.get(f"backfills/{backfill['backfill_id']}")
+            total = backfill["total_count"]
+            ended = backfill["ended_count"] + backfill["existing_count"]
+            bar.update(ended, f"{ended} of {total}", total=total)
+            is_ended = backfill["ended_count"] >= backfill["created_count"]
+            return bool(backfill["state"] != "running" and is_ended)
+
+        what = f"backfill {backfill['backfill_id']} still goes on"
+        poll(look, timeout_s=timeout_s, what=what)
+    return backfill
+
+
+def _count_bad(api: "Api", backfill: Document) -> int:
+    wanted = {
+        "triggered_by": "backfill",
+        "status": list(BAD_ENDS),
+        "fire_from": backfill["from_ts"],
+        "fire_to": backfill["to_ts"],
+    }
+    path = f"schedules/{backfill['schedule_id']}/executions"
+    return len(api.items(path, wanted, limit=_MOST_COUNTED).items)

@@ -1,0 +1,135 @@
+"""Hosts as their people know them: keys of every kind, and one of each thing that a request may be about."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx2
+from sqlalchemy import update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.security.principal import Role
+from foliot.store.schema import api_key_t
+from tests.api.served import OPERATOR_KEY, V1, Served
+
+BAD_KEYS = {
+    "no credential": None,
+    "no key at all": "nonsense",
+    "a key that nobody made": "flt_0123456789abcdef_" + "A" * 43,
+    "a JWT where JWTs are off": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4Iiwicm9sZSI6ImFkbWluIn0.",
+}
+
+
+def unique(kind: str = "n") -> str:
+    return f"{kind}-{uuid.uuid4().hex[:12]}"
+
+
+def yearly(name: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A schedule that does not become due while a test runs."""
+    return {
+        "name": name or unique("schedule"),
+        "trigger": {"kind": "cron", "expression": "0 0 1 1 *"},
+        "target": {"kind": "function", "name": "noop"},
+        **fields,
+    }
+
+
+def made(answer: httpx2.Response, status: int = 201) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+@dataclass
+class Host:
+    """A host, seen by its admin."""
+
+    served: Served
+    host_id: UUID
+    admin: httpx2.Client
+    keys: dict[str, str] = field(default_factory=dict)
+    """By role, and of those that are over: `expired`, `revoked`."""
+
+    def schedule(self, **fields: Any) -> str:
+        return str(made(self.admin.post(f"{V1}/schedules", json=yearly(**fields)))["schedule_id"])
+
+    def execution(self) -> str:
+        """One that waits: whoever serves this has no worker."""
+        path = f"{V1}/schedules/{self.schedule()}/trigger"
+        return str(made(self.admin.post(path), 202)["execution_id"])
+
+    def cancelled_execution(self) -> str:
+        execution_id = self.execution()
+        made(self.admin.post(f"{V1}/executions/{execution_id}/cancel"), 202)
+        return execution_id
+
+    def running_execution(self) -> tuple[str, str]:
+        """One that an agent has taken over, and the token that it was given."""
+        queue = unique("queue")
+        path = f"{V1}/schedules/{self.schedule(queue=queue)}/trigger"
+        execution_id = str(made(self.admin.post(path), 202)["execution_id"])
+
+        async def begin() -> str:
+            instance = self.served.instance
+            work = instance.store.work
+            [claim] = await work.claim("worker", [(self.host_id, queue)], limit=1, lease_s=300)
+            assert await work.accept("worker", claim, lease_s=300, external_id=None)
+            return (await instance.tokens()).token(claim.execution_id, claim.attempt)
+
+        return execution_id, self.served.run(begin())
+
+    def backfill(self) -> str:
+        path = f"{V1}/schedules/{self.schedule()}/backfill"
+        times = {"from_ts": "2020-01-01T00:00:00Z", "to_ts": "2023-01-01T00:00:00Z"}
+        return str(made(self.admin.post(path, json=times), 202)["backfill_id"])
+
+    def calendar(self) -> str:
+        name = unique("calendar")
+        made(self.admin.post(f"{V1}/calendars", json={"name": name, "days": ["2030-01-01"]}))
+        return name
+
+    def secret(self, value: str = "a value") -> str:
+        name = unique("secret")
+        made(self.admin.post(f"{V1}/secrets", json={"name": name, "value": value}))
+        return name
+
+    def key(self, role: Role = Role.VIEWER, **fields: Any) -> tuple[str, str]:
+        """Its id, and itself."""
+        document = {"name": unique("key"), "role": role.value, **fields}
+        answer = made(self.admin.post(f"{V1}/keys", json=document))
+        return answer["key_id"], answer["key"]
+
+    def expire(self, key_id: str) -> None:
+        """Let a key's time have passed."""
+        past = datetime.now(UTC) - timedelta(minutes=1)
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(api_key_t).where(api_key_t.c.key_id == key_id).values(expires_ts=past)
+            )
+
+        self.served.write(work)
+
+
+@contextmanager
+def two_hosts(served: Served) -> Iterator[tuple[Host, Host]]:
+    """The default host and another one, each with a key of every role, an expired and a revoked one."""
+    with ExitStack() as stack:
+        operator = stack.enter_context(served.client(OPERATOR_KEY))
+        own_id = UUID(operator.get(f"{V1}/me").json()["host_id"])
+        other_id = UUID(made(operator.post(f"{V1}/hosts", json={"name": unique("host")}))["host_id"])
+        hosts = []
+        for host_id in (own_id, other_id):
+            document = {"name": "first admin", "role": "admin", "host_id": str(host_id)}
+            key = made(operator.post(f"{V1}/keys", json=document))["key"]
+            host = Host(served, host_id, stack.enter_context(served.client(key)))
+            host.keys = {role.value: host.key(role)[1] for role in Role}
+            expired_id, host.keys["expired"] = host.key(Role.ADMIN)
+            host.expire(expired_id)
+            revoked_id, host.keys["revoked"] = host.key(Role.ADMIN)
+            assert host.admin.delete(f"{V1}/keys/{revoked_id}").status_code == 204
+            hosts.append(host)
+        yield hosts[0], hosts[1]

@@ -1,0 +1,49 @@
+"""Tokens of lists."""
+
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+
+from foliot.api.paging import Page, next_token, read_id, read_instant
+from foliot.model.errors import InvalidError
+from foliot.model.ids import new_id
+
+INSTANT = datetime(2026, 3, 1, 2, 3, 4, 567890, tzinfo=UTC)
+
+
+def test_a_token_says_back_what_it_was_made_of() -> None:
+    identity = new_id()
+    position = Page(page_token=next_token([INSTANT, identity])).position()
+    assert position is not None
+    assert (read_instant(position[0]), read_id(position[1])) == (INSTANT, identity)
+
+
+def test_the_first_page_has_no_position() -> None:
+    assert Page().position() is None
+    assert Page().after_id() is None
+    assert Page().after_text() == ""
+
+
+@pytest.mark.parametrize(
+    "token", ["x", "!!!", "ü", "e30", "bnVsbA", "W10", "WzFd", "WyJhIiwiYiJd", "WyJcdTAwMDAiXQ"]
+)
+def test_a_token_that_no_list_gave_is_refused(token: str) -> None:
+    page = Page(page_token=token)
+    with pytest.raises(InvalidError, match="page_token"):
+        page.after_id()
+
+
+@pytest.mark.parametrize("value", [None, 3, "yesterday", "2026-03-01T00:00:00"])
+def test_what_is_no_instant_is_refused(value: object) -> None:
+    with pytest.raises(InvalidError, match="page_token"):
+        read_instant(value)
+
+
+def test_a_page_has_a_token_only_if_there_is_more() -> None:
+    page = Page(page_size=2)
+    full = orjson.loads(page.answer([1, 2], str, lambda row: [row]).body)
+    assert full == {"items": ["1", "2"], "next_page_token": ""}
+    more = orjson.loads(page.answer([1, 2, 3], str, lambda row: [row]).body)
+    assert more["items"] == ["1", "2"]
+    assert Page(page_token=more["next_page_token"]).position() == [2]
