@@ -21,7 +21,7 @@ from foliot.importing.fields import (
     Field,
     Span,
     field_of,
-    trigger_of,
+    timing_of,
 )
 from foliot.importing.found import RUN_LIMIT_S, Finds, Found, LeftOutError, every, plain_json, zone_name
 
@@ -91,7 +91,7 @@ def _schedule(job: Any, defaults: Mapping[str, Any]) -> tuple[dict[str, Any], li
     trigger = job.trigger
     notes: list[str] = []
     document: dict[str, Any] = {
-        "trigger": _trigger(trigger),
+        **_timing(trigger),
         "target": _target(job, notes),
         "timeout_seconds": RUN_LIMIT_S,
         "retry": {"max_attempts": 1},
@@ -165,12 +165,12 @@ def _named(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
 # --- when -----------------------------------------------------------------------------------------------
 
 
-def _trigger(trigger: Any) -> dict[str, Any]:
+def _timing(trigger: Any) -> dict[str, Any]:
     match type(trigger).__name__:
         case "IntervalTrigger":
-            return every(trigger.interval)
+            return {"trigger": every(trigger.interval)}
         case "DateTrigger":
-            return {"kind": "once", "at": trigger.run_date.isoformat()}
+            return {"trigger": {"kind": "once", "at": trigger.run_date.isoformat()}}
         case "CronTrigger":
             return _cron(trigger)
         case "AndTrigger" | "OrTrigger":
@@ -198,8 +198,9 @@ def _cron(trigger: Any) -> dict[str, Any]:
     positions = [term for term in terms if " " in term]
     texts["day"] = ",".join(term for term in terms if " " not in term)
     if not positions:
-        return trigger_of({span: _field(span, texts[span.name]) for span in _SPANS}, timezone)
-    return {"kind": "cron", "expression": _with_positions(texts, positions), "timezone": timezone}
+        return timing_of({span: _field(span, texts[span.name]) for span in _SPANS}, timezone)
+    expression = _with_positions(texts, positions)
+    return {"trigger": {"kind": "cron", "expression": expression, "timezone": timezone}}
 
 
 def _with_positions(texts: Mapping[str, str], positions: Iterable[str]) -> str:

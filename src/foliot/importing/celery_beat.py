@@ -17,7 +17,7 @@ from foliot.importing.fields import (
     Field,
     Span,
     field_of,
-    trigger_of,
+    timing_of,
 )
 from foliot.importing.found import RUN_LIMIT_S, Finds, Found, LeftOutError, every, plain_json, zone_name
 
@@ -65,13 +65,13 @@ def read(
 
 def _schedule(entry: Any, zone: str | None, as_function: bool) -> tuple[dict[str, Any], list[str]]:
     given = _given(entry)
-    trigger, notes = _trigger(given.get("schedule"), zone)
+    timing, notes = _timing(given.get("schedule"), zone)
     if given.get("relative"):
         notes.append(_RELATIVE)
     options = given.get("options") or {}
     call = Call(str(given.get("task")), given.get("args") or (), given.get("kwargs") or {}, _queue(options))
     target, more = target_of(call, as_function)
-    return {"trigger": trigger, **target, **AS_BEAT_DOES}, [*notes, *more, *on_options(options)]
+    return {**timing, **target, **AS_BEAT_DOES}, [*notes, *more, *on_options(options)]
 
 
 def _given(entry: Any) -> Mapping[str, Any]:
@@ -94,26 +94,26 @@ _RELATIVE = (
 )
 
 
-def _trigger(schedule: Any, zone: str | None) -> tuple[dict[str, Any], list[str]]:
+def _timing(schedule: Any, zone: str | None) -> tuple[dict[str, Any], list[str]]:
     notes = ["its clock (nowfun) is not taken over"] if getattr(schedule, "nowfun", None) else []
     # By the class itself: what a subclass has changed can't be known.
     match type(schedule).__name__:
         case "int" | "float":
-            return every(_length(schedule)), notes
+            return {"trigger": every(_length(schedule))}, notes
         case "timedelta":
-            return every(schedule), notes
+            return {"trigger": every(schedule)}, notes
         case "schedule":
             if getattr(schedule, "relative", False):
                 notes.append(_RELATIVE)
-            return every(schedule.run_every), notes
+            return {"trigger": every(schedule.run_every)}, notes
         case "crontab":
             given = {name: getattr(schedule, f"_orig_{name}") for _span, name in _FIELDS}
-            return crontab_trigger(given, zone), notes
+            return crontab_timing(given, zone), notes
         case "TzAwareCrontab":
             given = {name: getattr(schedule, f"_orig_{name}") for _span, name in _FIELDS}
-            return crontab_trigger(given, zone_name(schedule.tz)), []
+            return crontab_timing(given, zone_name(schedule.tz)), []
         case "clocked":
-            return {"kind": "once", "at": schedule.clocked_time.isoformat()}, notes
+            return {"trigger": {"kind": "once", "at": schedule.clocked_time.isoformat()}}, notes
         case "solar":
             raise LeftOutError(f"it follows the sun ({schedule.event}), and there is no such trigger")
         case other:
@@ -127,8 +127,8 @@ def _length(seconds: float) -> timedelta:
         raise LeftOutError(f"{seconds} s is no interval") from None
 
 
-def crontab_trigger(given: Mapping[str, Any], zone: str | None) -> dict[str, Any]:
-    """The trigger of a Celery crontab, of which all fields must match."""
+def crontab_timing(given: Mapping[str, Any], zone: str | None) -> dict[str, Any]:
+    """What of a schedule makes it fire as a Celery crontab does, of which all fields must match."""
     if zone is None:
         raise LeftOutError("it can't be told in which time zone it runs; name it by --tz")
     fields: dict[Span, Field] = {SECOND: field_of(SECOND, [0])}
@@ -136,7 +136,7 @@ def crontab_trigger(given: Mapping[str, Any], zone: str | None) -> dict[str, Any
         value = given.get(name, "*")
         text = "" if value is None else str(value).replace(" ", "") if isinstance(value, str | int) else ""
         fields[span] = field_of(span, _numbers(value, span), text)
-    return trigger_of(fields, zone)
+    return timing_of(fields, zone)
 
 
 def _numbers(value: Any, span: Span) -> Iterable[int]:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from foliot.importing.celery_beat import AS_BEAT_DOES, ON_ALL, Call, crontab_trigger, on_options, target_of
+from foliot.importing.celery_beat import AS_BEAT_DOES, ON_ALL, Call, crontab_timing, on_options, target_of
 from foliot.importing.found import LONGEST_DESCRIPTION, Finds, Found, LeftOutError, every
 from foliot.model.errors import DatabaseUnreachableError, SettingError
 
@@ -68,28 +68,29 @@ def read(
 def _schedule(
     row: Row, tables: Tables, timezone: str | None, as_function: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    trigger = _trigger(row, tables, timezone)
+    timing = _timing(row, tables, timezone)
     call = Call(row["task"], _json(row, "args", []), _json(row, "kwargs", {}), row.get("queue") or None)
     target, notes = target_of(call, as_function)
-    document: dict[str, Any] = {"trigger": trigger, **target, **AS_BEAT_DOES}
+    document: dict[str, Any] = {**timing, **target, **AS_BEAT_DOES}
+    is_once = timing["trigger"]["kind"] == "once"
     description = (row.get("description") or "").strip()
     if description:
         document["description"] = description[:LONGEST_DESCRIPTION]
     if not row["enabled"]:
         document["active"] = False
-    if row.get("one_off") and trigger["kind"] != "once":
+    if row.get("one_off") and not is_once:
         document["max_runs"] = 1
     for column, name in (("start_time", "start_ts"), ("expires", "end_ts")):
         if row.get(column) is not None:
             document[name] = _instant(row[column]).isoformat()
-    if trigger["kind"] == "once":
+    if is_once:
         document.pop("start_ts", None)
     sent_along = {name: row[name] for name in _SENT_ALONG if row.get(name) not in (None, "")}
     headers = _json(row, "headers", {})
     return document, [*notes, *on_options({**sent_along, "headers": headers})]
 
 
-def _trigger(row: Row, tables: Tables, timezone: str | None) -> dict[str, Any]:
+def _timing(row: Row, tables: Tables, timezone: str | None) -> dict[str, Any]:
     kinds = [kind for kind in _KINDS if row.get(f"{kind}_id") is not None]
     if len(kinds) != 1:
         raise LeftOutError("it has no schedule" if not kinds else f"it has {' and '.join(kinds)}")
@@ -101,11 +102,11 @@ def _trigger(row: Row, tables: Tables, timezone: str | None) -> dict[str, Any]:
         case "interval":
             if schedule["period"] not in _PERIODS:
                 raise LeftOutError(f"a period of {schedule['period']} is not known")
-            return every(timedelta(**{schedule["period"]: schedule["every"]}))
+            return {"trigger": every(timedelta(**{schedule["period"]: schedule["every"]}))}
         case "crontab":
-            return crontab_trigger(schedule, schedule.get("timezone") or timezone)
+            return crontab_timing(schedule, schedule.get("timezone") or timezone)
         case "clocked":
-            return {"kind": "once", "at": _instant(schedule["clocked_time"]).isoformat()}
+            return {"trigger": {"kind": "once", "at": _instant(schedule["clocked_time"]).isoformat()}}
         case _:
             raise LeftOutError(f"it follows the sun ({schedule['event']}), and there is no such trigger")
 

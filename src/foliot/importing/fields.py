@@ -97,37 +97,28 @@ def _written(span: Span, numbers: frozenset[int]) -> str:
     return ",".join(terms)
 
 
-def trigger_of(fields: Mapping[Span, Field], timezone: str) -> dict[str, Any]:
-    """The trigger that fires when all fields match: day and weekday both, unlike in cron."""
+def timing_of(fields: Mapping[Span, Field], timezone: str) -> dict[str, Any]:
+    """What of a schedule makes it fire when all fields match: day and weekday both, unlike in cron."""
     second, minute, hour, day, month, weekday = (fields[span] for span in _IN_EXPRESSION)
     # In cron either of the two is enough, unless one begins with *.
-    agree = day.is_open or weekday.is_open or day.begins_open or weekday.begins_open
-    if not agree:
-        return {"kind": "rrule", "rule": _rule(fields), "timezone": timezone}
-    parts = [each.text for each in (minute, hour, day, month, weekday)]
-    if second.numbers != {0}:
-        parts.insert(0, second.text)
-    return {"kind": "cron", "expression": " ".join(parts), "timezone": timezone}
+    if day.is_open or weekday.is_open or day.begins_open or weekday.begins_open:
+        parts = [each.text for each in (minute, hour, day, month, weekday)]
+        expression = " ".join(parts if second.numbers == {0} else [second.text, *parts])
+        return {"trigger": {"kind": "cron", "expression": expression, "timezone": timezone}}
+    timing: dict[str, Any] = {"trigger": {"kind": "rrule", "rule": _rule(fields), "timezone": timezone}}
+    if minute.begins_open or hour.begins_open:
+        # What cron does by itself then: it fires whenever the clock shows such a time.
+        timing["dst"] = {"gap": "skip", "repeat": "both"}
+    return timing
 
 
 def _rule(fields: Mapping[Span, Field]) -> str:
-    # As with cron, an open minute or hour goes on through the hour that comes twice.
-    frequency = "DAILY"
-    if fields[MINUTE].is_open:
-        frequency = "MINUTELY"
-    elif fields[HOUR].is_open:
-        frequency = "HOURLY"
-    parts = [f"FREQ={frequency}"]
+    parts = ["FREQ=DAILY"]
     for span, part in ((MONTH, "BYMONTH"), (DAY, "BYMONTHDAY")):
         if not fields[span].is_open:
             parts.append(f"{part}={_list(fields[span])}")
-    days = ",".join(_WEEKDAYS[number] for number in sorted(fields[WEEKDAY].numbers))
-    parts.append(f"BYDAY={days}")
-    if not (fields[HOUR].is_open and frequency in ("HOURLY", "MINUTELY")):
-        parts.append(f"BYHOUR={_list(fields[HOUR])}")
-    if frequency != "MINUTELY":
-        parts.append(f"BYMINUTE={_list(fields[MINUTE])}")
-    parts.append(f"BYSECOND={_list(fields[SECOND])}")
+    parts.append("BYDAY=" + ",".join(_WEEKDAYS[number] for number in sorted(fields[WEEKDAY].numbers)))
+    parts += [f"BY{span.name.upper()}={_list(fields[span])}" for span in (HOUR, MINUTE, SECOND)]
     return ";".join(parts)
 
 

@@ -335,7 +335,7 @@ class _Search:
             most = self.most_gathered + 1
             conditions += [] if after is None else [self._is_after(execution_t.c, after)]
         read = literally(most + MOST_AT_ONCE if source.has_ties else most)
-        walked = (
+        rows = (
             select(
                 execution_t.c.execution_id,
                 execution_t.c.fire_ts,
@@ -343,10 +343,13 @@ class _Search:
             )
             .where(*source.conditions)
             .order_by(*source.order)
-            .limit(select(read).scalar_subquery() if self._is_by_fire_time else read)
-            .subquery("walked")
         )
-        first = select(walked).limit(read).subquery("first") if self._is_by_fire_time else walked
+        if self._is_by_fire_time and not source.is_gathered:
+            # How many, PostgreSQL shall not know until it runs. Of a schedule that has few rows as far as it
+            # knows it would rather read and sort all, though there may be a million by now.
+            walked = rows.limit(select(read).scalar_subquery()).subquery("walked")
+            rows = select(walked).order_by(walked.c.fire_ts.desc())
+        first = rows.limit(read).subquery("first")
         return select(
             first,
             literally(number).label("source"),

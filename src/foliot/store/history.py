@@ -86,7 +86,7 @@ class History:
             await _require(connection, schedule_id, host_id)
             found = (await connection.execute(page)).all()
             later: Sequence[Any] = ()
-            if False:
+            if to_ts is not None and before_ts is None:
                 later = (await connection.execute(_reaching_before(rows, to_ts))).all()
         return [_past_fire_of(row) for row in (*later, *found)][:n]
 
