@@ -8,7 +8,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -613,12 +613,14 @@ class TestStatistics:
         rows = random_rows([*ours, theirs], now, 200, 9 * DAY, seed=n)
         # Made by hand at the very same moment: nothing forbids it.
         rows += [row_of(ours[0], now, by=TriggeredBy.API) for _ in range(3)]
+        plain = await scene.add("plain")
+        rows += [row_of(plain, now - number * HOUR) for number in range(30)]
         await write(scene, rows)
-        wanted = [each.schedule_id for each in (*ours, idle)]
+        wanted = [each.schedule_id for each in (*ours, plain, idle)]
         told = await Statistics(scene.store.database).recent(wanted, n=n)
         assert told == {
             each.schedule_id: recent_of(row for row in rows if row["schedule_id"] == each.schedule_id)[:n]
-            for each in ours
+            for each in (*ours, plain)
         }
 
     async def test_of_no_schedules_nothing_is_told(self, scene: Scene) -> None:
@@ -741,17 +743,25 @@ class TestPlans:
         database = scene.store.database
         now = await scene.now()
         bins = Bins.over(now - 2 * HOUR, now, most=60)
-        acts = {
-            "overview": (Overviews(database).of_host(DEFAULT_HOST_ID), 1_200, "idx_execution_not_well"),
-            "ledger": (History(database).ledger(OWN, to_ts=now - DAY, n=20), 30, "uq_execution_scheduled"),
-            "past": (Timeline(database).past(DEFAULT_HOST_ID, bins), 1_000, "execution_t"),
-            "last hour": (Timeline(database).last_hour(DEFAULT_HOST_ID), 800, "execution_t"),
-            "statistics": (Statistics(database).of_schedule(OWN), 500, "uq_execution_scheduled"),
-            "recent": (Statistics(database).recent([OWN]), 100, "uq_execution_scheduled"),
+        acts: dict[str, tuple[Callable[[], Awaitable[object]], int, str]] = {
+            "overview": (
+                lambda: Overviews(database).of_host(DEFAULT_HOST_ID),
+                2_000,
+                "idx_execution_not_well",
+            ),
+            "ledger": (
+                lambda: History(database).ledger(OWN, to_ts=now - DAY, n=20),
+                30,
+                "uq_execution_scheduled",
+            ),
+            "past": (lambda: Timeline(database).past(DEFAULT_HOST_ID, bins), 1_000, "execution_t"),
+            "last hour": (lambda: Timeline(database).last_hour(DEFAULT_HOST_ID), 800, "execution_t"),
+            "statistics": (lambda: Statistics(database).of_schedule(OWN), 500, "uq_execution_scheduled"),
+            "recent": (lambda: Statistics(database).recent([OWN]), 100, "uq_execution_scheduled"),
         }
         for name, (act, most, index) in acts.items():
             async with Reading(scene) as reading:
-                await act
+                await act()
             assert await reading.scans() == [], name
             assert any(index in each for each in await reading.indexes()), name
             if database.dialect.name == "postgresql":

@@ -67,7 +67,9 @@ def field_of(span: Span, numbers: Iterable[int], text: str = "") -> Field:
     allowed = frozenset(numbers)
     if not allowed or not allowed <= span.all | {LAST_DAY}:
         raise LeftOutError(f'the {span.name} field "{text}" names no time, or one that there is not')
-    return Field(span, allowed, text if text and _means(span, text) == allowed else _written(span, allowed))
+    # An open field is always written *: as 0-6 it would not count as left open in cron.
+    keeps = bool(text) and not allowed >= span.all and _means(span, text) == allowed
+    return Field(span, allowed, text if keeps else _written(span, allowed))
 
 
 def _means(span: Span, text: str) -> frozenset[int] | None:

@@ -226,7 +226,8 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             url.set(drivername="postgresql+asyncpg"),
             pool_size=size,
             max_overflow=0,
-            pool_timeout=30,
+            # Whoever asks the API is told to come back, rather than kept waiting for a connection.
+            pool_timeout=5 if pool is Pool.API else 30,
             # Services try again by themselves; only a caller of the API would see that a connection is gone.
             pool_pre_ping=pool is Pool.API,
             pool_recycle=1800,
