@@ -85,8 +85,12 @@ async def test_a_paused_queue_is_left_alone_until_it_is_resumed(app: Foliot, dat
         async with app.connect(settings) as client:
             await client.pause_queue("front")
             assert (DEFAULT_HOST_ID, "front") not in await instance.store.work.queues(None)
-            assert instance.worker is not None
-            instance.worker._queues_at = float("-inf")
+            worker = instance.worker
+            assert worker is not None
+            worker._queues_at = float("-inf")
+            worker.wake.set()
+            # A claim that is under way still knows the queues of before.
+            await until(lambda: worker._queues_at > 0)
             waiting = await client.trigger("greet")
             other = await client.trigger("each")
             await reach(client, other, lambda each: each.status is Status.SUCCESS)

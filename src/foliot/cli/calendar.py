@@ -7,13 +7,12 @@ import typer
 
 from foliot.cli.asking import may
 from foliot.cli.completing import calendar_names
-from foliot.cli.failures import ApiError
+from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
 from foliot.cli.lookup import on_each
 from foliot.cli.options import Connection, Listing, YesOption, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one
 from foliot.cli.watching import show
-from foliot.model.errors import InvalidError
 from foliot.timing.clock import SystemClock
 
 app = typer.Typer(help="Import, list and delete calendars of excluded days.")
@@ -79,7 +78,7 @@ def import_calendar(
 ) -> None:
     """Make a calendar, or replace it, from a file or from the holidays of countries."""
     if (file is None) == (not country):
-        raise InvalidError.at("", "missing", "give a FILE, or --country")
+        raise UsageError("give a FILE, or --country")
     shared = {"description": description or None, "timezone": tz}
     given = {field: value for field, value in shared.items() if value is not None}
     from foliot.cli.client import path_of
@@ -135,7 +134,7 @@ def delete(
 
         def act(name: str) -> None:
             if not may(f'Delete the calendar "{name}"?', is_yes=yes):
-                raise ApiError(f"kept {name}")
+                raise CommandError(f"kept {name}")
             api.delete(path_of("calendars", name))
             say(f"deleted {name}")
 

@@ -76,7 +76,7 @@ def tail(
                 position = int(event["offset"])
             return False
 
-        poll(look, timeout_s=None, what="")
+        poll(look)
 
 
 def _events(api: "Api", after: int, most: int | None) -> "Found":

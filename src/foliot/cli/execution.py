@@ -186,7 +186,7 @@ def logs(
                 _print_line(line, output)
             return not is_open
 
-        poll(look, timeout_s=None, what="")
+        poll(look)
 
 
 class _Log:

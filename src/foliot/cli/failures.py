@@ -1,4 +1,4 @@
-"""How a request to the API can fail, and how the command ends then."""
+"""How commands fail that ask the API, and how they end then."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +10,8 @@ from foliot.model.errors import FoliotError, Problem
 from foliot.model.verdict import Exit, exit_for, verdict_on
 
 
-class ApiError(FoliotError):
-    """A request did not lead to what was asked for; `exit` is how the command ends."""
+class CommandError(FoliotError):
+    """A command can't do what it was asked for; `exit` is how it ends."""
 
     exit: Exit = Exit.FAILED
 
@@ -21,19 +21,25 @@ class ApiError(FoliotError):
             self.exit = ends
 
 
-class UnreachableError(ApiError):
+class UsageError(CommandError):
+    """The command line does not say what to do."""
+
+    exit = Exit.USAGE
+
+
+class UnreachableError(CommandError):
     """Nobody answers, or it is not known whom to ask."""
 
     exit = Exit.UNREACHABLE
 
 
-class TimedOutError(ApiError):
+class TimedOutError(CommandError):
     """It took longer than it may."""
 
     exit = Exit.TIMED_OUT
 
 
-class RefusedError(ApiError):
+class RefusedError(CommandError):
     """The server's answer is no: an HTTP status that is not 2xx, and why."""
 
     def __init__(self, status: int, document: Mapping[str, Any]) -> None:
@@ -69,12 +75,17 @@ def tell(error: FoliotError) -> int:
 
 
 def exit_of(error: FoliotError) -> Exit:
-    return error.exit if isinstance(error, ApiError) else verdict_on(error).exit
+    return error.exit if isinstance(error, CommandError) else verdict_on(error).exit
+
+
+def may_pass(error: CommandError) -> bool:
+    """Whether the server may be there again in a while."""
+    return error.exit in (Exit.UNREACHABLE, Exit.TIMED_OUT)
 
 
 def ending(command: Callable[[], object]) -> object:
-    """Run a command; a request that failed is told, and decides how it ends."""
+    """Run a command; what keeps it from its work is told, and decides how it ends."""
     try:
         return command()
-    except ApiError as error:
+    except CommandError as error:
         return tell(error)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from foliot.cli.asking import may
-from foliot.cli.failures import ApiError
+from foliot.cli.failures import CommandError
 from foliot.cli.instants import instant_of, read_instant, relative
 from foliot.cli.lookup import on_each
 from foliot.cli.options import Connection, Listing, YesOption, grouped, one_of
@@ -111,7 +111,7 @@ def revoke(
         def act(id_or_name: str) -> None:
             key = _find(api, id_or_name)
             if not may(f'Revoke the key {key["key_id"]} ("{key["name"]}")?', is_yes=yes):
-                raise ApiError(f"kept {key['key_id']}")
+                raise CommandError(f"kept {key['key_id']}")
             api.delete(path_of("keys", str(key["key_id"])))
             say(f"revoked {key['key_id']} ({key['name']})")
 
@@ -123,8 +123,10 @@ def _find(api: "Api", id_or_name: str) -> Document:
     by_id = [key for key in keys if key["key_id"] == id_or_name]
     named = by_id or [key for key in keys if key["name"] == id_or_name and not key["revoked_ts"]]
     if not named:
-        raise ApiError(f'there is no key "{id_or_name}"', Exit.NOT_FOUND)
+        raise CommandError(f'there is no key "{id_or_name}"', Exit.NOT_FOUND)
     if len(named) > 1:
         ids = ", ".join(str(key["key_id"]) for key in named)
-        raise ApiError(f'several keys are named "{id_or_name}": name one by its id, of {ids}', Exit.CONFLICT)
+        raise CommandError(
+            f'several keys are named "{id_or_name}": name one by its id, of {ids}', Exit.CONFLICT
+        )
     return named[0]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from foliot.cli.failures import ApiError, RefusedError, exit_of, tell
+from foliot.cli.failures import CommandError, RefusedError, exit_of, tell
 from foliot.model.errors import FoliotError
 from foliot.model.verdict import Exit
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_schedule(api: "Api", name_or_id: str) -> dict[str, Any]:
-    """Raises ApiError where there is none."""
+    """Raises CommandError where there is none."""
     if _is_id(name_or_id):
         try:
             found: dict[str, Any] = api.get(f"schedules/{UUID(name_or_id)}")
@@ -26,7 +26,7 @@ def find_schedule(api: "Api", name_or_id: str) -> dict[str, Any]:
     # Also a name may look like an id.
     named = api.get("schedules", {"name": name_or_id, "page_size": 1})["items"]
     if not named:
-        raise ApiError(f'there is no schedule "{name_or_id}"', Exit.NOT_FOUND)
+        raise CommandError(f'there is no schedule "{name_or_id}"', Exit.NOT_FOUND)
     schedule: dict[str, Any] = named[0]
     return schedule
 
@@ -36,9 +36,9 @@ def schedule_path(api: "Api", name_or_id: str, *parts: str) -> str:
 
 
 def execution_path(execution_id: str, *parts: str) -> str:
-    """Raises ApiError for what can't be the id of anything."""
+    """Raises CommandError for what can't be the id of anything."""
     if not _is_id(execution_id):
-        raise ApiError(f'there is no execution "{execution_id}"', Exit.NOT_FOUND)
+        raise CommandError(f'there is no execution "{execution_id}"', Exit.NOT_FOUND)
     return "/".join(["executions", str(UUID(execution_id)), *parts])
 
 
@@ -51,7 +51,8 @@ def on_each(names: Sequence[str], act: Callable[[str], None]) -> None:
         except FoliotError as error:
             if len(names) == 1:
                 raise
-            codes.append(tell(ApiError(f"{name}: {error}", exit_of(error))))
+            told = str(error) if name in str(error) else f"{name}: {error}"
+            codes.append(tell(CommandError(told, exit_of(error))))
     if codes:
         raise typer.Exit(codes[0])
 

@@ -69,18 +69,24 @@ class Connection:
         return connected(self.url, self.key)
 
 
+USUAL_LIMIT = 50
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """How much of a list to show, and how."""
 
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many at most.", min=1)] = 50
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", help="How many at most.", min=1, show_default=str(USUAL_LIMIT)),
+    ] = None
     all: Annotated[bool, typer.Option("--all", help="All of them.")] = False
     output: FormatOption = Format.TABLE
     watch: Annotated[bool, typer.Option("--watch", help="Show it anew every 2 seconds.")] = False
 
     @property
     def most(self) -> int | None:
-        return None if self.all else self.limit
+        return None if self.all else self.limit or USUAL_LIMIT
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from foliot.cli.text import one_line, visible
 
-PIPE_WIDTH = 10_000
-"""Wide enough that a table in a pipe is never folded."""
 PIPE_CLOSED = 141
 """As shells report a program that SIGPIPE has ended: not all was shown, since nobody looked any more."""
 
@@ -113,31 +112,42 @@ def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequ
 
     Only a terminal gets colours, and a table that is cut to its width.
     """
+    tidy = one_line if headers else visible
+    cells = [[Cell(tidy(_text(cell)), _style(cell)) for cell in row] for row in rows]
+    for row, style in zip(cells, styles, strict=False):
+        row[0] = row[0]._replace(style=style)
+    shown = _for_terminal(cells, headers) if sys.stdout.isatty() else _plain(cells, headers)
+    if shown:
+        write("\n".join(line.rstrip() for line in shown))
+
+
+def _for_terminal(rows: Sequence[Sequence[Cell]], headers: Sequence[str]) -> list[str]:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    console = Console(width=width, highlight=False)
+    console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, show_header=bool(headers), header_style="bold")
     for header in headers:
         table.add_column(header, no_wrap=True, overflow="ellipsis")
-    if not headers:
-        for _ in range(max(map(len, rows), default=0)):
-            table.add_column(overflow="fold")
-    for row, style in zip(rows, styles or [""] * len(rows), strict=True):
-        cells = [each if isinstance(each, Cell) else Cell(each) for each in row]
-        table.add_row(
-            *(
-                Text(one_line(cell.text) if headers else visible(cell.text), style=cell.style or first)
-                for cell, first in zip(cells, [style] + [""] * len(cells), strict=False)
-            )
-        )
+    for _ in range(0 if headers else max(map(len, rows), default=0)):
+        table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell.text, style=cell.style) for cell in row))
     with console.capture() as captured:
         console.print(table)
-    shown = [line.rstrip() for line in captured.get().splitlines()]
-    if shown:
-        write("\n".join(shown))
+    return captured.get().splitlines()
+
+
+def _plain(rows: Sequence[Sequence[Cell]], headers: Sequence[str]) -> list[str]:
+    lines = [list(headers)] if headers else []
+    for row in rows:
+        parts = [cell.text.split("\n") for cell in row]
+        lines += [list(each) for each in zip_longest(*parts, fillvalue="")]
+    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
+    return [
+        "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=False)) for line in lines
+    ]
 
 
 # --- things ----------------------------------------------------------------------------------------
@@ -174,6 +184,10 @@ def show_one(item: Document, format_: Format, view: View, now: datetime) -> None
 
 def _text(cell: str | Cell) -> str:
     return cell.text if isinstance(cell, Cell) else cell
+
+
+def _style(cell: str | Cell) -> str:
+    return cell.style if isinstance(cell, Cell) else ""
 
 
 _GOOD, _BAD, _OPEN, _ASIDE = "green", "red", "yellow", "dim"

@@ -1,14 +1,17 @@
 """What applying files would change: asked of the server, shown before anything is done."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from foliot.cli.documents import Sourced
-from foliot.cli.failures import ApiError, RefusedError
+from foliot.cli.failures import CommandError, RefusedError
 from foliot.cli.output import Document
 from foliot.cli.text import one_line
 from foliot.model.errors import Problem
@@ -54,7 +57,7 @@ class Request:
             if not error.problems:
                 raise
             told = "; ".join(self._where(problem) for problem in error.problems)
-            raise ApiError(told, error.exit) from None
+            raise CommandError(told, error.exit) from None
 
     def _where(self, problem: Problem) -> str:
         """A problem with the name of its schedule and its file, in the place of a number."""
@@ -85,6 +88,10 @@ class Plan:
     def failed(self) -> list[dict[str, Any]]:
         return [item for item in self.items if item.get("error")]
 
+    def as_done(self) -> "Plan":
+        """What carrying it out would answer, where there is nothing to do."""
+        return Plan({**self.document, "dry_run": False})
+
     def lines(self) -> list[str]:
         """One for each schedule that would change, and one that counts."""
         return [*(_line(item) for item in self.items if item["action"] != "unchanged"), self.summary()]
@@ -110,11 +117,8 @@ class Plan:
 def painted(lines: Sequence[str], *, is_err: bool) -> str:
     """The lines, in colours where they go to a terminal."""
     stream = sys.stderr if is_err else sys.stdout
-    if not stream.isatty():
+    if not stream.isatty() or os.environ.get("NO_COLOR"):
         return "\n".join(lines)
-
-    import typer
-
     colour_of = {_SIGNS[action]: colour for action, colour in _COLOURS.items()}
     return "\n".join(typer.style(line, fg=colour_of.get(line[:1])) for line in lines)
 

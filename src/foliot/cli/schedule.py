@@ -8,7 +8,7 @@ from foliot.cli import schedule_define, schedule_run
 from foliot.cli.asking import may
 from foliot.cli.completing import queue_names, schedule_names
 from foliot.cli.execution_view import EXECUTIONS
-from foliot.cli.failures import ApiError
+from foliot.cli.failures import CommandError
 from foliot.cli.instants import instant_of, local
 from foliot.cli.lookup import find_schedule, on_each, schedule_path
 from foliot.cli.options import Connection, Listing, ReasonOption, YesOption, grouped, one_of
@@ -106,7 +106,9 @@ def list_schedules(
     sort: Annotated[
         str | None,
         typer.Option(
-            "--sort", help="With a - before it the other way round.", **one_of("name", "next_run_ts")
+            "--sort",
+            help="With a - before it the other way round.",
+            **one_of("name", "next_run_ts", "last_run_ts", "created_ts", "updated_ts"),
         ),
     ] = None,
     listing: Listing,
@@ -157,7 +159,7 @@ def delete(*, names: NamesArgument, yes: YesOption = False, connection: Connecti
         def act(name: str) -> None:
             schedule = find_schedule(api, name)
             if not may(f'Delete the schedule "{schedule["name"]}"?', is_yes=yes):
-                raise ApiError(f"kept {schedule['name']}")
+                raise CommandError(f"kept {schedule['name']}")
             api.delete(f"schedules/{schedule['schedule_id']}")
             say(f"deleted {schedule['name']}")
 

@@ -8,13 +8,12 @@ import typer
 from foliot.cli.asking import is_interactive, may
 from foliot.cli.completing import schedule_names
 from foliot.cli.definition import Definition
-from foliot.cli.failures import ApiError
+from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import local
 from foliot.cli.lookup import find_schedule
 from foliot.cli.options import Connection, DryRunOption, ReasonOption, YesOption, grouped
 from foliot.cli.output import Format, FormatOption, print_json, print_rows, print_yaml, say, show_one, write
 from foliot.cli.schedule_view import SCHEDULES
-from foliot.model.errors import InvalidError
 from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
@@ -87,7 +86,7 @@ def _new(name: str | None, file: str | None, given: Definition) -> dict[str, Any
         if field not in document
     ]
     if missing:
-        raise InvalidError.at("", "missing", f"say {'; and '.join(missing)}", "or give it all by -f FILE")
+        raise UsageError(f"say {'; and '.join(missing)}; or give it all by -f FILE")
     return document
 
 
@@ -123,7 +122,7 @@ def _show_dry_run(api: "Api", document: dict[str, Any], output: Format) -> None:
     # Checks all of it, with the same rules as creating does.
     planned = Request(schedules=[Sourced(document, "given")]).plan(api).items[0]
     if planned["action"] != "create":
-        raise ApiError(f'a schedule named "{document["name"]}" exists already', Exit.CONFLICT)
+        raise CommandError(f'a schedule named "{document["name"]}" exists already', Exit.CONFLICT)
     preview = api.post("schedules/preview", {name: document[name] for name in PREVIEWED if name in document})
     match output:
         case Format.JSON:
@@ -164,7 +163,7 @@ def set_schedule(
         if rename is not None:
             patch["name"] = rename
         if not patch:
-            raise InvalidError.at("", "missing", "say what to change", "see `foliot schedule set --help`")
+            raise UsageError("say what to change; see `foliot schedule set --help`")
         if dry_run:
             _show_change(api, known, patch, output)
             return
@@ -223,7 +222,7 @@ def apply(
         _tell_plan(plan)
         _refuse_conflicts(plan)
         if not plan.has_changes:
-            _print_done(plan, output)
+            _print_done(plan.as_done(), output)
             return
         _ask(plan, is_yes=yes)
         done = request.carry_out(api)
@@ -291,7 +290,7 @@ def _refuse_conflicts(plan: "Plan") -> None:
     conflicts = plan.of("conflict")
     if conflicts:
         told = "; ".join(f'"{item["name"]}" {item["detail"]}' for item in conflicts)
-        raise ApiError(f"nothing was done: {told}".replace("adopt would", "--adopt would"), Exit.CONFLICT)
+        raise CommandError(f"nothing was done: {told}".replace("adopt would", "--adopt would"), Exit.CONFLICT)
 
 
 def _ask(plan: "Plan", *, is_yes: bool) -> None:
@@ -299,15 +298,14 @@ def _ask(plan: "Plan", *, is_yes: bool) -> None:
         return
     deleted = plan.of("delete")
     if deleted and not is_interactive():
-        raise ApiError(f"the plan deletes {len(deleted)}: confirm it by -y; nothing was done", Exit.USAGE)
+        raise UsageError(f"the plan deletes {len(deleted)}: confirm it by -y; nothing was done")
     if not may("Go ahead?", is_yes=False):
         say("nothing was done")
         raise typer.Exit(Exit.FAILED)
 
 
 def _print_done(done: "Plan", output: Format) -> None:
-    lines = done.done() if not done.document["dry_run"] else []
     if output is not Format.TABLE:
         _print_plan(done, output)
-    elif lines:
-        write("\n".join(lines))
+    elif done.done():
+        write("\n".join(done.done()))

@@ -67,7 +67,7 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
         ("timeout", duration(schedule["timeout_seconds"])),
         ("misfire", f"{misfire['policy']}, grace {duration(misfire['grace_seconds'])}"),
         ("overlap", f"{overlap['policy']}, at most {overlap['max_instances']} at once"),
-        ("retry", f"at most {retry['max_attempts']} attempts"),
+        ("retry", f"attempts: at most {retry['max_attempts']}"),
         ("delivery", str(schedule["delivery"])),
         ("from", both(schedule.get("start_ts"), now)),
         ("to", both(schedule.get("end_ts"), now)),

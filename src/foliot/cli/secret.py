@@ -8,13 +8,12 @@ import typer
 
 from foliot.cli.asking import hidden, may
 from foliot.cli.completing import secret_names
-from foliot.cli.failures import ApiError
+from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
 from foliot.cli.lookup import on_each
 from foliot.cli.options import Connection, Listing, YesOption, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one
 from foliot.cli.watching import show
-from foliot.model.errors import InvalidError
 from foliot.timing.clock import SystemClock
 
 app = typer.Typer(help="Set, list, delete and rotate secrets.")
@@ -65,7 +64,7 @@ def _value(name: str, file: str | None) -> str:
     value = read_text(STDIN if file is None else file)
     value = value.removesuffix("\n").removesuffix("\r")
     if not value:
-        raise InvalidError.at("value", "missing", "is empty")
+        raise UsageError("the value is empty")
     return value
 
 
@@ -92,7 +91,7 @@ def delete(
 
         def act(name: str) -> None:
             if not may(f'Delete the secret "{name}"?', is_yes=yes):
-                raise ApiError(f"kept {name}")
+                raise CommandError(f"kept {name}")
             api.delete(path_of("secrets", name))
             say(f"deleted {name}")
 

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from foliot.cli.failures import ApiError, TimedOutError, UnreachableError, tell
+from foliot.cli.failures import CommandError, TimedOutError, may_pass, tell
 from foliot.cli.options import Listing
 from foliot.cli.output import Document, View, say, show_list
 from foliot.timing.clock import SystemClock
@@ -25,6 +26,7 @@ REFRESH_S = 2.0
 POLL_S = 0.5
 SILENCE_S = 20.0
 """The stream says something every 15 seconds, if only that it is there."""
+PATIENCE_S = 60.0
 OPEN = ("pending", "running", "retrying")
 
 _CLEAR = "\x1b[2J\x1b[H"
@@ -43,8 +45,10 @@ def show(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
             time.sleep(REFRESH_S)
             try:
                 found = fetch()
-            except (UnreachableError, TimedOutError) as error:
-                tell(error)  # it may come back
+            except CommandError as error:
+                if not may_pass(error):
+                    raise
+                tell(error)
             else:
                 _show(listing, found, view)
 
@@ -53,7 +57,7 @@ def _show(listing: Listing, found: "Found", view: View) -> None:
     if listing.watch and sys.stdout.isatty():
         typer.echo(_CLEAR, nl=False)
     show_list(found.items, listing.output, view, SystemClock().now())
-    if found.has_more:
+    if found.has_more and listing.limit is None:
         say(f"foliot: there are more {view.kind} than these {len(found.items)}; --all shows them")
 
 
@@ -69,8 +73,10 @@ def follow(
 ) -> Document:
     """An execution when it has ended; `on_change` is told how it stands meanwhile. Raises TimedOutError."""
     execution_id = str(execution["execution_id"])
+    patience = Patience()
     for _ in _looks(api, execution, timeout_s):
-        execution = api.get(f"executions/{execution_id}")
+        with patience:
+            execution = api.get(f"executions/{execution_id}")
         on_change(execution)
         if execution["status"] not in OPEN:
             return execution
@@ -91,7 +97,7 @@ def _looks(api: "Api", execution: Document, timeout_s: float | None) -> Iterator
                         yield
                     if until - clock.monotonic() <= SILENCE_S:
                         break
-        except ApiError:
+        except CommandError:
             yield
         time.sleep(POLL_S)
     while True:
@@ -112,12 +118,39 @@ def _is_about(event: "Event", execution_id: Any) -> bool:
         return True
 
 
-def poll(look: Callable[[], bool], *, timeout_s: float | None, what: str) -> None:
-    """Look until it returns True. Raises TimedOutError."""
+def poll(look: Callable[[], bool], *, timeout_s: float | None = None, what: str = "") -> None:
+    """Look until it returns True. Raises TimedOutError, which tells `what` was waited for in vain."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
-    while not look():
+    patience = Patience()
+    is_over = False
+    while not is_over:
+        with patience:
+            is_over = look()
         left_s = until - clock.monotonic()
-        if left_s <= 0:
+        if not is_over and left_s <= 0:
             raise TimedOutError(what)
-        time.sleep(min(POLL_S, left_s))
+        time.sleep(0 if is_over else min(POLL_S, left_s))
+
+
+class Patience:
+    """Bears a server that is away, for a while: what is waited for goes on without it."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None:
+            self._since = None
+        if not isinstance(error, CommandError) or not may_pass(error):
+            return False
+        if self._since is None:
+            self._since = self._clock.monotonic()
+            tell(error)
+        return self._clock.monotonic() - self._since < PATIENCE_S

@@ -68,6 +68,8 @@ def read(
 def _schedule(
     row: Row, tables: Tables, timezone: str | None, as_function: bool
 ) -> tuple[dict[str, Any], list[str]]:
+    if row.get("one_off") and row.get("total_run_count"):
+        raise LeftOutError("it was to run once, and has")
     timing = _timing(row, tables, timezone)
     call = Call(row["task"], _json(row, "args", []), _json(row, "kwargs", {}), row.get("queue") or None)
     target, notes = target_of(call, as_function)

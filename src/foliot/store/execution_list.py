@@ -239,8 +239,7 @@ class _Search:
         triggers = frozenset(self.wanted.triggered_by or TriggeredBy)
         bounds = _fire_times(self.wanted)
         if after is not None:
-            # Besides the exact condition, a range that every index understands.
-            bounds += [table.c.fire_ts <= after.fire_ts, self._is_after(table.c, after)]
+            bounds.append(table.c.fire_ts <= after.fire_ts)
         return [
             _Source(
                 (table.c.schedule_id == schedule_id, text(is_triggered), *bounds),
@@ -334,7 +333,6 @@ class _Search:
         if source.is_gathered:
             most = self.most_gathered + 1
             conditions += [] if after is None else [self._is_after(execution_t.c, after)]
-        read = literally(most + MOST_AT_ONCE if source.has_ties else most)
         rows = (
             select(
                 execution_t.c.execution_id,
@@ -345,17 +343,17 @@ class _Search:
             .order_by(*source.order)
         )
         if self._is_by_fire_time and not source.is_gathered:
-            # How many, PostgreSQL shall not know until it runs. Of a schedule that has few rows as far as it
-            # knows it would rather read and sort all, though there may be a million by now.
-            walked = rows.limit(select(read).scalar_subquery()).subquery("walked")
-            rows = select(walked).order_by(walked.c.fire_ts.desc())
-        first = rows.limit(read).subquery("first")
-        return select(
+            first = _of_any_number(rows, most + (MOST_AT_ONCE if source.has_ties else 1))
+        else:
+            first = rows.limit(literally(most)).subquery("first")
+        found = select(
             first,
             literally(number).label("source"),
             literally(most).label("most"),
             (true() if source.is_gathered else false()).label("is_gathered"),
         )
+        # By fire time, an index can't tell where among those of one instant the last page ended.
+        return found if after is None or source.is_gathered else found.where(self._is_after(first.c, after))
 
     def _rows(self, keys: Subquery) -> Select[Any]:
         columns = [
@@ -381,6 +379,16 @@ class _Search:
         if not self._is_by_fire_time:
             return is_below
         return or_(columns.fire_ts < after.fire_ts, and_(columns.fire_ts == after.fire_ts, is_below))
+
+
+def _of_any_number(rows: Select[Any], most: int) -> Subquery:
+    """The first rows by fire time, without PostgreSQL knowing how many until it runs.
+
+    Of a schedule that has few rows as far as it knows, it would otherwise rather read and sort all, though
+    by now there may be a million.
+    """
+    walked = rows.limit(select(literally(most)).scalar_subquery()).subquery("walked")
+    return select(walked).order_by(walked.c.fire_ts.desc()).limit(literally(most)).subquery("first")
 
 
 def _conditions(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:

@@ -76,12 +76,10 @@ class IdempotencyKeys:
 
         `resource_id` is reserved, unless the request has one since an earlier claim.
         """
-        claim = await self._insert(request, resource_id)
-        if claim is not None:
-            return claim
+        # Looked at first: those who wait, and those who repeat, lock nothing.
         row = await self._read(request, stale_s)
-        if row is None:
-            return Pending()  # given back between the two statements: the next try gets it
+        if row is None or row.is_expired:
+            return await self._insert(request, resource_id) or Pending()
         if row.body_hash != request.body_hash:
             return Reused()
         if row.status is not None:
@@ -162,8 +160,11 @@ class IdempotencyKeys:
         return await self._database.write(Pool.API, work, is_single=True)
 
     async def _read(self, request: KeyedRequest, stale_s: float) -> Any:
-        is_stale = idempotency_t.c.claimed_ts <= self._ago(stale_s)
-        statement = select(idempotency_t, is_stale.label("is_stale")).where(_is_of(request))
+        statement = select(
+            idempotency_t,
+            (idempotency_t.c.claimed_ts <= self._ago(stale_s)).label("is_stale"),
+            (idempotency_t.c.created_ts < self._ago(KEPT_S)).label("is_expired"),
+        ).where(_is_of(request))
         async with self._database.read(Pool.API) as connection:
             return (await connection.execute(statement)).one_or_none()
 

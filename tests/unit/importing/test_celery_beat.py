@@ -13,7 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.importing.firing import fires_of, walked
 
@@ -322,6 +322,7 @@ CRONTABS = st.fixed_dictionaries(
 Crontab = dict[str, tuple[str, frozenset[int]]]
 
 
+@settings(deadline=None, derandomize=True)
 @given(CRONTABS)
 def test_what_is_imported_fires_when_all_fields_match(given_fields: Crontab) -> None:
     when = crontab(**{name: text for name, (text, _) in given_fields.items()})
@@ -335,6 +336,7 @@ def test_what_is_imported_fires_when_all_fields_match(given_fields: Crontab) -> 
 
 
 @needs_celery
+@settings(deadline=None, derandomize=True)
 @given(CRONTABS)
 def test_celery_itself_reads_the_fields_alike(given_fields: Crontab) -> None:
     from celery.schedules import crontab as real  # type: ignore[import-not-found,unused-ignore]

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from cronsim import CronSim
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.unit.importing.firing import fires_of, walked
 
@@ -284,6 +284,7 @@ def test_names_are_unique_and_may_have_a_prefix() -> None:
     assert [each.name for each in told.items] == ["web1-thing", "web1-thing-2", "web1-thing-3"]
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text(max_size=300))
 def test_any_command_gives_a_name_that_a_schedule_can_have(command: str) -> None:
     ScheduleSpec.parse(
@@ -295,6 +296,7 @@ def test_any_command_gives_a_name_that_a_schedule_can_have(command: str) -> None
     )
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text(max_size=400), st.booleans())
 def test_any_text_is_read_and_nothing_of_it_passes_without_a_word(text: str, is_system: bool) -> None:
     told = found(text, is_system=is_system)
@@ -361,6 +363,7 @@ def expected_of(parts: tuple[str, ...], after: datetime) -> list[datetime]:
     return walked(numbers, after, 20, either_day=not (day.startswith("*") or weekday.startswith("*")))
 
 
+@settings(deadline=None, derandomize=True)
 @given(LINES, st.integers(0, 4 * 366 * 86400))
 def test_what_is_imported_fires_as_the_line_says(parts: tuple[str, ...], later_s: int) -> None:
     now = NOW + timedelta(seconds=later_s)
@@ -373,6 +376,7 @@ def test_what_is_imported_fires_as_the_line_says(parts: tuple[str, ...], later_s
     assert fires_of(only, now, len(expected)) == expected
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Kolkata"]), LINES)
 def test_it_fires_by_the_clock_of_its_zone_as_cronsim_has_it(zone: str, parts: tuple[str, ...]) -> None:
     now = datetime(2026, 5, 1, tzinfo=UTC)

@@ -1,0 +1,173 @@
+"""What becomes of schedules that an import has found: asked of the server, shown, and then made.
+
+One that the server refuses is told with its reason and does not hold up the others.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from foliot.cli.failures import RefusedError
+from foliot.cli.output import Cell, Row
+from foliot.importing.found import Found, Item
+from foliot.model.schedule import ScheduleSpec
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api
+
+AT_ONCE = 100
+"""How many go into a request: so many that a thousand take moments, so few that a bar moves."""
+_PLACE = re.compile(r"/schedules/(\d+)(/.*)?")
+_STYLES = {"create": "green", "update": "yellow", "conflict": "red", "refused": "red", "failed": "red"}
+REFUSED = "refused"
+_NOT_MADE = (REFUSED, "failed", "conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What becomes, or became, of one schedule."""
+
+    item: Item
+    action: str
+    """`create`, `update`, `unchanged`, `conflict`; `refused` or `failed` with an error."""
+    error: str | None = None
+    code: str = ""
+    schedule_id: str | None = None
+
+    @property
+    def is_made(self) -> bool:
+        return self.action not in _NOT_MADE
+
+    @property
+    def is_change(self) -> bool:
+        return self.action in ("create", "update")
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.item.name,
+            "where": self.item.where,
+            "action": self.action,
+            "error": self.error,
+            "schedule_id": self.schedule_id,
+            "notes": list(self.item.notes),
+            "document": self.item.document,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A found set of schedules, on its way into a server."""
+
+    found: Found
+    source: str
+    adopts: bool = False
+
+    def plan(self, api: "Api") -> list[Step]:
+        """What would be done; each was checked by the rules that making it has."""
+        return [step for items in _portions(self.found.items) for step in self._planned(api, items)]
+
+    def carry_out(self, api: "Api", steps: Sequence[Step]) -> Iterator[Step]:
+        """Do it, portion by portion. What is interrupted is finished by importing again."""
+        for portion in _portions(steps):
+            wanted = [step for step in portion if step.is_change]
+            done = self._send(api, [step.item for step in wanted], is_dry_run=False) if wanted else {}
+            yield from (done.get(step.item.name, step) for step in portion)
+
+    def _planned(self, api: "Api", items: Sequence[Item]) -> list[Step]:
+        refused: dict[str, Step] = {}
+        rest = list(items)
+        while rest:
+            try:
+                steps = {**self._send(api, rest, is_dry_run=True), **refused}
+                return [steps[item.name] for item in items]
+            except RefusedError as error:
+                found = _refusals(error, rest)
+                if not found:
+                    raise
+                refused |= found
+                rest = [item for item in rest if item.name not in refused]
+        return [refused[item.name] for item in items]
+
+    def _send(self, api: "Api", items: Sequence[Item], *, is_dry_run: bool) -> dict[str, Step]:
+        body = {
+            "schedules": [item.document for item in items],
+            "source": self.source,
+            "adopt": self.adopts,
+            "dry_run": is_dry_run,
+        }
+        answer = api.post("schedules/apply", body)
+        by_name = {item.name: item for item in items}
+        return {told["name"]: _step(by_name[told["name"]], told) for told in answer["items"]}
+
+
+def _portions(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
+
+
+def _step(item: Item, told: dict[str, Any]) -> Step:
+    if told.get("error"):
+        return Step(item, "failed", told["error"], told.get("code") or "")
+    detail = told["detail"] if told["action"] == "conflict" else None
+    return Step(item, told["action"], detail, schedule_id=told["schedule_id"])
+
+
+def _refusals(error: RefusedError, items: Sequence[Item]) -> dict[str, Step]:
+    """Which of the items the server has something against."""
+    found: dict[str, Step] = {}
+    for problem in error.problems:
+        place = _PLACE.fullmatch(problem.pointer)
+        if place is None or int(place[1]) >= len(items):
+            continue
+        item = items[int(place[1])]
+        told = str(replace(problem, pointer=place[2] or ""))
+        known = found.get(item.name)
+        if known is None:
+            found[item.name] = Step(item, REFUSED, told, problem.code)
+        else:
+            found[item.name] = replace(known, error=f"{known.error}; {told}")
+    return found
+
+
+# --- how it is shown --------------------------------------------------------------------------------------
+
+HEADERS = ("NAME", "FROM", "WHEN", "TARGET", "ACTION")
+
+
+def row(step: Step) -> Row:
+    from foliot.cli.schedule_view import target_in_words
+    from foliot.timing.describe import describe
+
+    spec = ScheduleSpec.parse(step.item.document)
+    action = step.action if spec.active else f"{step.action} (inactive)"
+    return (
+        step.item.name,
+        step.item.where,
+        describe(spec.trigger),
+        target_in_words(spec.target.model_dump()),
+        Cell(action, _STYLES.get(step.action, "")),
+    )
+
+
+def talk(found: Found) -> Iterator[str]:
+    """What should be known, line by line: about single schedules, about all, and what was left out."""
+    for item in found.items:
+        yield from (f"note: {item.name} ({item.where}): {note}" for note in item.notes)
+    yield from (f"note: {note}" for note in found.notes)
+    for problem in found.problems:
+        yield f"left out: {problem.where}: {problem.what}: {problem.why}"
+
+
+def summary(steps: Sequence[Step], found: Found, *, is_done: bool) -> str:
+    words = {
+        "create": "created" if is_done else "to create",
+        "update": "updated" if is_done else "to update",
+        "unchanged": "unchanged",
+        "conflict": "in other hands",
+        REFUSED: "refused",
+        "failed": "failed",
+    }
+    counts = {action: sum(step.action == action for step in steps) for action in words}
+    told = [f"{count} {words[action]}" for action, count in counts.items() if count]
+    told += [f"{len(found.problems)} left out"] if found.problems else []
+    return ", ".join(told) or "nothing was found"
