@@ -3,13 +3,12 @@
 import asyncio
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import asyncpg
 import httpx2
 import pytest
 
-from tests.api.served import OPERATOR_KEY, V1, Served, served
+from tests.api.served import OPERATOR_KEY, Served, served
 from tests.servers import PostgresServer
 
 
@@ -43,41 +42,7 @@ def server(module_url: str) -> Iterator[Served]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def operator(server: Served) -> Iterator[httpx2.Client]:
+@pytest.fixture
+def operator(server: Served) -> httpx2.Client:
     """Has the operator's own key: an admin of the default host."""
-    with server.client(OPERATOR_KEY) as client:
-        yield client
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that nothing else has."""
-    return f"n-{uuid.uuid4().hex[:12]}"
-
-
-@pytest.fixture
-def definition(name: str) -> dict[str, Any]:
-    """A schedule that does not become due while a test runs."""
-    return yearly(name)
-
-
-def yearly(name: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "trigger": {"kind": "cron", "expression": "0 0 1 1 *"},
-        "target": {"kind": "function", "name": "noop"},
-        **fields,
-    }
-
-
-def make_schedule(client: httpx2.Client, document: dict[str, Any]) -> dict[str, Any]:
-    answer = client.post(f"{V1}/schedules", json=document)
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
-
-
-@pytest.fixture
-def schedule(operator: httpx2.Client, definition: dict[str, Any]) -> dict[str, Any]:
-    return make_schedule(operator, definition)
+    return server.by(OPERATOR_KEY)

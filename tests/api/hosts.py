@@ -1,8 +1,6 @@
 """Hosts as their people know them: keys of every kind, and one of each thing that a request may be about."""
 
 import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -114,22 +112,21 @@ class Host:
         self.served.write(work)
 
 
-@contextmanager
-def two_hosts(served: Served) -> Iterator[tuple[Host, Host]]:
+def two_hosts(served: Served) -> tuple[Host, Host]:
     """The default host and another one, each with a key of every role, an expired and a revoked one."""
-    with ExitStack() as stack:
-        operator = stack.enter_context(served.client(OPERATOR_KEY))
-        own_id = UUID(operator.get(f"{V1}/me").json()["host_id"])
-        other_id = UUID(made(operator.post(f"{V1}/hosts", json={"name": unique("host")}))["host_id"])
-        hosts = []
-        for host_id in (own_id, other_id):
-            document = {"name": "first admin", "role": "admin", "host_id": str(host_id)}
-            key = made(operator.post(f"{V1}/keys", json=document))["key"]
-            host = Host(served, host_id, stack.enter_context(served.client(key)))
-            host.keys = {role.value: host.key(role)[1] for role in Role}
-            expired_id, host.keys["expired"] = host.key(Role.ADMIN)
-            host.expire(expired_id)
-            revoked_id, host.keys["revoked"] = host.key(Role.ADMIN)
-            assert host.admin.delete(f"{V1}/keys/{revoked_id}").status_code == 204
-            hosts.append(host)
-        yield hosts[0], hosts[1]
+    operator = served.by(OPERATOR_KEY)
+    own_id = UUID(operator.get(f"{V1}/me").json()["host_id"])
+    other_id = UUID(made(operator.post(f"{V1}/hosts", json={"name": unique("host")}))["host_id"])
+    return _with_keys(served, own_id), _with_keys(served, other_id)
+
+
+def _with_keys(served: Served, host_id: UUID) -> Host:
+    document = {"name": "first admin", "role": "admin", "host_id": str(host_id)}
+    key = made(served.by(OPERATOR_KEY).post(f"{V1}/keys", json=document))["key"]
+    host = Host(served, host_id, served.by(key))
+    host.keys = {role.value: host.key(role)[1] for role in Role}
+    expired_id, host.keys["expired"] = host.key(Role.ADMIN)
+    host.expire(expired_id)
+    revoked_id, host.keys["revoked"] = host.key(Role.ADMIN)
+    assert host.admin.delete(f"{V1}/keys/{revoked_id}").status_code == 204
+    return host

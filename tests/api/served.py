@@ -1,7 +1,6 @@
 """A real instance behind a real HTTP server, in a thread of its own: tests talk to it as any client does."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -60,6 +59,7 @@ class Served:
         self._loop = uvloop.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="served", daemon=True)
         self._stack = AsyncExitStack()
+        self._clients: dict[str | None, httpx2.Client] = {}
         self.recorder = Recorder()
         self.logged: list[Any] = []
         self.instance: Instance
@@ -81,6 +81,13 @@ class Served:
     def client(self, key: str | None = None, **options: Any) -> httpx2.Client:
         return httpx2.Client(**self._options(key, options))
 
+    def by(self, key: str | None) -> httpx2.Client:
+        """A client with this key and without cookies, the same each time."""
+        if key not in self._clients:
+            self._clients[key] = self.client(key)
+        self._clients[key].cookies.clear()
+        return self._clients[key]
+
     def async_client(self, key: str | None = None, **options: Any) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**self._options(key, options))
 
@@ -89,6 +96,7 @@ class Served:
         return {
             "base_url": self.url,
             "trust_env": False,
+            "verify": False,  # there is no TLS here, and reading the system's certificates takes 100 ms
             "timeout": WITHIN_S,
             **options,
             "headers": headers | options.get("headers", {}),
@@ -115,12 +123,14 @@ class Served:
 
     def close(self) -> None:
         try:
+            for client in self._clients.values():
+                client.close()
             if self.instance.is_running:
                 self.stop()
             self.run(self._stack.aclose())
         finally:
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._loop.stop)
+            self.run(_end_tasks())
+            self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(WITHIN_S)
             self._loop.close()
 
@@ -142,6 +152,14 @@ class Served:
         listener = listen("127.0.0.1", 0)
         self.url = url_of(listener)
         await self._stack.enter_async_context(serving(self.app, listener))
+
+
+async def _end_tasks() -> None:
+    """What is still there when a program ends is cancelled; so here."""
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextmanager

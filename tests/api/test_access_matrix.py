@@ -29,13 +29,8 @@ def server(module_url: str) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def hosts(server: Served) -> Iterator[tuple[Host, Host]]:
-    with two_hosts(server) as both:
-        yield both
-
-
-def credentials_of(host: Host) -> dict[str, str | None]:
-    return {**BAD_KEYS, **host.keys}
+def hosts(server: Served) -> tuple[Host, Host]:
+    return two_hosts(server)
 
 
 def expected(needed: Access, credential: str) -> set[int]:
@@ -76,16 +71,16 @@ def test_every_route_says_how_it_is_asked_rightly() -> None:
 def test_the_table_decides_who_may(server: Served, hosts: tuple[Host, Host], method: str, path: str) -> None:
     needed, make = ACCESS[method, path], VALID[method, path]
     differing = []
-    for host, has_operator in zip(hosts, (True, False), strict=True):
-        credentials = credentials_of(host) | ({"operator's key": OPERATOR_KEY} if has_operator else {})
+    default, other = hosts
+    of_nobody_else = {**BAD_KEYS, "operator's key": OPERATOR_KEY}
+    for host, credentials in ((default, default.keys | of_nobody_else), (other, other.keys)):
         untouched = make(host)
         for credential, key in credentials.items():
             allowed = expected(needed, credential)
             ask = make(host) if 200 in allowed else untouched
             if needed is Open.AGENT:
                 ask = Ask(ask.named, {"json": ask.options["json"]})
-            with server.client(key) as client:
-                answer = send(client, method, path, ask)
+            answer = send(server.by(key), method, path, ask)
             if answer.status not in allowed:
                 differing.append((credential, answer.status, answer.text[:300]))
             elif answer.status in (401, 403):
@@ -98,10 +93,9 @@ def test_an_agent_gets_in_by_its_token_alone(server: Served, hosts: tuple[Host, 
     for host in hosts:
         ask = VALID["POST", path](host)
         other = VALID["POST", path](host)
-        with server.client() as client:
-            wrong = Ask(ask.named, {**ask.options, "headers": other.options["headers"]})
-            assert send(client, "POST", path, wrong).status == 401
-            assert send(client, "POST", path, ask).status in HAPPENED
+        wrong = Ask(ask.named, {**ask.options, "headers": other.options["headers"]})
+        assert send(server.by(None), "POST", path, wrong).status == 401
+        assert send(server.by(None), "POST", path, ask).status in HAPPENED
 
 
 def assert_is_problem(status: int, headers: httpx2.Headers, text: str) -> None:
@@ -165,20 +159,20 @@ def test_what_is_another_hosts_is_as_if_it_were_not_there(
         name = next(each for each in foreign.named if each != "version")
         nowhere = Ask({**foreign.named, name: _UNKNOWN[name]()}, foreign.options)
         answers, statements = [], []
-        with server.client(key) as client:
-            send(client, "GET", f"{V1}/me", Ask())  # its use is noted once a minute
-            for ask in (foreign, nowhere):
-                with Statements(server) as asked:
-                    answer = send(client, method, path, ask)
-                if method == "PUT" and "calendars" in path:
-                    # A name is free in every host: it made one of its own.
-                    assert answer.status == 200
-                    continue
-                assert answer.status == 404, answer.text
-                document = json.loads(answer.text.replace(ask.named[name], "the id"))
-                document.pop("request_id")
-                answers.append((document, sorted(answer.headers)))
-                statements.append(asked.texts)
+        client = server.by(key)
+        send(client, "GET", f"{V1}/me", Ask())  # its use is noted once a minute
+        for ask in (foreign, nowhere):
+            with Statements(server) as asked:
+                answer = send(client, method, path, ask)
+            if method == "PUT" and "calendars" in path:
+                # A name is free in every host: it made one of its own.
+                assert answer.status == 200
+                continue
+            assert answer.status == 404, answer.text
+            document = json.loads(answer.text.replace(ask.named[name], "the id"))
+            document.pop("request_id")
+            answers.append((document, sorted(answer.headers)))
+            statements.append(asked.texts)
         assert answers[:1] == answers[1:]
         assert statements[:1] == statements[1:]
 
@@ -212,8 +206,7 @@ def test_lists_hold_nothing_of_another_host(server: Served, hosts: tuple[Host, H
     name = unique("of-default")
     marks += [name, default.schedule(name=name, queue=name), str(default.host_id)]
     ask = VALID["GET", path](other)
-    with server.client(other.keys["admin"]) as client:
-        answer = send(client, "GET", path, ask)
+    answer = send(server.by(other.keys["admin"]), "GET", path, ask)
     assert answer.status == 200
     assert [mark for mark in marks if mark in answer.text] == []
 
@@ -224,13 +217,11 @@ def test_only_the_operators_key_makes_keys_for_another_host(server: Served, host
         document = {"name": "escape", "role": "viewer", "host_id": str(target.host_id)}
         answer = maker.admin.post(f"{V1}/keys", json=document)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-    with server.client(OPERATOR_KEY) as operator:
-        document = {"name": "let in", "role": "viewer", "host_id": str(other.host_id)}
-        made = operator.post(f"{V1}/keys", json=document).json()
-        nowhere = operator.post(f"{V1}/keys", json={**document, "host_id": str(uuid4())})
-        assert nowhere.status_code == 404
-    with server.client(made["key"]) as client:
-        assert client.get(f"{V1}/me").json()["host_id"] == str(other.host_id)
+    operator = server.by(OPERATOR_KEY)
+    document = {"name": "let in", "role": "viewer", "host_id": str(other.host_id)}
+    key = operator.post(f"{V1}/keys", json=document).json()["key"]
+    assert operator.post(f"{V1}/keys", json={**document, "host_id": str(uuid4())}).status_code == 404
+    assert server.by(key).get(f"{V1}/me").json()["host_id"] == str(other.host_id)
 
 
 def test_an_operator_in_bulk_may_not_delete_what_it_may_not_delete_one_by_one(
@@ -238,9 +229,9 @@ def test_an_operator_in_bulk_may_not_delete_what_it_may_not_delete_one_by_one(
 ) -> None:
     default, _ = hosts
     schedule_id = default.schedule()
-    with server.client(default.keys["operator"]) as client:
-        body = {"action": "delete", "schedule_ids": [schedule_id]}
-        assert client.post(f"{V1}/schedules/bulk", json=body).status_code == 403
+    body = {"action": "delete", "schedule_ids": [schedule_id]}
+    answer = server.by(default.keys["operator"]).post(f"{V1}/schedules/bulk", json=body)
+    assert answer.status_code == 403
     assert default.admin.get(f"{V1}/schedules/{schedule_id}").status_code == 200
 
 

@@ -331,7 +331,8 @@ class TestRequests:
         while asked < 2:
             await asyncio.wait({second}, timeout=0.001)
         handler.may_go_on.set()
-        await asyncio.gather(first, second)
+        async with asyncio.timeout(10):  # less than the longest pause
+            await asyncio.gather(first, second)
         assert asked == 3, "once each, and once for the answer"
 
     async def test_another_body_under_the_same_key_is_refused(self, send: Send, handler: Handler) -> None:
@@ -500,6 +501,7 @@ class TestFailures:
         handler.may_go_on.set()
         with pytest.raises(RuntimeError):
             await send()
+        del gone  # what it was cancelled in refers to the request
         gc.collect()
         assert noise == []
 

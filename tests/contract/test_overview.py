@@ -517,9 +517,7 @@ class TestTimeline:
         assert has_late > 10
 
     async def test_what_is_to_come_is_what_firing_will_load(self, scene: Scene) -> None:
-        await scene.add(
-            "hourly", age_s=0, trigger={"kind": "cron", "expression": "0 * * * *"}, priority="low"
-        )
+        await scene.add("hourly", age_s=0, trigger={"kind": "interval", "hours": 1}, priority="low")
         await scene.add("each", age_s=0, jitter_seconds=5, max_runs=3)
         await scene.add("far", age_s=0, trigger={"kind": "interval", "days": 9})
         await scene.pause(await scene.add("paused", age_s=0))

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 
-from foliot.cli.instants import both, duration, local
+from foliot.cli.instants import both, duration, first_relative, local
 from foliot.cli.output import Document, Row, View, state
 
 
@@ -11,7 +11,7 @@ def _row(execution: Document, now: datetime) -> Row:
     return (
         str(execution["execution_id"]),
         str(execution.get("schedule_name") or execution["schedule_id"]),
-        both(execution["fire_ts"], now),
+        first_relative(execution["fire_ts"], now),
         state(execution["status"], f"({execution['reason']})" if execution.get("reason") else ""),
         str(execution["attempt"] or ""),
         duration(execution.get("duration_seconds")),

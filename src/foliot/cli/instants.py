@@ -103,6 +103,12 @@ def both(value: Any, now: datetime) -> str:
     return f"{at} ({relative(value, now)})" if at else ""
 
 
+def first_relative(value: Any, now: datetime) -> str:
+    """The same the other way round, for columns that may be cut: `in 3 min (2026-11-17 02:00)`."""
+    at = local(value)
+    return f"{relative(value, now)} ({at})" if at else ""
+
+
 def duration(seconds: Any, *, is_rough: bool = False) -> str:
     """How long something takes; a rough one is told in whole units."""
     if not isinstance(seconds, int | float):

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from foliot.cli.table import GAP, columns_of, fitted
 from foliot.cli.text import one_line, visible
 
 PIPE_CLOSED = 141
@@ -110,44 +111,46 @@ def print_yaml(document: Any) -> None:
 def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequence[str] = ()) -> None:
     """A table without lines; `styles` colour the first column, one per row.
 
-    Only a terminal gets colours, and a table that is cut to its width.
+    Only a terminal gets colours; and a table with headers is cut to its width.
     """
+    is_terminal = sys.stdout.isatty()
     tidy = one_line if headers else visible
     cells = [[Cell(tidy(_text(cell)), _style(cell)) for cell in row] for row in rows]
     for row, style in zip(cells, styles, strict=False):
         row[0] = row[0]._replace(style=style)
-    shown = _for_terminal(cells, headers) if sys.stdout.isatty() else _plain(cells, headers)
-    if shown:
-        write("\n".join(line.rstrip() for line in shown))
-
-
-def _for_terminal(rows: Sequence[Sequence[Cell]], headers: Sequence[str]) -> list[str]:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False, show_header=bool(headers), header_style="bold")
-    for header in headers:
-        table.add_column(header, no_wrap=True, overflow="ellipsis")
-    for _ in range(0 if headers else max(map(len, rows), default=0)):
-        table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell.text, style=cell.style) for cell in row))
-    with console.capture() as captured:
-        console.print(table)
-    return captured.get().splitlines()
-
-
-def _plain(rows: Sequence[Sequence[Cell]], headers: Sequence[str]) -> list[str]:
-    lines = [list(headers)] if headers else []
-    for row in rows:
+    lines = [[Cell(header, "bold") for header in headers]] if headers else []
+    for row in cells:
         parts = [cell.text.split("\n") for cell in row]
-        lines += [list(each) for each in zip_longest(*parts, fillvalue="")]
-    widths = [max(map(len, column)) for column in zip_longest(*lines, fillvalue="")]
-    return [
-        "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=False)) for line in lines
-    ]
+        lines += [
+            [Cell(text, cell.style) for text, cell in zip(texts, row, strict=True)]
+            for texts in zip_longest(*parts, fillvalue="")
+        ]
+    room = typer.get_terminal_size().columns if is_terminal and headers else None
+    widths = columns_of([[cell.text for cell in line] for line in lines], room)
+    is_coloured = is_terminal and not os.environ.get("NO_COLOR")
+    shown = [_line(line, widths, is_coloured=is_coloured) for line in lines]
+    if shown:
+        write("\n".join(shown))
+
+
+def _line(cells: Sequence[Cell], widths: Sequence[int], *, is_coloured: bool) -> str:
+    texts = [fitted(cell.text, width) for cell, width in zip(cells, widths, strict=False)]
+    # Blanks at the end would only wrap.
+    texts[-1] = texts[-1].rstrip()
+    if is_coloured:
+        texts = [_painted(text, cell.style) for text, cell in zip(texts, cells, strict=True)]
+    return (" " * GAP).join(texts).rstrip()
+
+
+def _painted(text: str, style: str) -> str:
+    return typer.style(text, **_COLOURS[style]) if style else text
+
+
+_COLOURS: dict[str, dict[str, Any]] = {
+    "bold": {"bold": True},
+    "dim": {"dim": True},
+    **{colour: {"fg": colour} for colour in ("green", "yellow", "red")},
+}
 
 
 # --- things ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from foliot.cli.instants import both, duration, relative
+from foliot.cli.instants import both, duration, first_relative, relative
 from foliot.cli.output import Cell, Document, Row, View, state
 
 
@@ -37,7 +37,7 @@ def _row(schedule: Document, now: datetime) -> Row:
         target_in_words(schedule["target"]),
         state(schedule["state"]),
         _last(schedule, now),
-        both(schedule.get("next_run_ts"), now),
+        first_relative(schedule.get("next_run_ts"), now),
     )
 
 

@@ -1,4 +1,4 @@
-"""What is different between two JSON documents: for versions, for plans of what an apply will do, for the audit.
+"""What is different between two JSON documents: for versions, for plans of an apply, for the audit.
 
 Objects are compared by name, in whatever order they were written, and lists by position. A number is equal to
 itself however it is written (1 and 1.0), and never equal to true or false.

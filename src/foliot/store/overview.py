@@ -25,8 +25,8 @@ from foliot.store.schema import IS_CLAIMABLE, IS_NOT_WELL, execution_t, schedule
 MOST_SCHEDULES = 100_000
 MANY_SCHEDULES = 10_000
 REMEMBERED_FOR_S = 5.0
-"""The counts by state of a host with many schedules are worked out no more often than this: no index has them,
-and 100,000 rows take 60 ms on PostgreSQL and 110 ms on SQLite."""
+"""The counts by state of a host with many schedules are worked out no more often than this: no index has
+them, and 100,000 rows take 60 ms on PostgreSQL and 110 ms on SQLite."""
 
 MOST_OPEN = 10_000
 MOST_BAD = 1_000

@@ -1,0 +1,28 @@
+"""Writes openapi.json beside this file: what the server says of itself, from which the UI's types are made.
+
+Run it with the project's Python when the API has changed. A test compares the two.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from foliot.asgi import Serving
+from foliot.runtime import Instance, Plan, Role
+from foliot.settings import Settings
+
+FILE = Path(__file__).parent / "openapi.json"
+
+
+def document() -> dict[str, Any]:
+    """What GET /openapi.json answers; nothing is started, and no database is touched."""
+    plan = Plan(
+        settings=Settings(database_url="sqlite:///never-opened.db", admin_key="0" * 32),
+        roles=frozenset({Role.API}),
+    )
+    made: dict[str, Any] = Serving(lambda observers: Instance(plan)).app.openapi()
+    return made
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(document(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
