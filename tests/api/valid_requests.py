@@ -1,4 +1,4 @@
-"""For every route, how to make a request that succeeds for whoever may ask: a new route has to say so here."""
+"""For every route, a request that succeeds for whoever may ask it: a new route has to say so here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -148,7 +148,7 @@ def _refuse_constant(name: str) -> Any:
 
 def _explained(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
+    problem = getattr(error, "problem", None) or " ".join(str(error).split())
     return problem if mark is None else f"{problem} at line {mark.line + 1}, column {mark.column + 1}"
 
 
@@ -196,8 +196,15 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    is_block = "\n" in text and not any(line != line.rstrip() for line in text.split("\n"))
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+    lines = text.split("\n")
+    # Separators and the like that are no lines to us are lines to YAML, unless they are escaped.
+    if not all(line.isprintable() for line in lines):
+        style = '"'
+    elif len(lines) > 1 and all(line == line.rstrip() for line in lines):
+        style = "|"
+    else:
+        style = None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text_node)

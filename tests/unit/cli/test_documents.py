@@ -1,6 +1,7 @@
 """Schedules in files."""
 
 import io
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,7 +85,7 @@ def test_a_folder_is_read_with_those_below_it_in_order_and_without_hidden_ones(t
     for place in ("b.yaml", "a/c.yml", "a/d.json", "a/readme.md", ".git/x.yaml", "a/.y.yaml"):
         file = tmp_path / place
         file.parent.mkdir(exist_ok=True)
-        file.write_text('{"name": "%s"}' % place)
+        file.write_text(json.dumps({"name": place}))
     assert [each.document["name"] for each in read_schedules([str(tmp_path)])] == [
         "a/c.yml",
         "a/d.json",

@@ -15,13 +15,15 @@ from foliot.api.calendar_book import book_of
 from foliot.api.gate import Caller, GatedRoute
 from foliot.api.routes.registry import QueueDocument, queue_document
 from foliot.api.services import API, Services
+from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
 from foliot.model.policy import Dst, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
-from foliot.planning.preview import MOST_FIRES, Preview, preview
+from foliot.planning.preview import MOST_FIRES, Caution, Preview, preview
 from foliot.store.overview import Overview
 from foliot.store.queues import QueueRecord
+from foliot.timing.describe import describe
 
 MOST_QUEUES = 100
 
@@ -85,6 +87,13 @@ def preview_document(found: Preview) -> dict[str, Any]:
             if fire.clock_change is not None
         ],
     }
+
+
+def _of_none(asked: PreviewAsked, error: InvalidError) -> Preview:
+    """Who looks before saving is told what saving would be refused for. Raises what is wrong otherwise."""
+    if any(problem.code != "never_fires" for problem in error.problems):
+        raise error
+    return Preview(describe(asked.trigger), (), (Caution("never_fires", error.problems[0].detail),))
 
 
 class LeaderDocument(BaseModel):
@@ -201,17 +210,20 @@ def outlook_routes(services: Services) -> APIRouter:
         """In words, its next times, and what its author may not have thought of. Stores nothing."""
         asked = parse(PreviewAsked, body)
         book = await book_of(services, caller.host_id, asked.calendars)
-        found = preview(
-            asked.trigger,
-            from_ts=asked.from_ts or services.now(),
-            n=asked.n,
-            dst=asked.dst,
-            window=asked.window,
-            start_ts=asked.start_ts,
-            end_ts=asked.end_ts,
-            calendars=tuple(book.values()),
-            jitter_seconds=asked.jitter_seconds,
-        )
+        try:
+            found = preview(
+                asked.trigger,
+                from_ts=asked.from_ts or services.now(),
+                n=asked.n,
+                dst=asked.dst,
+                window=asked.window,
+                start_ts=asked.start_ts,
+                end_ts=asked.end_ts,
+                calendars=tuple(book.values()),
+                jitter_seconds=asked.jitter_seconds,
+            )
+        except InvalidError as error:
+            found = _of_none(asked, error)
         return answer(preview_document(found))
 
     @router.get("/status", tags=["cluster"], summary="How things stand", response_model=StatusDocument)
