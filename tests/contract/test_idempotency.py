@@ -22,6 +22,7 @@ from foliot.model.errors import (
     NotFoundError,
 )
 from foliot.model.ids import new_id
+from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.idempotency import (
     KEPT_S,
@@ -236,6 +237,34 @@ class Handler:
         return self.answer(resource_id)
 
 
+class Looks:
+    """How often somebody looked whether a request is theirs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._changed = asyncio.Condition()
+
+    async def one_more(self) -> None:
+        async with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    async def reach(self, count: int) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self.count >= count)
+
+
+class Watched(IdempotencyKeys):
+    def __init__(self, database: Database, looks: Looks) -> None:
+        super().__init__(database)
+        self._looks = looks
+
+    async def claim(self, *arguments: Any, **named: Any) -> Any:
+        found = await super().claim(*arguments, **named)
+        await self._looks.one_more()
+        return found
+
+
 Send = Callable[..., Awaitable[Response]]
 
 
@@ -284,24 +313,13 @@ class TestRequests:
         self, scene: Scene, clock: Clock, handler: Handler
     ) -> None:
         handler.may_go_on.clear()
-        tried = 0
-        all_tried = asyncio.Event()
-
-        class Counting(IdempotencyKeys):
-            async def claim(self, *arguments: Any, **named: Any) -> Any:
-                nonlocal tried
-                found = await super().claim(*arguments, **named)
-                tried += 1
-                if tried == 20:
-                    all_tried.set()
-                return found
-
+        looks = Looks()
         senders = [
-            sender(Idempotency(Counting(store.database), clock, QUICK), handler)
+            sender(Idempotency(Watched(store.database, looks), clock, QUICK), handler)
             for store in await scene.stores(4)
         ]
         sent = [asyncio.ensure_future(send()) for send in senders * 5]
-        await all_tried.wait()
+        await looks.reach(20)
         handler.may_go_on.set()
         answers = await asyncio.gather(*sent)
         assert len(handler.made) == 1
@@ -313,27 +331,18 @@ class TestRequests:
     async def test_those_who_wait_in_the_same_process_do_not_ask_the_database_again_and_again(
         self, scene: Scene, clock: Clock, handler: Handler
     ) -> None:
-        asked = 0
-
-        class Counting(IdempotencyKeys):
-            async def claim(self, *arguments: Any, **named: Any) -> Any:
-                nonlocal asked
-                found = await super().claim(*arguments, **named)
-                asked += 1
-                return found
-
-        keys = Counting(scene.store.database)
+        looks = Looks()
+        keys = Watched(scene.store.database, looks)
         send = sender(Idempotency(keys, clock, Patience(poll_s=3600)), handler)
         handler.may_go_on.clear()
         first = asyncio.ensure_future(send())
         await handler.is_entered.wait()
         second = asyncio.ensure_future(send())
-        while asked < 2:
-            await asyncio.wait({second}, timeout=0.001)
+        await looks.reach(2)
         handler.may_go_on.set()
         async with asyncio.timeout(10):  # less than the longest pause
             await asyncio.gather(first, second)
-        assert asked == 3, "once each, and once for the answer"
+        assert looks.count == 3, "once each, and once for the answer"
 
     async def test_another_body_under_the_same_key_is_refused(self, send: Send, handler: Handler) -> None:
         await send()
@@ -501,18 +510,22 @@ class TestFailures:
         handler.error = RuntimeError("a bug")
         handler.may_go_on.set()
         await asyncio.wait({under_way})
-        del under_way, gone  # asyncio complains of a task when it is forgotten
+        # asyncio complains of a task once nothing refers to it.
+        handler.error = None
+        del under_way, gone
         gc.collect()
         assert noise == []
 
     async def test_a_waiting_client_that_goes_stops_nothing_either(
-        self, send: Send, handler: Handler
+        self, scene: Scene, clock: Clock, handler: Handler
     ) -> None:
+        looks = Looks()
+        send = sender(Idempotency(Watched(scene.store.database, looks), clock), handler)
         handler.may_go_on.clear()
         first = asyncio.ensure_future(send())
         await handler.is_entered.wait()
         waiting = asyncio.ensure_future(send())
-        await asyncio.wait({waiting}, timeout=0.05)
+        await looks.reach(2)
         waiting.cancel()
         await asyncio.wait({waiting})
         handler.may_go_on.set()

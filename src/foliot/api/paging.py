@@ -6,6 +6,7 @@ neither repeat others nor hide them.
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,8 @@ from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from fastapi import Query, Response
 
 from foliot.api.answer import answer
@@ -40,13 +43,14 @@ class Page:
         """One more than wanted: whether it is there tells whether there is another page."""
         return self.page_size + 1
 
-    def position(self) -> list[Any] | None:
+    def position(self, seal: "Seal | None" = None) -> list[Any] | None:
         """What `next_token` was made of; None for the first page. Raises InvalidError."""
         if not self.page_token:
             return None
         try:
             padded = self.page_token + "=" * (-len(self.page_token) % 4)
-            values = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+            text = base64.b64decode(padded, altchars=b"-_", validate=True)
+            values = orjson.loads(text if seal is None else seal.open(text))
         except (binascii.Error, ValueError):
             raise bad_token() from None
         if not isinstance(values, list):
@@ -65,10 +69,14 @@ class Page:
         return answer({"items": [document_of(row) for row in shown], "next_page_token": token})
 
     def answer_part(
-        self, rows: Sequence[R], document_of: Callable[[R], Any], position: Sequence[Any] | None
+        self,
+        rows: Sequence[R],
+        document_of: Callable[[R], Any],
+        position: Sequence[Any] | None,
+        seal: "Seal | None" = None,
     ) -> Response:
         """For lists that say themselves where they go on; such a page may be short and have a next one."""
-        token = "" if position is None else next_token(position)
+        token = "" if position is None else next_token(position, seal)
         return answer({"items": [document_of(row) for row in rows], "next_page_token": token})
 
     def after_text(self) -> str:
@@ -89,8 +97,26 @@ class Page:
         return values[0]
 
 
-def next_token(position: Sequence[Any]) -> str:
-    return base64.urlsafe_b64encode(orjson.dumps(list(position), default=str)).decode().rstrip("=")
+class Seal:
+    """Keeps a position from being read, or made up, by whoever carries it."""
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = AESSIV(hashlib.sha512(key).digest())
+
+    def close(self, text: bytes) -> bytes:
+        return self._cipher.encrypt(text, None)
+
+    def open(self, sealed: bytes) -> bytes:
+        """Raises ValueError."""
+        try:
+            return self._cipher.decrypt(sealed, None)
+        except InvalidTag:
+            raise ValueError("not sealed by us") from None
+
+
+def next_token(position: Sequence[Any], seal: Seal | None = None) -> str:
+    text = orjson.dumps(list(position), default=str)
+    return base64.urlsafe_b64encode(text if seal is None else seal.close(text)).decode().rstrip("=")
 
 
 def read_id(value: Any) -> UUID:

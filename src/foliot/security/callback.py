@@ -14,6 +14,10 @@ class CallbackTokens:
             raise ValueError("the key of callback tokens needs at least 32 bytes")
         self._key = key
 
+    def derive(self, purpose: bytes) -> bytes:
+        """A key for something else, from which this one can't be told."""
+        return hmac.new(self._key, b"foliot key for:" + purpose, hashlib.sha256).digest()
+
     def token(self, execution_id: UUID, attempt: int) -> str:
         message = f"foliot callback:{execution_id}:{attempt}".encode()
         digest = hmac.new(self._key, message, hashlib.sha256).digest()

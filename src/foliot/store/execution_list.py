@@ -61,7 +61,7 @@ FIRST_WALKED = 500
 MORE_WALKED = 8
 """How many times as many rows are read when those before had too little in them."""
 MOST_WALKED = 100_000
-"""PostgreSQL reads so many in 60 ms in the order of the table."""
+"""In the order of the table, which takes PostgreSQL 65 ms and SQLite 220."""
 MOST_SCATTERED = 20_000
 """The same where rows that follow each other in an index lie anywhere in the table."""
 MOST_GATHERED = 10_000

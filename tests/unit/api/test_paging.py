@@ -1,11 +1,12 @@
 """Tokens of lists."""
 
+import base64
 from datetime import UTC, datetime
 
 import orjson
 import pytest
 
-from foliot.api.paging import Page, next_token, read_id, read_instant
+from foliot.api.paging import Page, Seal, next_token, read_id, read_instant
 from foliot.model.errors import InvalidError
 from foliot.model.ids import new_id
 
@@ -17,6 +18,16 @@ def test_a_token_says_back_what_it_was_made_of() -> None:
     position = Page(page_token=next_token([INSTANT, identity])).position()
     assert position is not None
     assert (read_instant(position[0]), read_id(position[1])) == (INSTANT, identity)
+
+
+def test_a_sealed_token_can_be_read_and_made_only_by_who_has_the_key() -> None:
+    seal, other = Seal(b"one"), Seal(b"another")
+    token = next_token(["secret"], seal)
+    assert "secret" not in str(base64.urlsafe_b64decode(token + "=="))
+    assert Page(page_token=token).position(seal) == ["secret"]
+    for reader, given in ((other, token), (seal, next_token(["secret"])), (seal, token[:-4] + "AAAA")):
+        with pytest.raises(InvalidError, match="page_token"):
+            Page(page_token=given).position(reader)
 
 
 def test_the_first_page_has_no_position() -> None:

@@ -1,0 +1,86 @@
+// What went wrong, as the server tells it (RFC 9457), or as this browser sees it.
+
+import type { ProblemDocument } from "./types";
+
+export class ProblemError extends Error {
+  override name = "ProblemError";
+
+  constructor(
+    /** 0: there was no answer. */
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+    readonly requestId: string = "",
+    readonly errors: NonNullable<ProblemDocument["errors"]> = [],
+    /** Seconds, where the server says when to come again. */
+    readonly retryAfter: number | null = null,
+  ) {
+    super(detail);
+  }
+
+  static unreachable(): ProblemError {
+    return new ProblemError(0, "unreachable", "The server can't be reached. It is tried again.");
+  }
+
+  /** Of an answer that is an error, whatever its body is. */
+  static of(response: Response, body: unknown): ProblemError {
+    const told = isObject(body) ? (body as Partial<ProblemDocument>) : {};
+    const wait = Number(response.headers.get("retry-after") ?? "");
+    return new ProblemError(
+      response.status,
+      told.code ?? "unknown",
+      sentence(told.detail ?? `The server answered ${response.status}.`),
+      told.request_id ?? "",
+      told.errors ?? [],
+      wait > 0 ? wait : null,
+    );
+  }
+
+  /** Whether the same request may succeed a little later. */
+  get isPassing(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+export interface FieldProblem {
+  text: string;
+  hint: string;
+}
+
+/** What is wrong with one field; `pointer` such as `/trigger/timezone`. */
+export function problemOf(error: unknown, pointer: string): FieldProblem | null {
+  if (!(error instanceof ProblemError)) {
+    return null;
+  }
+  const found = error.errors.find((each) => each.pointer === pointer);
+  return found === undefined ? null : { text: sentence(found.detail), hint: found.hint };
+}
+
+/** What is wrong besides the fields that are shown by themselves; null: nothing. */
+export function problemBesides(error: unknown, pointers: readonly string[]): string | null {
+  if (error === null || error === undefined) {
+    return null;
+  }
+  if (!(error instanceof ProblemError) || error.errors.length === 0) {
+    return textOf(error);
+  }
+  const others = error.errors.filter((each) => !pointers.includes(each.pointer));
+  if (others.length === 0) {
+    return null;
+  }
+  return others.map((each) => sentence(`${each.pointer.slice(1).replaceAll("/", ".")} ${each.detail}`.trim())).join(" ");
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : "Something went wrong.";
+}
+
+/** The server's details begin small, to stand anywhere. */
+function sentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}

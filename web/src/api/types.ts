@@ -1,0 +1,60 @@
+// The words of the API, short. All of them are made from openapi.json: nothing is described here a second time.
+
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Me = Schemas["MeDocument"];
+export type Role = Schemas["Role"];
+export type Schedule = Schemas["ScheduleDocument"];
+export type ListedSchedule = Schemas["ListedScheduleDocument"];
+export type RecentExecution = Schemas["RecentExecutionDocument"];
+export type ScheduleState = Schemas["ScheduleState"];
+export type ScheduleFilter = Schemas["ScheduleFilterForm"];
+export type ManagedBy = Schemas["ManagedBy"];
+export type Trigger = Schedule["trigger"];
+export type Target = Schedule["target"];
+export type Execution = Schemas["ExecutionDocument"];
+export type Status = Schemas["Status"];
+export type ClusterStatus = Schemas["StatusDocument"];
+export type Failure = Schemas["FailureDocument"];
+export type NextFire = Schemas["NextFireDocument"];
+export type Instance = Schemas["InstanceDocument"];
+export type RecentLoad = Schemas["RecentDocument"];
+export type Minute = Schemas["MinuteDocument"];
+export type BulkDone = Schemas["BulkDone"];
+export type ScheduleAct = Schemas["ScheduleAct"];
+export type ProblemDocument = Schemas["Problem"];
+
+export const STATUSES = [
+  "pending",
+  "running",
+  "retrying",
+  "success",
+  "failed",
+  "timeout",
+  "cancelled",
+  "skipped",
+  "unknown",
+] as const satisfies readonly Status[];
+
+export const SCHEDULE_STATES = [
+  "active",
+  "paused",
+  "inactive",
+  "completed",
+  "error",
+] as const satisfies readonly ScheduleState[];
+
+export const ROLES = ["viewer", "operator", "editor", "admin"] as const satisfies readonly Role[];
+
+/** How an execution may end that was meant to succeed. */
+export const BAD_STATUSES = ["failed", "timeout", "unknown"] as const satisfies readonly Status[];
+
+export function isOpen(status: Status): boolean {
+  return status === "pending" || status === "running" || status === "retrying";
+}
+
+export function isBad(status: Status): boolean {
+  return BAD_STATUSES.some((each) => each === status);
+}

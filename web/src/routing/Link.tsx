@@ -1,0 +1,20 @@
+import type { ComponentProps, MouseEvent } from "react";
+import { navigate } from "./location";
+
+interface Props extends ComponentProps<"a"> {
+  href: string;
+}
+
+/** A link within the application. Whoever wants a new tab gets one. */
+export function Link({ href, onClick, ...rest }: Props) {
+  function follow(event: MouseEvent<HTMLAnchorElement>) {
+    onClick?.(event);
+    const wantsAnother = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0;
+    if (event.defaultPrevented || wantsAnother) {
+      return;
+    }
+    event.preventDefault();
+    navigate(href);
+  }
+  return <a href={href} onClick={follow} {...rest} />;
+}

@@ -1,0 +1,56 @@
+// Where the reader is: the address bar is the only place that knows, and all state worth sharing is in it.
+
+import { useSyncExternalStore } from "react";
+
+export interface Place {
+  readonly path: string;
+  /** With its question mark, or empty. */
+  readonly search: string;
+}
+
+const listeners = new Set<() => void>();
+let current: Place = read();
+
+function read(): Place {
+  if (typeof window === "undefined") {
+    return { path: "/", search: "" };
+  }
+  return { path: window.location.pathname, search: window.location.search };
+}
+
+function changed(): void {
+  current = read();
+  for (const listener of listeners) listener();
+}
+
+if (typeof window !== "undefined") {
+  window.addEventListener("popstate", changed);
+}
+
+/** Go to an address of this application. `replace` leaves no step for the browser's back button. */
+export function navigate(address: string, { replace = false } = {}): void {
+  const from = current;
+  if (replace) {
+    window.history.replaceState(null, "", address);
+  } else {
+    window.history.pushState(null, "", address);
+  }
+  changed();
+  if (current.path !== from.path && !replace && !isWithin(current.path, from.path)) {
+    window.scrollTo(0, 0);
+  }
+}
+
+/** A panel over a list has the list's path and one part more: opening it leaves the list where it is. */
+function isWithin(a: string, b: string): boolean {
+  return a.split("/")[1] === b.split("/")[1] && a !== "/" && b !== "/";
+}
+
+export function useLocation(): Place {
+  return useSyncExternalStore(subscribe, () => current);
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
