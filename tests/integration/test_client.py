@@ -42,7 +42,7 @@ def app(database_url: str) -> Foliot:
     @app.task
     async def wait() -> None:
         started.set()
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     app.schedule("greet", greet, when=NEVER, overlap="allow", queue="front")
     app.schedule("wait", wait, when=NEVER)

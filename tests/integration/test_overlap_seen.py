@@ -10,22 +10,22 @@ from foliot.store.sql import SqlStore
 from tests.engine import SCHEDULER, WORKER, add, every_second, registry, running, until
 
 TIMES = 4
-"""Fire times to watch, a second apart, of work that takes two and a half."""
-WORK_S = 2.5
+"""Fire times to be decided, a second apart, before the work may end."""
 
 
 class Watched:
-    """A task that knows how many of it run at once."""
+    """A task that knows how many of it run at once; each goes on until all may end."""
 
     def __init__(self) -> None:
         self.now = 0
         self.most = 0
+        self.may_end = asyncio.Event()
 
     async def __call__(self) -> None:
         self.now += 1
         self.most = max(self.most, self.now)
         try:
-            await asyncio.sleep(WORK_S)
+            await self.may_end.wait()
         finally:
             self.now -= 1
 
@@ -46,11 +46,17 @@ async def watch(
     ):
 
         async def are_decided() -> bool:
+            return watched.now > 0 and len(await store.schedules.executions(schedule.schedule_id)) >= TIMES
+
+        async def has_ended() -> bool:
             rows = await store.schedules.executions(schedule.schedule_id)
-            return len(rows) >= TIMES and any(row.status is Status.SUCCESS for row in rows)
+            return any(row.status is Status.SUCCESS for row in rows)
 
         await until(are_decided, within_s=60)
-    return watched, (await store.schedules.executions(schedule.schedule_id))[::-1]
+        rows = (await store.schedules.executions(schedule.schedule_id))[::-1]
+        watched.may_end.set()
+        await until(has_ended, within_s=60)
+    return watched, rows
 
 
 @pytest.mark.parametrize("most", [1, 2])

@@ -198,7 +198,7 @@ async def test_a_worker_that_claims_its_own_lost_work_again_keeps_track_of_both(
         number, count = count, count + 1
         begun[number].set()
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             if number == 0:
                 await may_leave.wait()

@@ -177,7 +177,7 @@ async def test_stopping_a_worker_hands_back_what_does_not_finish(store: SqlStore
 
     async def long() -> None:
         started.set()
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     target = {"kind": "function", "name": "long"}
     schedule = await add(store, spec("long", SOON, max_runs=1, target=target))
@@ -196,7 +196,7 @@ async def test_work_that_began_is_not_handed_back_when_it_may_run_once_only(
 
     async def long() -> None:
         started.set()
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
     target = {"kind": "function", "name": "long"}
     schedule = await add(store, spec("long", SOON, max_runs=1, target=target, delivery="at_most_once"))
@@ -214,7 +214,7 @@ async def test_a_worker_that_can_not_renew_stops_its_work(store: SqlStore, datab
 
     async def long() -> None:
         try:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
         finally:
             stopped.set()
 

@@ -200,9 +200,6 @@ class MemoryRates:
         self._tidied_at = clock.monotonic()
 
     async def take(self, name: str, rate: RateLimitItem) -> float | None:
-        return self.count(name, rate)
-
-    def count(self, name: str, rate: RateLimitItem) -> float | None:
         window_s = rate.get_expiry()
         now_us = micros_of(self._clock.now())
         index = now_us // (window_s * 1_000_000)

@@ -98,18 +98,21 @@ class Import:
         }
         answer = api.post("schedules/apply", body)
         by_name = {item.name: item for item in items}
-        return {told["name"]: _step(by_name[told["name"]], told) for told in answer["items"]}
+        return {told["name"]: self._step(by_name[told["name"]], told) for told in answer["items"]}
+
+    def _step(self, item: Item, told: dict[str, Any]) -> Step:
+        if told.get("error"):
+            return Step(item, "failed", told["error"], told.get("code") or "")
+        action, detail = told["action"], told["detail"]
+        if action == "update" and detail and not self.adopts:
+            # Applying files takes over what somebody made by hand; an import's names are made up, and one
+            # that meets such a schedule is more likely another.
+            return Step(item, "conflict", "a schedule of this name exists already; adopt would take it over")
+        return Step(item, action, detail if action == "conflict" else None, schedule_id=told["schedule_id"])
 
 
 def _portions(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
-
-
-def _step(item: Item, told: dict[str, Any]) -> Step:
-    if told.get("error"):
-        return Step(item, "failed", told["error"], told.get("code") or "")
-    detail = told["detail"] if told["action"] == "conflict" else None
-    return Step(item, told["action"], detail, schedule_id=told["schedule_id"])
 
 
 def _refusals(error: RefusedError, items: Sequence[Item]) -> dict[str, Step]:

@@ -91,7 +91,7 @@ def test_everything_else_has_its_option() -> None:
         max_instances=3,
         delivery="at_most_once",
         start="2026-04-01",
-        end="+30d",
+        end="+60d",
         max_runs=9,
         jitter="5s",
         days="mon-fri",
@@ -112,7 +112,7 @@ def test_everything_else_has_its_option() -> None:
         "hours_of_day": (9, 10, 11),
         "timezone": "Europe/Berlin",
     }
-    assert spec.end_ts == datetime(2026, 3, 31, 12, tzinfo=UTC)
+    assert spec.end_ts == datetime(2026, 4, 30, 12, tzinfo=UTC)
 
 
 def test_what_is_not_named_is_not_touched() -> None:

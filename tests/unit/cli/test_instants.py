@@ -137,7 +137,7 @@ def test_every_duration_can_be_shown(seconds: float) -> None:
     assert duration(seconds)
 
 
-@given(st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(9998, 1, 1), timezones=st.just(UTC)))
+@given(st.datetimes(timezones=st.just(UTC)))
 def test_what_an_answer_says_is_read_back(instant: datetime) -> None:
     assert read_instant(instant.isoformat()) == instant
     assert instant_of(instant.isoformat(), "--from", NOW) == instant.isoformat()

@@ -47,7 +47,6 @@ export class Stream {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
-  private hasBeenLive = false;
 
   constructor(
     private readonly tell: (told: Told) => void,
@@ -61,8 +60,7 @@ export class Stream {
     this.source = source;
     source.onopen = () => {
       this.failures = 0;
-      if (this.hasBeenLive && this.liveness === "broken") this.tell({ kind: "reset" });
-      this.hasBeenLive = true;
+      if (this.liveness === "broken") this.tell({ kind: "reset" });
       this.become("live");
     };
     source.onerror = () => {
@@ -89,7 +87,7 @@ export class Stream {
   stop(): void {
     clearTimeout(this.timer);
     this.close();
-    if (this.hasBeenLive) this.liveness = "broken";
+    this.liveness = "broken";
   }
 
   private close(): void {

@@ -1,0 +1,115 @@
+// What opens over the page: a panel at its side, and questions in its middle. Radix keeps the focus inside,
+// gives it back afterwards, and closes on Escape.
+
+import * as Radix from "@radix-ui/react-dialog";
+import type { ReactNode } from "react";
+import { IconButton } from "./Button";
+
+const VEIL = "animate-appear bg-veil fixed inset-0 z-40";
+
+interface SheetProps {
+  title: ReactNode;
+  description?: ReactNode;
+  /** Beside the title. */
+  actions?: ReactNode;
+  children: ReactNode;
+  /** Sheets have an address: closing one is going to another. */
+  onClose: () => void;
+}
+
+/** A panel over a list, for one thing of it. */
+export function Sheet({ title, description, actions, children, onClose }: SheetProps) {
+  return (
+    <Radix.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <Radix.Portal>
+        <Radix.Overlay className={VEIL} />
+        <Radix.Content
+          className="animate-slide-in border-line bg-surface shadow-high fixed inset-y-0 right-0 z-40 flex w-full max-w-2xl flex-col border-l focus:outline-none"
+          {...(description ? {} : { "aria-describedby": undefined })}
+        >
+          <header className="border-line flex items-start gap-2 border-b px-5 py-3.5">
+            <div className="min-w-0 grow">
+              <Radix.Title className="truncate text-lg font-semibold">{title}</Radix.Title>
+              {description && <Radix.Description className="text-ink-soft text-sm">{description}</Radix.Description>}
+            </div>
+            {actions}
+            <IconButton icon="close" label="Close" onClick={onClose} />
+          </header>
+          <div className="min-h-0 grow overflow-y-auto overscroll-contain px-5 py-4">{children}</div>
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
+
+interface DrawerProps {
+  label: string;
+  isOpen: boolean;
+  onOpenChange: (isOpen: boolean) => void;
+  children: ReactNode;
+}
+
+/** A panel from the left, for the navigation of narrow screens. */
+export function Drawer({ label, isOpen, onOpenChange, children }: DrawerProps) {
+  return (
+    <Radix.Root open={isOpen} onOpenChange={onOpenChange}>
+      <Radix.Portal>
+        <Radix.Overlay className={VEIL} />
+        <Radix.Content
+          aria-describedby={undefined}
+          className="animate-slide-in-left border-line bg-surface shadow-high fixed inset-y-0 left-0 z-40 flex w-64 max-w-[85vw] flex-col border-r p-3 focus:outline-none"
+        >
+          <Radix.Title className="sr-only">{label}</Radix.Title>
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
+
+interface DialogProps {
+  title: ReactNode;
+  description?: ReactNode;
+  isOpen: boolean;
+  onOpenChange: (isOpen: boolean) => void;
+  children: ReactNode;
+}
+
+/** A question, or a short form. */
+export function Dialog({ title, description, isOpen, onOpenChange, children }: DialogProps) {
+  return (
+    <Radix.Root open={isOpen} onOpenChange={onOpenChange}>
+      <Radix.Portal>
+        <Radix.Overlay className={VEIL} />
+        <Radix.Content
+          {...(description ? {} : { "aria-describedby": undefined })}
+          className="animate-rise border-line bg-raised shadow-high fixed inset-x-4 top-[12vh] z-40 mx-auto max-h-[76vh] max-w-md overflow-y-auto rounded-xl border p-5 focus:outline-none"
+        >
+          <Radix.Title className="text-lg font-semibold">{title}</Radix.Title>
+          {description && (
+            <Radix.Description className="text-ink-soft mt-1 text-sm">{description}</Radix.Description>
+          )}
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
+
+/** A box near the top without a visible title, for finding things. */
+export function Palette({ label, isOpen, onOpenChange, children }: DrawerProps) {
+  return (
+    <Radix.Root open={isOpen} onOpenChange={onOpenChange}>
+      <Radix.Portal>
+        <Radix.Overlay className={VEIL} />
+        <Radix.Content
+          aria-describedby={undefined}
+          className="animate-rise border-line bg-raised shadow-high fixed inset-x-4 top-[12vh] z-40 mx-auto flex max-h-[70vh] max-w-xl flex-col overflow-hidden rounded-xl border focus:outline-none"
+        >
+          <Radix.Title className="sr-only">{label}</Radix.Title>
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  );
+}
