@@ -31,7 +31,6 @@ check: $(VENV)/.develop ## Check format, lint, types and import rules
 
 bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with
 	@scripts/test-servers
-	@scripts/bench-servers
 	@$(BIN)/python -m bench $(ARGS)
 
 constraints: ## Resolve all dependencies anew and rewrite constraints.txt

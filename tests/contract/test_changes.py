@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import false, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
-from tests.integration.test_queries import explain, primary_key
+from tests.plans import explain, primary_key
 
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, ids_at, new_id

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from sqlalchemy import func, insert, select, text, update
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from tests.integration.test_queries import explain, primary_key
+from tests.plans import explain, primary_key
 
 from foliot.api.idempotency import LARGEST_BODY, Idempotency, KeyInUseError, Patience
 from foliot.model.errors import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, select, text
-from tests.integration.test_queries import explain
+from tests.plans import explain
 from tests.servers import free_port
 
 from foliot.api.rates import DatabaseRates, RateKind, RateLimiter, RateStorage, RedisRates, parse_rate

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from foliot.model.errors import FoliotError, InvalidError, Problem, RateLimitedError, StaleVersionError
+from foliot.model.errors import FoliotError, InvalidError, Problem, StaleVersionError
 from foliot.model.verdict import verdict_on
 
 PROBLEM_JSON = "application/problem+json"
@@ -77,9 +77,10 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     elif verdict.http == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_S)
-    if isinstance(error, RateLimitedError):
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
-    elif isinstance(error, StaleVersionError):
+    retry_after_s = getattr(error, "retry_after_s", None)
+    if retry_after_s is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
+    if isinstance(error, StaleVersionError):
         headers["ETag"] = f'"{error.actual}"'
         more["current_version"] = error.actual
     # What a database says of itself is for the log.

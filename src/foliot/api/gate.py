@@ -22,7 +22,7 @@ from foliot.api.access import ACCESS, Access, Open
 from foliot.api.credentials import SESSION_COOKIE, Authenticator, is_csrf_valid, refuses_cross_site
 from foliot.api.errors import request_id_of
 from foliot.api.idempotency import Idempotency
-from foliot.api.rates import RateKind, RateLimiter
+from foliot.api.rates import RateKind, RateLimiter, name_of_address
 from foliot.model.errors import (
     ForbiddenError,
     OverloadedError,
@@ -73,7 +73,7 @@ class Gate:
             _refuse_unknown(request, known)
             return await handle(request)
         if needed is Open.ANYBODY:
-            await self._limiter.require(address_of(request), RateKind.ANONYMOUS)
+            await self._limiter.require(name_of_address(address_of(request)), RateKind.ANONYMOUS)
             return await handle(request)
         principal = await self._recognise(request)
         request.state.principal = principal
@@ -107,7 +107,7 @@ class Gate:
         except UnauthenticatedError as error:
             address = address_of(request)
             self._observer.notify(CredentialRefused(error.why, address, request_id_of(request)))
-            await self._limiter.require(address, RateKind.ANONYMOUS)
+            await self._limiter.require(name_of_address(address), RateKind.ANONYMOUS)
             raise
 
 

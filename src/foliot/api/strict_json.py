@@ -12,8 +12,6 @@ import re
 from typing import Any
 
 import orjson
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from foliot.model.errors import InvalidError
 
@@ -45,29 +43,6 @@ def read_json(body: bytes) -> Any:
     if _is_nested_deeper(document, MOST_NESTED):
         raise _too_deep()
     return document
-
-
-class StrictRequest(Request):
-    """A request whose JSON is read by `read_json`."""
-
-    async def json(self) -> Any:
-        if not hasattr(self, "_json"):
-            try:
-                self._json = read_json(await self.body())
-            except InvalidError as error:
-                raise _BodyRefusedError(error) from None
-        return self._json
-
-
-class _BodyRefusedError(InvalidError, HTTPException):
-    """An InvalidError that gets out of FastAPI's reading of a body, as only an HTTPException does."""
-
-    def __init__(self, refusal: InvalidError) -> None:
-        HTTPException.__init__(self, 422, str(refusal))
-        self.problems = refusal.problems
-
-    def __str__(self) -> str:
-        return self.detail
 
 
 def _has_huge_number(body: bytes) -> bool:

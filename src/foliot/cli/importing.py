@@ -258,6 +258,8 @@ def _finish_loading(celery: Any, name: str) -> None:
     for step in (getattr(loader, "import_default_modules", None), getattr(celery, "finalize", None)):
         if callable(step):
             _guarded(step, f"--app {name}")
+    # Settings are read when they are first asked for.
+    _guarded(lambda: celery.conf.beat_schedule, f"--app {name}")
 
 
 def _guarded(call: Any, what: str) -> Any:
@@ -341,6 +343,7 @@ def _carry_out(wanted: "Import", api: Any, planned: "Sequence[Step]") -> "list[S
             done.append(step)
             bar.update(len(done))
     _tell_refusals([step for step in done if step.action == "failed"], "")
+    say("switch them off where they were, or they run twice")
     return done
 
 

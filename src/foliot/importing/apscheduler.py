@@ -37,6 +37,10 @@ _ON_ALL = (
     "nothing is retried (retry: max_attempts 1)",
     f"a run has no limit there; here each is stopped after {RUN_LIMIT_S // 3600} hours (timeout_seconds)",
 )
+_ON_SHORT_GRACE = (
+    "a misfire_grace_time of 1 s, APScheduler's default, skips all that is later (misfire.grace_seconds); while "
+    "another scheduler takes over, times are up to 5 s late"
+)
 
 
 def read(scheduler: Any, *, now: datetime, prefix: str = "") -> Found:
@@ -48,6 +52,7 @@ def read(scheduler: Any, *, now: datetime, prefix: str = "") -> Found:
     jobs = list(_jobs(scheduler))
     defaults = {**_DEFAULTS, **(getattr(scheduler, "_job_defaults", None) or {})}
     shared = _shared_names(jobs)
+    has_short_grace = False
     for job in jobs:
         where = f'job "{job.id}"'
         name = str(job.name if _MADE_UP_ID.fullmatch(str(job.id)) else job.id)
@@ -60,7 +65,8 @@ def read(scheduler: Any, *, now: datetime, prefix: str = "") -> Found:
         if task in shared:
             notes.append(f'several functions are named "{task}" ({", ".join(shared[task])}); here it is one')
         finds.add(name, document, where=where, notes=notes)
-    return finds.found(_ON_ALL)
+        has_short_grace |= document["misfire"]["grace_seconds"] < _SHORT_GRACE_S
+    return finds.found((*_ON_ALL, _ON_SHORT_GRACE) if has_short_grace else _ON_ALL)
 
 
 def _unread_stores(scheduler: Any) -> list[str]:
@@ -95,7 +101,7 @@ def _schedule(job: Any, defaults: Mapping[str, Any]) -> tuple[dict[str, Any], li
         "target": _target(job, notes),
         "timeout_seconds": RUN_LIMIT_S,
         "retry": {"max_attempts": 1},
-        **_policies(job, defaults, notes),
+        **_policies(job, defaults),
     }
     for attribute, name in (("start_date", "start_ts"), ("end_date", "end_ts")):
         at = getattr(trigger, attribute, None)
@@ -111,14 +117,9 @@ def _schedule(job: Any, defaults: Mapping[str, Any]) -> tuple[dict[str, Any], li
     return document, notes
 
 
-def _policies(job: Any, defaults: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
+def _policies(job: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     # A job that waits for the scheduler to start does not have its defaults yet.
     grace, coalesces, most = (getattr(job, name, defaults[name]) for name in _DEFAULTS)
-    if grace is not None and grace < _SHORT_GRACE_S:
-        notes.append(
-            f"a time that is more than {grace} s late is skipped (misfire_grace_time); while another "
-            "scheduler takes over, times are up to 5 s late"
-        )
     return {
         "misfire": {
             "policy": "fire_once" if coalesces else "fire_all",

@@ -48,7 +48,7 @@ def read(
 ) -> Found:
     """The schedules of an application; `timezone` is that of its crontabs if it can't name one."""
     finds = Finds(now, prefix)
-    zone = zone_name(app.timezone) or timezone
+    zone = _zone_of(app) or timezone
     for key, entry in dict(app.conf.beat_schedule or {}).items():
         where = f'beat_schedule["{key}"]'
         try:
@@ -61,6 +61,13 @@ def read(
     if any(name in scheduler for name in _OTHER_DATABASES):
         finds.note(f"its beat also has schedules in a database ({scheduler}), which are not read here")
     return finds.found(ON_ALL)
+
+
+def _zone_of(app: Any) -> str | None:
+    try:
+        return zone_name(app.timezone)
+    except (LookupError, ValueError, OSError):  # it is set to one that there is not
+        return None
 
 
 def _schedule(entry: Any, zone: str | None, as_function: bool) -> tuple[dict[str, Any], list[str]]:

@@ -47,6 +47,13 @@ def ids_at(now: datetime) -> Callable[[], UUID]:
     return next_id
 
 
+def derived_id(identity: UUID, part: UUID) -> UUID:
+    """An id of the same instant for one part of something larger: the same whenever it is asked for."""
+    digest = hashlib.blake2b(identity.bytes + part.bytes, digest_size=8).digest()
+    tail = int.from_bytes(digest) & ((1 << 62) - 1)
+    return UUID(int=identity.int >> 64 << 64 | 0x2 << 62 | tail)
+
+
 def first_id_at(instant: datetime) -> UUID:
     """The smallest id that an execution made at this instant can have."""
     milliseconds = micros_of(instant) // 1000

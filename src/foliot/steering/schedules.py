@@ -215,10 +215,13 @@ class ScheduleSteering:
         to_ts: datetime,
         author: Author,
         *,
+        backfill_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Backfill:
         """Run it for the times that it would have had in a range, paced."""
-        backfill = await self._store.backfills.create(schedule_id, from_ts, to_ts, author, host_id=host_id)
+        backfill = await self._store.backfills.create(
+            schedule_id, from_ts, to_ts, author, backfill_id=backfill_id, host_id=host_id
+        )
         self._hints.send(Hint.BACKFILL)
         return backfill
 

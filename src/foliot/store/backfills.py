@@ -55,17 +55,20 @@ class Backfills:
         to_ts: datetime,
         author: Author,
         *,
+        backfill_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Backfill:
         async def work(connection: AsyncConnection) -> Backfill:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+            if backfill_id is not None and await _exists(connection, backfill_id):
+                return await _read(connection, backfill_id, None)
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
             cadence = compile_spec(schedule.spec, schedule_id, schedule.effective_ts)
             total = admit_backfill(schedule, cadence, from_ts, to_ts, now)
-            backfill_id = new_id(now)
+            identity = backfill_id or new_id(now)
             await connection.execute(
                 insert(backfill_t).values(
-                    backfill_id=backfill_id,
+                    backfill_id=identity,
                     schedule_id=schedule_id,
                     host_id=schedule.host_id,
                     from_ts=from_ts,
@@ -83,7 +86,7 @@ class Backfills:
                 self._dialect,
                 author,
                 Action.BACKFILL_CREATED,
-                backfill_id,
+                identity,
                 host_id=schedule.host_id,
                 now=now,
                 after={
@@ -92,7 +95,7 @@ class Backfills:
                     "to_ts": to_ts.isoformat(),
                 },
             )
-            return await _read(connection, backfill_id, None)
+            return await _read(connection, identity, None)
 
         return await self._database.write(Pool.API, work)
 
@@ -314,6 +317,11 @@ def _ended_count() -> ColumnElement[int]:
         .correlate(backfill_t)
         .scalar_subquery()
     )
+
+
+async def _exists(connection: AsyncConnection, backfill_id: UUID) -> bool:
+    wanted = select(backfill_t.c.backfill_id).where(backfill_t.c.backfill_id == backfill_id)
+    return (await connection.execute(wanted)).first() is not None
 
 
 def _select() -> Select[Any]:

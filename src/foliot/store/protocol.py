@@ -250,9 +250,13 @@ class BackfillStore(Protocol):
         to_ts: datetime,
         author: Author,
         *,
+        backfill_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Backfill:
-        """Ask for the times in [from_ts, to_ts). Raises InvalidError, NotFoundError."""
+        """Ask for the times in [from_ts, to_ts). Raises InvalidError, NotFoundError.
+
+        With a `backfill_id` that there is already, that one is the answer.
+        """
         ...
 
     async def get(self, backfill_id: UUID, *, host_id: UUID | None = None) -> Backfill: ...

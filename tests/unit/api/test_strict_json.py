@@ -2,19 +2,14 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-import httpx2
 import pytest
-from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.routing import APIRoute
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.api import errors
-from foliot.api.strict_json import StrictRequest, read_json
+from foliot.api.strict_json import read_json
 from foliot.model.errors import InvalidError
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -186,49 +181,3 @@ def test_no_body_of_a_megabyte_takes_long(body: bytes) -> None:
     with suppress(InvalidError):
         read_json(body)
     assert time.process_time() - begun < 2
-
-
-# --- as FastAPI reads it -------------------------------------------------------------------------------
-
-
-class StrictRoute(APIRoute):
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_strictly(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
-
-        return handle_strictly
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    app = FastAPI()
-    errors.install(app)
-    router = APIRouter(route_class=StrictRoute)
-
-    @router.post("/echo")
-    async def echo(document: dict[str, Any]) -> dict[str, Any]:
-        return document
-
-    app.include_router(router)
-    transport = httpx2.ASGITransport(app=app)
-    headers = {"Content-Type": "application/json"}
-    async with httpx2.AsyncClient(transport=transport, base_url="http://foliot", headers=headers) as opened:
-        yield opened
-
-
-async def test_a_request_is_read_strictly_and_its_refusal_is_a_problem_document(
-    client: httpx2.AsyncClient,
-) -> None:
-    assert (await client.post("/echo", content=b'{"a": [1]}')).json() == {"a": [1]}
-    answer = await client.post("/echo", content=rb'{"a": "\u0000"}')
-    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
-    told = answer.json()
-    assert [error["code"] for error in told["errors"]] == ["nul"]
-    assert told["detail"] == "input: must not contain NUL characters (leave \\u0000 out)"
-
-
-@pytest.mark.parametrize("body", [b"{", b'"\xff"', b"[" * 100_000, rb'{"a": "\ud800"}', b'{"a": NaN}'])
-async def test_bad_json_is_never_a_500(client: httpx2.AsyncClient, body: bytes) -> None:
-    assert (await client.post("/echo", content=body)).status_code == 422

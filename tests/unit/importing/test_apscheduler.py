@@ -265,9 +265,11 @@ def test_a_job_that_runs_however_late_has_the_longest_grace() -> None:
 
 
 def test_a_grace_that_a_takeover_would_exceed_is_pointed_out() -> None:
-    only = item(CronTrigger(hour="1"))
-    assert only.document["misfire"]["grace_seconds"] == 1, "APScheduler's own default"
-    assert any("misfire_grace_time" in note for note in only.notes)
+    told = found(CronTrigger(hour="1"))
+    assert told.items[0].document["misfire"]["grace_seconds"] == 1, "APScheduler's own default"
+    assert any("misfire_grace_time" in note for note in told.notes)
+    patient = found(CronTrigger(hour="1"), misfire_grace_time=60)
+    assert not any("misfire_grace_time" in note for note in patient.notes)
 
 
 def test_a_paused_job_becomes_an_inactive_schedule() -> None:

@@ -211,6 +211,20 @@ def test_a_zone_without_a_name_needs_one_to_be_given() -> None:
     assert item({"schedule": 5}, nameless).document["trigger"]["frequency_time"] == 5, "elapsed time has none"
 
 
+def test_an_application_whose_zone_is_not_there_needs_one_to_be_given() -> None:
+    class Lost(App):
+        @property
+        def timezone(self) -> tzinfo:
+            return ZoneInfo("Europe/Atlantis")
+
+        @timezone.setter
+        def timezone(self, value: object) -> None: ...
+
+    app = Lost({"nightly": {"task": "a", "schedule": crontab()}})
+    assert "--tz" in read(app, now=NOW).problems[0].why
+    assert read(app, now=NOW, timezone="UTC").items
+
+
 def test_a_clock_of_its_own_is_told_to_be_left_behind() -> None:
     assert any("nowfun" in note for note in item({"schedule": crontab(nowfun=print)}).notes)
 

@@ -65,6 +65,21 @@ def test_a_machine_without_a_zone_is_in_utc_and_one_with_a_nameless_zone_is_aske
         machine_zone({}, tmp_path)
 
 
+UNSET = dedent(
+    """
+    class Conf:
+        def __getattr__(self, name):
+            raise ImportError("no settings")
+
+    class App:
+        conf = Conf()
+        timezone = None
+
+    app = App()
+    """
+)
+
+
 # --- crontabs ---------------------------------------------------------------------------------------------
 
 
@@ -112,6 +127,7 @@ def test_without_a_file_the_users_crontab_is_listed(
         (["celery-beat", "--app", "empty:x"], 2, "is no Celery application"),
         (["celery-beat", "--app", "empty:x", "--target", "http"], 2, "celery or function"),
         (["celery-beat", "--app", "leaving"], 2, "SystemExit: 3"),
+        (["celery-beat", "--app", "unset"], 2, "ImportError: no settings"),
         (["celery-beat"], 2, "--app"),
         (["apscheduler", "--scheduler", "empty:x"], 2, "no scheduler"),
         (["apscheduler", "--scheduler", "empty:y"], 2, "the module has no y"),
@@ -127,6 +143,7 @@ def test_what_can_not_be_read_is_told_in_one_line(
     (tmp_path / "tab").write_text("0 1 * * * thing\n")
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "leaving.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "unset.py").write_text(UNSET)
     assert run(*arguments) == code
     said = capsys.readouterr()
     assert said.out == ""

@@ -1,9 +1,9 @@
 // Schedules: reading and steering them.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, newKey } from "./client";
+import { api, ask, given, newKey } from "./client";
 import type { paths } from "./schema";
-import type { ScheduleAct, ScheduleFilter } from "./types";
+import type { ScheduleAct, ScheduleBulk, ScheduleFilter, TriggerNow } from "./types";
 
 const PAGE_SIZE = 50;
 const RECENT = 20;
@@ -106,7 +106,7 @@ export function useTrigger() {
       ask(
         api.POST("/api/v1/schedules/{schedule_id}/trigger", {
           params: { path: { schedule_id: id } },
-          body: { reason: reason || null },
+          body: given<TriggerNow>({ reason: reason || null }),
           headers: { "Idempotency-Key": newKey() },
         }),
       ),
@@ -126,15 +126,17 @@ export interface BulkAsked {
   expected?: number;
 }
 
-function bulkBody({ action, chosen, reason, until, expected }: BulkAsked, isDryRun: boolean) {
-  return {
+function bulkBody({ action, chosen, reason, until, expected }: BulkAsked, isDryRun: boolean): ScheduleBulk {
+  return given<ScheduleBulk>({
     action,
     dry_run: isDryRun,
     reason: reason || null,
     until_ts: until || null,
     expected_count: expected ?? null,
-    ...("ids" in chosen ? { schedule_ids: [...chosen.ids] } : { filter: chosen.filter }),
-  };
+    ...("ids" in chosen
+      ? { schedule_ids: [...chosen.ids] }
+      : { filter: given<NonNullable<ScheduleBulk["filter"]>>(chosen.filter) }),
+  });
 }
 
 /** How many it would be. */

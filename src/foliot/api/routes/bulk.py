@@ -10,11 +10,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse, takes
-from foliot.api.gate import Caller, GatedRoute, Writer, triggered_by_of
+from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer, triggered_by_of
 from foliot.api.schedule_filters import ScheduleFilterForm
 from foliot.api.services import API, Services
 from foliot.model.errors import ConflictError, ForbiddenError, InvalidError
 from foliot.model.execution import Status, TriggeredBy
+from foliot.model.ids import derived_id
 from foliot.model.schedule import QueueName
 from foliot.model.verdict import verdict_on
 from foliot.planning.change import Author
@@ -129,13 +130,15 @@ def bulk_routes(services: Services) -> APIRouter:
         response_model=BulkDone,
         openapi_extra=takes(ScheduleBulk),
     )
-    async def act_on_schedules(caller: Caller, author: Writer, body: JsonBody) -> Response:
+    async def act_on_schedules(
+        caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId
+    ) -> Response:
         """At most 1,000 at a time. Each is acted on by itself; `items` tells what became of it."""
         asked = parse(ScheduleBulk, body)
         if asked.action is ScheduleAct.DELETE and not caller.may(Role.EDITOR):
             raise ForbiddenError(f"delete takes the role editor; this credential has {caller.role.value}")
         found = await _schedules(services, caller, asked)
-        act = _schedule_act(services, caller, asked, author.because(asked.reason))
+        act = _schedule_act(services, caller, asked, author.because(asked.reason), reserved)
         return await _carry_out(asked, found, act)
 
     @router.post(
@@ -160,7 +163,9 @@ def bulk_routes(services: Services) -> APIRouter:
     return router
 
 
-def _schedule_act(services: Services, caller: Principal, asked: ScheduleBulk, author: Author) -> Any:
+def _schedule_act(
+    services: Services, caller: Principal, asked: ScheduleBulk, author: Author, reserved: UUID | None
+) -> Any:
     steering, host_id = services.steering.schedules, caller.host_id
 
     async def act(one: _One) -> None:
@@ -170,7 +175,15 @@ def _schedule_act(services: Services, caller: Principal, asked: ScheduleBulk, au
             case ScheduleAct.RESUME:
                 await steering.resume(one.id, author, host_id=host_id)
             case ScheduleAct.TRIGGER:
-                await steering.trigger(one.id, author, by=triggered_by_of(caller), host_id=host_id)
+                # Asked for again under the same key, each of them is run once all the same.
+                execution_id = None if reserved is None else derived_id(reserved, one.id)
+                await steering.trigger(
+                    one.id,
+                    author,
+                    by=triggered_by_of(caller),
+                    execution_id=execution_id,
+                    host_id=host_id,
+                )
             case ScheduleAct.DELETE:
                 await steering.delete(one.id, author, host_id=host_id)
 

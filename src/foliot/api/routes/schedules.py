@@ -289,12 +289,17 @@ def _add_steering(router: APIRouter, services: Services) -> None:
         openapi_extra=takes(BackfillRange),
     )
     async def backfill_schedule(
-        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody
+        schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId
     ) -> Response:
         """For the times that it would have had in a range, paced. `Location` tells how far it has come."""
         asked = parse(BackfillRange, body)
         backfill = await steering.backfill(
-            schedule_id, asked.from_ts, asked.to_ts, author.because(asked.reason), host_id=caller.host_id
+            schedule_id,
+            asked.from_ts,
+            asked.to_ts,
+            author.because(asked.reason),
+            backfill_id=reserved,
+            host_id=caller.host_id,
         )
         location = f"{API}/backfills/{backfill.backfill_id}"
         return answer(backfill_document(backfill), 202, {"Location": location})

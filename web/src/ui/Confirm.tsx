@@ -1,0 +1,69 @@
+import { type FormEvent, type ReactNode, useState } from "react";
+import { problemBesides, problemOf } from "@/api/problem";
+import { Button } from "./Button";
+import { Dialog } from "./Dialog";
+import { FormProblem, TextField } from "./Field";
+
+const MOST_REASON = 1000;
+
+interface Props {
+  title: ReactNode;
+  /** What will happen, and to what. */
+  children?: ReactNode;
+  /** The verb on the button. */
+  verb: string;
+  isDangerous?: boolean;
+  /** Whether to ask why; what is said is kept in the audit. */
+  asksReason?: boolean;
+  /** Why it can't be done yet. */
+  whyNot?: string | null;
+  isBusy: boolean;
+  error: unknown;
+  onConfirm: (reason: string) => void;
+  onClose: () => void;
+}
+
+/** A question before something is done that is not simply undone. */
+export function Confirm({
+  title,
+  children,
+  verb,
+  isDangerous = false,
+  asksReason = true,
+  whyNot = null,
+  isBusy,
+  error,
+  onConfirm,
+  onClose,
+}: Props) {
+  const [reason, setReason] = useState("");
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (whyNot === null && !isBusy) onConfirm(reason.trim());
+  }
+  return (
+    <Dialog title={title} isOpen onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <form onSubmit={submit} className="mt-3 flex flex-col gap-4">
+        {children && <div className="text-ink-soft text-sm">{children}</div>}
+        {asksReason && (
+          <TextField
+            label="Reason"
+            hint="Optional. Kept in the audit."
+            value={reason}
+            onChange={setReason}
+            maxLength={MOST_REASON}
+            problem={problemOf(error, "/reason")}
+            autoComplete="off"
+          />
+        )}
+        <FormProblem text={problemBesides(error, ["/reason"])} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look={isDangerous ? "danger" : "primary"} isBusy={isBusy} whyNot={whyNot}>
+            {verb}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

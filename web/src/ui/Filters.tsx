@@ -1,0 +1,92 @@
+// Filters of a list, bound to the address by the screen that shows them.
+
+import { useEffect, useState } from "react";
+import { Button, IconButton } from "./Button";
+import { Icon } from "./Icon";
+import { Menu, MenuCheckItem, MenuLabel } from "./Menu";
+
+const TYPING_MS = 250;
+
+interface SearchBoxProps {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+/** Tells what was typed once the typing stops. */
+export function SearchBox({ label, value, onChange }: SearchBoxProps) {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]); // the address was changed from elsewhere
+  useEffect(() => {
+    if (typed === value) return;
+    const timer = setTimeout(() => onChange(typed), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed, value, onChange]);
+  return (
+    <div className="relative min-w-0 grow sm:max-w-72">
+      <Icon name="search" size={14} className="text-ink-faint absolute top-1/2 left-2.5 -translate-y-1/2" />
+      <input
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={typed}
+        onChange={(event) => setTyped(event.target.value)}
+        maxLength={200}
+        className="border-control bg-surface placeholder:text-ink-faint h-8 w-full rounded-md border pr-2 pl-8 text-sm shadow-low focus-visible:outline-offset-0"
+      />
+    </div>
+  );
+}
+
+interface FacetProps<T extends string> {
+  label: string;
+  choices: readonly { value: T; label: string }[];
+  chosen: readonly T[];
+  onChange: (chosen: readonly T[]) => void;
+}
+
+/** Any of several values. */
+export function Facet<T extends string>({ label, choices, chosen, onChange }: FacetProps<T>) {
+  const words = chosen.map((value) => choices.find((each) => each.value === value)?.label ?? value).join(", ");
+  return (
+    <Menu
+      align="start"
+      button={
+        <Button look={chosen.length > 0 ? "plain" : "quiet"} className={chosen.length > 0 ? "" : "border-line border-dashed"}>
+          {label}
+          {chosen.length > 0 && (
+            <span className="bg-accent-soft text-accent max-w-32 truncate rounded px-1.5 text-xs">{words}</span>
+          )}
+          <Icon name="down" size={12} className="text-ink-faint" />
+        </Button>
+      }
+    >
+      <MenuLabel>{label}: any of</MenuLabel>
+      {choices.map((choice) => (
+        <MenuCheckItem
+          key={choice.value}
+          isChecked={chosen.includes(choice.value)}
+          onChange={(isChecked) =>
+            onChange(isChecked ? [...chosen, choice.value] : chosen.filter((each) => each !== choice.value))
+          }
+        >
+          {choice.label}
+        </MenuCheckItem>
+      ))}
+    </Menu>
+  );
+}
+
+/** A filter that has no control of its own: shown, and can be taken away. */
+export function FilterChip({ label, onRemove }: { label: string; onRemove: () => void }) {
+  return (
+    <span className="bg-accent-soft text-accent inline-flex h-8 items-center rounded-md pl-2.5 text-sm">
+      {label}
+      <IconButton icon="close" label={`Without ${label}`} onClick={onRemove} />
+    </span>
+  );
+}
+
+export function words<T extends string>(values: readonly T[]): { value: T; label: string }[] {
+  return values.map((value) => ({ value, label: value }));
+}
