@@ -1,6 +1,7 @@
 """A real instance behind a real HTTP server, in a thread of its own: tests talk to it as any client does."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -46,6 +47,17 @@ async def greet(name: str, times: int = 1) -> str:
 async def fail() -> None:
     """Fail, as a task."""
     raise RuntimeError("as it was told to")
+
+
+async def linger() -> None:
+    """Run until somebody stops it."""
+    await asyncio.Event().wait()
+
+
+async def tell(lines: int) -> None:
+    """Log so many lines."""
+    for number in range(lines):
+        logging.getLogger("story").warning("line %d <b>&</b>", number)
 
 
 class Served:
@@ -173,7 +185,7 @@ def served(
         "rate_limit": "off",
         "rate_limit_anonymous": "off",
     }
-    made = Served(url, roles=roles, tasks=registry(noop, greet, fail), **(options | settings))
+    made = Served(url, roles=roles, tasks=registry(noop, greet, fail, linger, tell), **(options | settings))
     with capture_logs() as made.logged:
         made.serve()
         try:

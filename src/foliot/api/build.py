@@ -90,6 +90,7 @@ class Api:
         )
         self.feed = Feed(store.changes, clock, hints)
         self._own_names = () if options.public_url is None else (urlsplit(options.public_url).netloc,)
+        self._is_public_secure = (options.public_url or "").startswith("https:")
         self.gate = Gate(
             self.authenticator,
             self.limiter,
@@ -127,7 +128,12 @@ class Api:
             registry_routes(services),
             shared_routes(services),
             access_routes(services),
-            sign_in_routes(services, self.authenticator, self._own_names),
+            sign_in_routes(
+                services,
+                self.authenticator,
+                self._own_names,
+                is_public_secure=self._is_public_secure,
+            ),
             stream_routes(self.feed, self._clock, self._is_still_valid, GatedRoute),
         )
         return make_app(problems, metrics, self.gate, routers, _report)

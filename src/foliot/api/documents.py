@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic_core import to_jsonable_python
 
 from foliot.model.errors import InvalidError, Problem
@@ -68,6 +68,35 @@ class ListedScheduleDocument(ScheduleDocument):
 
 
 READ_ONLY = tuple(name for name in ScheduleDocument.model_fields if name not in ScheduleSpec.model_fields)
+
+
+_MERGED = ("trigger", "target", "misfire", "overlap", "retry", "dst", "window")
+"""Of these a patch may have any part."""
+
+
+def _patch() -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        name: (dict[str, Any] | None if name in _MERGED else (info.annotation or Any) | None, None)
+        for name, info in ScheduleDocument.model_fields.items()
+    }
+    doc = (
+        "Any fields of a schedule, each with its new value, or null for its default. "
+        "Read-only ones may come back as they were read."
+    )
+    return create_model("SchedulePatch", __config__=ConfigDict(extra="forbid"), __doc__=doc, **fields)
+
+
+def _replacement() -> type[BaseModel]:
+    read_only: dict[str, Any] = {
+        name: (ScheduleDocument.model_fields[name].annotation, None) for name in READ_ONLY
+    }
+    doc = "The definition of a schedule. Read-only fields may come back as they were read."
+    return create_model("ScheduleReplacement", __base__=ScheduleSpec, __doc__=doc, **read_only)
+
+
+SchedulePatch = _patch()
+ScheduleReplacement = _replacement()
+"""Both for the OpenAPI alone: what they describe is read in other ways."""
 
 
 def schedule_document(

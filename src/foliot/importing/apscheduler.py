@@ -38,7 +38,7 @@ _ON_ALL = (
     f"a run has no limit there; here each is stopped after {RUN_LIMIT_S // 3600} hours (timeout_seconds)",
 )
 _ON_SHORT_GRACE = (
-    "a misfire_grace_time of 1 s, APScheduler's default, skips all that is later (misfire.grace_seconds); while "
+    "times later than misfire_grace_time (1 s if you set none) are skipped (misfire.grace_seconds); while "
     "another scheduler takes over, times are up to 5 s late"
 )
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, create_model
+from pydantic import AwareDatetime, Field, JsonValue
 
 from foliot.api.answer import answer, etag_of, no_content
 from foliot.api.body import Form, JsonBody, parse, parse_optional, require_object, takes
@@ -14,6 +14,8 @@ from foliot.api.documents import (
     ExecutionDocument,
     ListedScheduleDocument,
     ScheduleDocument,
+    SchedulePatch,
+    ScheduleReplacement,
     definition_of,
     execution_document,
     schedule_document,
@@ -32,12 +34,6 @@ from foliot.store.schedule_list import ListedSchedule
 
 TRIES = 5
 """How often a patch without If-Match is made anew, when others change the schedule at the same time."""
-
-SchedulePatch = create_model(
-    "SchedulePatch",
-    __config__=ConfigDict(extra="allow"),
-    __doc__="Any fields of a schedule, each with its new value, or null for its default.",
-)
 
 
 class Pause(Form):
@@ -161,7 +157,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
         "/{schedule_id}",
         summary="Replace a schedule's definition",
         response_model=ScheduleDocument,
-        openapi_extra=takes(ScheduleSpec, example=NIGHTLY_REPORT),
+        openapi_extra=takes(ScheduleReplacement, example=NIGHTLY_REPORT),
     )
     async def replace_schedule(
         schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, expected: IfMatch

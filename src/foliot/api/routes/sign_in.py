@@ -30,10 +30,19 @@ class SignIn(Form):
 
 
 def sign_in_routes(
-    services: Services, authenticator: Authenticator, own_names: Sequence[str] = ()
+    services: Services,
+    authenticator: Authenticator,
+    own_names: Sequence[str] = (),
+    *,
+    is_public_secure: bool = False,
 ) -> APIRouter:
+    """`own_names` are those of FOLIOT_PUBLIC_URL; under them the cookie is for HTTPS alone, if that is."""
     router = APIRouter(tags=["access"], route_class=GatedRoute)
     sessions = services.store.sessions
+
+    def is_secure(request: Request) -> bool:
+        # A proxy that ends TLS may not say so to us.
+        return is_public_secure and request.headers.get("host") in own_names
 
     @router.get("/sign-in", summary="Sign in by a one-time link", response_class=RedirectResponse)
     async def sign_in_by_link(request: Request, token: str = "") -> Response:
@@ -43,7 +52,8 @@ def sign_in_routes(
         made = await sessions.use_link(token, _stranger(request))
         if made is None:
             return PlainTextResponse(_SPENT, status_code=401)
-        return _with_cookie(request, made, RedirectResponse("/", status_code=303))
+        response = RedirectResponse("/", status_code=303)
+        return _with_cookie(request, made, response, is_secure=is_secure(request))
 
     @router.post("/sign-in", status_code=204, summary="Sign in by a key", openapi_extra=takes(SignIn))
     async def sign_in_by_key(request: Request, body: JsonBody) -> Response:
@@ -53,7 +63,7 @@ def sign_in_routes(
             raise ForbiddenError("the request came from another site")
         principal = await authenticator.authenticate(f"Bearer {parse(SignIn, body).key}", None)
         made = await sessions.make_session(authenticator.holder_of(principal), _stranger(request))
-        return _with_cookie(request, made, no_content())
+        return _with_cookie(request, made, no_content(), is_secure=is_secure(request))
 
     @router.post("/sign-out", status_code=204, summary="Sign out")
     async def sign_out(request: Request, author: Writer) -> Response:
@@ -72,7 +82,7 @@ def _stranger(request: Request) -> Author:
     return Author(None, request_id=request_id_of(request), address=address_of(request))
 
 
-def _with_cookie(request: Request, made: MadeSession, response: Response) -> Response:
+def _with_cookie(request: Request, made: MadeSession, response: Response, *, is_secure: bool) -> Response:
     response.set_cookie(
         SESSION_COOKIE,
         made.token,
@@ -81,6 +91,6 @@ def _with_cookie(request: Request, made: MadeSession, response: Response) -> Res
         httponly=True,
         # Not "strict": the link in a terminal, or in a chat, leads to a page that is signed in.
         samesite="lax",
-        secure=request.url.scheme == "https",
+        secure=is_secure or request.url.scheme == "https",
     )
     return response
