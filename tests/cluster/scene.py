@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, text
+from sqlalchemy import Table, select, text
 
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -116,6 +116,14 @@ class Scene:
         async with database.dialect.begin(database.engine(Pool.API)) as connection:
             mine = execution_t.c.execution_id == execution_id
             await connection.execute(select(execution_t.c.execution_id).where(mine).with_for_update())
+            yield
+
+    @asynccontextmanager
+    async def locked_table(self, table: Table) -> AsyncIterator[None]:
+        """While nobody else can use the table."""
+        database = self.store.database
+        async with database.dialect.begin(database.engine(Pool.API)) as connection:
+            await connection.execute(text(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE"))
             yield
 
     async def has_session(self, waiting_for: str, statement: str) -> bool:

@@ -24,7 +24,7 @@ from foliot.planning.change import Author
 from foliot.steering import Steering
 from foliot.store.dialect import Pool
 from foliot.store.hints import PostgresHints
-from foliot.store.schema import execution_t
+from foliot.store.schema import execution_t, schedule_status_t
 from foliot.store.sql import SqlStore, parse_url
 from foliot.timing.clock import ClusterClock, SystemClock
 from tests.cluster.agent import Agent
@@ -101,6 +101,28 @@ async def test_a_worker_stopped_in_the_middle_of_settling_does_not_keep_the_exec
     assert row.attempt == 2
     assert is_of(row, other)
 
+    stopped.signal(SIGCONT)
+    await tells(stopped, "settles_refused")
+    assert await scene.row(execution_id) == row
+
+
+async def test_a_worker_stopped_between_two_halves_of_a_statement_does_not_keep_the_execution(
+    scene: Scene, agent: Agent
+) -> None:
+    """The server waits for the rest of a statement, and counts neither as idle nor as too long."""
+    execution_id = await scene.trigger(await scene.schedule_for(agent.url("/held")))
+    scene.scheduler()
+    stopped = scene.worker()
+    await scene.asked(agent, execution_id)
+    async with scene.locked_table(schedule_status_t):
+        agent.answer()
+        # It has written how the execution ended; the next statement can't even be parsed.
+        await until(lambda: scene.has_session("Lock", "schedule_status_t"), within_s=WITHIN_S)
+        stopped.signal(SIGSTOP)
+    other = scene.worker()
+    row = await scene.stands(execution_id, Status.SUCCESS)
+    assert row.attempt == 2
+    assert is_of(row, other)
     stopped.signal(SIGCONT)
     await tells(stopped, "settles_refused")
     assert await scene.row(execution_id) == row

@@ -1,0 +1,40 @@
+import { Link } from "@/routing/Link";
+import { Screen } from "@/shell/Screen";
+import { CodeBlock } from "@/ui/Code";
+import { EmptyState } from "@/ui/State";
+
+interface Props {
+  title: string;
+  /** What does the same on the command line. */
+  commands: readonly string[];
+}
+
+/** A screen that is still to be made. */
+export function Placeholder({ title, commands }: Props) {
+  return (
+    <Screen title={title}>
+      <div className="border-line bg-surface shadow-low rounded-lg border">
+        <EmptyState icon="terminal" title="This screen is not here yet">
+          <p className="mb-3">On the command line:</p>
+          <div className="text-left">
+            <CodeBlock code={commands.join("\n")} what="the command" />
+          </div>
+        </EmptyState>
+      </div>
+    </Screen>
+  );
+}
+
+export function NotHere() {
+  return (
+    <Screen title="Nothing here">
+      <div className="border-line bg-surface shadow-low rounded-lg border">
+        <EmptyState icon="question" title="There is nothing at this address">
+          <Link href="/" className="text-accent hover:underline">
+            To the overview
+          </Link>
+        </EmptyState>
+      </div>
+    </Screen>
+  );
+}

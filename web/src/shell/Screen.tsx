@@ -1,0 +1,24 @@
+import { type ReactNode, useEffect } from "react";
+
+interface Props {
+  title: string;
+  /** Beside the title. */
+  actions?: ReactNode;
+  children: ReactNode;
+}
+
+/** What every screen begins with: its title, also the document's, and what can be done here. */
+export function Screen({ title, actions, children }: Props) {
+  useEffect(() => {
+    document.title = `${title} · Foliot`;
+  }, [title]);
+  return (
+    <>
+      <div className="mb-4 flex min-h-8 flex-wrap items-center gap-2">
+        <h1 className="mr-auto text-xl font-semibold tracking-tight">{title}</h1>
+        {actions}
+      </div>
+      {children}
+    </>
+  );
+}

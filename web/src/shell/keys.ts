@@ -1,0 +1,10 @@
+const isApple = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+/** The keys that open the finder, as they are written on the reader's keyboard. */
+export function findKeys(): string {
+  return isApple ? "⌘ K" : "Ctrl K";
+}
+
+export function opensFinder(event: KeyboardEvent): boolean {
+  return event.key.toLowerCase() === "k" && (isApple ? event.metaKey : event.ctrlKey) && !event.shiftKey && !event.altKey;
+}
