@@ -132,7 +132,7 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
     ("GET", f"{V1}/task-functions"): _plain,
     ("GET", f"{V1}/task-functions/{{name}}"): lambda _host: Ask({"name": "noop"}),
     ("PATCH", f"{V1}/task-functions/{{name}}"): lambda _host: Ask(
-        {"name": "noop"}, {"json": {"is_active": True}}
+        {"name": "tell"}, {"json": {"is_active": True}}
     ),
     ("GET", f"{V1}/instances"): _plain,
     ("GET", f"{V1}/queues"): _plain,

@@ -7,6 +7,7 @@
   } catch {
     // Storage may be forbidden: the system's theme it is.
   }
-  const isDark = kept === '"dark"' || (kept !== '"light"' && matchMedia("(prefers-color-scheme: dark)").matches);
+  const isDark =
+    kept === '"dark"' || (kept !== '"light"' && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = isDark ? "dark" : "light";
 })();

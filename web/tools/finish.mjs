@@ -11,7 +11,8 @@ const FIRST_SCREEN = "src/screens/overview/index.tsx";
 const FONTS = /geist(-mono)?-latin-wght-normal/;
 const COMPRESSIBLE = /\.(html|js|css|svg)$/;
 
-const out = process.env.FOLIOT_WEB_OUT ?? fileURLToPath(new URL("../../src/foliot/web_dist", import.meta.url));
+const out =
+  process.env.FOLIOT_WEB_OUT ?? fileURLToPath(new URL("../../src/foliot/web_dist", import.meta.url));
 const manifest = JSON.parse(readFileSync(join(out, ".vite/manifest.json"), "utf8"));
 
 const found = new Set(["index.html", "theme.js", "mark.svg"]);
@@ -43,7 +44,9 @@ const total = sizes.reduce((sum, [size]) => sum + size, 0);
 for (const [size, file] of sizes.sort((a, b) => b[0] - a[0])) {
   console.log(`${(size / 1000).toFixed(1).padStart(8)} kB  ${file}`);
 }
-console.log(`${(total / 1000).toFixed(1).padStart(8)} kB  of at most ${MOST_BYTES / 1000} kB on a first visit`);
+console.log(
+  `${(total / 1000).toFixed(1).padStart(8)} kB  of at most ${MOST_BYTES / 1000} kB on a first visit`,
+);
 if (total > MOST_BYTES) {
   console.error("The first visit loads too much.");
   process.exit(1);

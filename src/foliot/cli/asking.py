@@ -4,12 +4,13 @@ import sys
 
 import typer
 
+from foliot.cli.output import is_terminal
 from foliot.cli.text import one_line
 
 
 def is_interactive() -> bool:
     """Whether somebody is there to be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def may(question: str, *, is_yes: bool) -> bool:

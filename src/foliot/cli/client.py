@@ -32,6 +32,13 @@ Params = Mapping[str, Any]
 """Of a request: None and empty lists are left out, a list is repeated."""
 
 
+class Page(NamedTuple):
+    """A part of a list, and the token of the next; empty: it was the last."""
+
+    items: list[dict[str, Any]]
+    token: str
+
+
 class Found(NamedTuple):
     """Items of a list, and whether there are more than were wanted."""
 
@@ -87,17 +94,21 @@ class Api:
     def get(self, path: str, params: Params | None = None) -> Any:
         return self._ask("GET", path, params=params, is_harmless=True)
 
+    def page(self, path: str, params: Params | None = None) -> Page:
+        answer = self.get(path, params)
+        if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
+            raise RefusedError(200, {"detail": f"{self.server.url} does not answer as Foliot does"})
+        return Page(answer["items"], str(answer.get("next_page_token", "")))
+
     def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Found:
         """A list, page by page, up to `limit` items; None: all."""
         found: list[dict[str, Any]] = []
         token = ""
         while True:
             wanted = PAGE if limit is None else min(PAGE, limit - len(found))
-            page = self.get(path, {**(params or {}), "page_size": wanted, "page_token": token or None})
-            if not isinstance(page, dict) or not isinstance(page.get("items"), list):
-                raise RefusedError(200, {"detail": f"{self.server.url} does not answer as Foliot does"})
-            found += page["items"]
-            token = str(page.get("next_page_token", ""))
+            page = self.page(path, {**(params or {}), "page_size": wanted, "page_token": token or None})
+            found += page.items
+            token = page.token
             if not token or (limit is not None and len(found) >= limit):
                 return Found(found, bool(token))
 

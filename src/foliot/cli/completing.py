@@ -34,7 +34,7 @@ def _names(context: typer.Context, path: str, incomplete: str, *, can_search: bo
         server = find_server(context.params.get("url"), context.params.get("key"))
         with Api(server, read_s=LIMIT_S, connect_s=LIMIT_S, tries=1) as api:
             wanted = {"q": incomplete} if can_search and incomplete else {}
-            items = api.get(path, {**wanted, "page_size": MOST})["items"]
+            items = api.page(path, {**wanted, "page_size": MOST}).items
         return [str(item["name"]) for item in items if str(item["name"]).startswith(incomplete)]
     except Exception:
         # Whatever went wrong: a shell that waits for words has no place to say so.

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
 
@@ -56,12 +56,20 @@ def read_document(source: str) -> Any:
 def read_text(source: str) -> str:
     """The text of a file or of stdin. Raises FileError."""
     try:
-        data = sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
-        return data.decode("utf-8-sig")
+        return _bytes(source).decode("utf-8-sig")
     except OSError as error:
         raise FileError(source, (error.strerror or str(error)).lower()) from None
     except UnicodeDecodeError:
         raise FileError(source, "is not UTF-8") from None
+
+
+def _bytes(source: str) -> bytes:
+    if source != STDIN:
+        return Path(source).read_bytes()
+    stdin: TextIO | None = sys.stdin
+    if stdin is None:
+        raise FileError(source, "is closed")
+    return stdin.buffer.read()
 
 
 def parse_text(text: str, origin: str) -> list[Any]:
@@ -134,12 +142,20 @@ def _from_json(text: str, origin: str) -> Any:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+    twice = _twice(name for name, _ in pairs)
+    if twice is not None:
         raise ValueError(f'"{twice}" is given twice')
-    return found
+    return dict(pairs)
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _refuse_constant(name: str) -> Any:
@@ -160,12 +176,10 @@ class _Loader(yaml.SafeLoader):
     """Safe, and without YAML 1.1's surprises."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for name in names:
-            if names.count(name) > 1 and name != "<<":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f'"{name}" is given twice', node.start_mark
-                )
+        twice = _twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if twice not in (None, "<<"):
+            told = f'"{twice}" is given twice'
+            raise yaml.constructor.ConstructorError(None, None, told, node.start_mark)
         return super().construct_mapping(node, deep)
 
 

@@ -85,16 +85,15 @@ def _events(api: "Api", after: int, most: int | None) -> "Found":
     found: list[dict[str, Any]] = []
     while True:
         wanted = PAGE if most is None else min(PAGE, most - len(found))
-        page = api.get("events", {"after": after, "page_size": wanted})
-        found += page["items"]
-        token = page["next_page_token"]
-        if not token or (most is not None and len(found) >= most):
-            return Found(found, bool(token))
-        after = int(token)
+        page = api.page("events", {"after": after, "page_size": wanted})
+        found += page.items
+        if not page.token or (most is not None and len(found) >= most):
+            return Found(found, bool(page.token))
+        after = int(page.token)
 
 
 def _has_events(api: "Api", after: int) -> bool:
-    return bool(api.get("events", {"after": after, "page_size": 1})["items"])
+    return bool(api.page("events", {"after": after, "page_size": 1}).items)
 
 
 def last_offset(has_events: Callable[[int], bool]) -> int:

@@ -78,7 +78,7 @@ def get(*, execution_id: IdArgument, output: FormatOption = Format.TABLE, connec
     with connection.open() as api:
         execution = api.get(execution_path(execution_id))
         several = output is Format.TABLE and execution["attempt"] > 1
-        attempts = api.get(execution_path(execution_id, "attempts"))["items"] if several else []
+        attempts = api.page(execution_path(execution_id, "attempts")).items if several else []
     now = SystemClock().now()
     show_one(execution, output, EXECUTIONS, now)
     if attempts:
@@ -200,12 +200,12 @@ class _Log:
 
     def more(self) -> Iterator[dict[str, Any]]:
         while True:
-            page = self._api.get(self._path, {"page_size": 500, "page_token": self._token or None})
-            yield from page["items"][self._seen :]
-            self._seen = len(page["items"])
-            if not page["next_page_token"]:
+            page = self._api.page(self._path, {"page_size": 500, "page_token": self._token or None})
+            yield from page.items[self._seen :]
+            self._seen = len(page.items)
+            if not page.token:
                 return
-            self._token, self._seen = page["next_page_token"], 0
+            self._token, self._seen = page.token, 0
 
 
 def _print_log(lines: list[dict[str, Any]], output: Format) -> None:

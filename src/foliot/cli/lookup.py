@@ -24,11 +24,10 @@ def find_schedule(api: "Api", name_or_id: str) -> dict[str, Any]:
             if error.exit is not Exit.NOT_FOUND:
                 raise
     # Also a name may look like an id.
-    named = api.get("schedules", {"name": name_or_id, "page_size": 1})["items"]
+    named = api.page("schedules", {"name": name_or_id, "page_size": 1}).items
     if not named:
         raise CommandError(f'there is no schedule "{name_or_id}"', Exit.NOT_FOUND)
-    schedule: dict[str, Any] = named[0]
-    return schedule
+    return named[0]
 
 
 def schedule_path(api: "Api", name_or_id: str, *parts: str) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 
 from foliot.cli.table import GAP, columns_of, fitted
-from foliot.cli.text import one_line, visible
+from foliot.cli.text import escaped, one_line, visible
 
 PIPE_CLOSED = 141
 """As shells report a program that SIGPIPE has ended: not all was shown, since nobody looked any more."""
@@ -65,6 +65,11 @@ class View:
 # --- writing ---------------------------------------------------------------------------------------
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody sits at it; it may also be closed."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
 def write(text: str) -> None:
     """A line, or several, to stdout; ends the command quietly if nobody reads any more."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
@@ -90,22 +95,13 @@ def _leave_pipe() -> None:
 
 def print_json(document: Any) -> None:
     is_utf8 = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") == "utf8"
-    write(json.dumps(document, indent=2, ensure_ascii=not is_utf8 or _has_halves(document)))
-
-
-def _has_halves(document: Any) -> bool:
-    """Whether it has halves of characters, which can only be written escaped."""
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+    write(escaped(json.dumps(document, indent=2, ensure_ascii=not is_utf8)))
 
 
 def print_yaml(document: Any) -> None:
     from foliot.cli.documents import to_yaml
 
-    write(to_yaml(document).rstrip("\n"))
+    write(escaped(to_yaml(document)).rstrip("\n"))
 
 
 def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequence[str] = ()) -> None:
@@ -113,7 +109,7 @@ def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequ
 
     Only a terminal gets colours; and a table with headers is cut to its width.
     """
-    is_terminal = sys.stdout.isatty()
+    is_seen = is_terminal(sys.stdout)
     tidy = one_line if headers else visible
     cells = [[Cell(tidy(_text(cell)), _style(cell)) for cell in row] for row in rows]
     for row, style in zip(cells, styles, strict=False):
@@ -125,9 +121,9 @@ def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequ
             [Cell(text, cell.style) for text, cell in zip(texts, row, strict=True)]
             for texts in zip_longest(*parts, fillvalue="")
         ]
-    room = typer.get_terminal_size().columns if is_terminal and headers else None
+    room = typer.get_terminal_size().columns if is_seen and headers else None
     widths = columns_of([[cell.text for cell in line] for line in lines], room)
-    is_coloured = is_terminal and not os.environ.get("NO_COLOR")
+    is_coloured = is_seen and not os.environ.get("NO_COLOR")
     shown = [_line(line, widths, is_coloured=is_coloured) for line in lines]
     if shown:
         write("\n".join(shown))
@@ -164,7 +160,7 @@ def show_list(items: Sequence[Document], format_: Format, view: View, now: datet
             print_yaml(items)
         case Format.NAME:
             if items:
-                write("\n".join(view.name(item) for item in items))
+                write("\n".join(visible(view.name(item)) for item in items))
         case Format.TABLE if items:
             print_rows([view.row(item, now) for item in items], headers=view.headers)
         case Format.TABLE:
@@ -178,7 +174,7 @@ def show_one(item: Document, format_: Format, view: View, now: datetime) -> None
         case Format.YAML:
             print_yaml(item)
         case Format.NAME:
-            write(view.name(item))
+            write(visible(view.name(item)))
         case Format.TABLE if view.details is not None:
             print_rows([row for row in view.details(item, now) if _text(row[-1])])
         case Format.TABLE:

@@ -12,7 +12,7 @@ import typer
 
 from foliot.cli.documents import Sourced
 from foliot.cli.failures import CommandError, RefusedError
-from foliot.cli.output import Document
+from foliot.cli.output import Document, is_terminal
 from foliot.cli.text import one_line
 from foliot.model.errors import Problem
 
@@ -116,8 +116,7 @@ class Plan:
 
 def painted(lines: Sequence[str], *, is_err: bool) -> str:
     """The lines, in colours where they go to a terminal."""
-    stream = sys.stderr if is_err else sys.stdout
-    if not stream.isatty() or os.environ.get("NO_COLOR"):
+    if not is_terminal(sys.stderr if is_err else sys.stdout) or os.environ.get("NO_COLOR"):
         return "\n".join(lines)
     colour_of = {_SIGNS[action]: colour for action, colour in _COLOURS.items()}
     return "\n".join(typer.style(line, fg=colour_of.get(line[:1])) for line in lines)

@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from foliot.cli.output import Document, say
+from foliot.cli.output import Document, is_terminal, say
 from foliot.cli.text import one_line
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Bar:
         return self._progress is not None
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 

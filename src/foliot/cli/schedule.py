@@ -14,6 +14,7 @@ from foliot.cli.lookup import find_schedule, on_each, schedule_path
 from foliot.cli.options import Connection, Listing, ReasonOption, YesOption, grouped, one_of
 from foliot.cli.output import Format, FormatOption, print_json, say, show_list, show_one, write
 from foliot.cli.schedule_view import FIRES, SCHEDULES
+from foliot.cli.text import escaped
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
 
@@ -198,7 +199,7 @@ def export(
     if output is Format.JSON:
         print_json(documents)
     elif documents:
-        write(to_documents(documents).rstrip("\n"))
+        write(escaped(to_documents(documents)).rstrip("\n"))
 
 
 @app.command("pause")
@@ -288,7 +289,7 @@ def fires(
         "to": end and instant_of(end, "--to", now, is_ahead=True),
     }
     with connection.open() as api:
-        found = api.get(schedule_path(api, name, "fires"), wanted)["items"]
+        found = api.page(schedule_path(api, name, "fires"), wanted).items
     show_list(found, output, FIRES, now)
 
 

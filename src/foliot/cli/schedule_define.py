@@ -94,10 +94,8 @@ def _read_one(file: str) -> dict[str, Any]:
     from foliot.cli.documents import FileError, read_document
 
     document = read_document(file)
-    if isinstance(document, list | dict) and "trigger" not in document and len(document) > 0:
-        several = document if isinstance(document, list) else document.get("schedules")
-        if isinstance(several, list):
-            raise FileError(file, "holds a list of schedules, which is for `foliot schedule apply`")
+    if isinstance(document, list) or (isinstance(document, dict) and "schedules" in document):
+        raise FileError(file, "has a list of schedules, which is for `foliot schedule apply`")
     if not isinstance(document, dict):
         raise FileError(file, "is not a schedule")
     return document
@@ -159,7 +157,7 @@ def set_schedule(
     base = {} if file is None else _read_one(file)
     with connection.open() as api:
         known = find_schedule(api, name)
-        patch = {**base, **given.patch(SystemClock().now(), known)}
+        patch = _over(base, given.patch(SystemClock().now(), known))
         if rename is not None:
             patch["name"] = rename
         if not patch:
@@ -171,6 +169,15 @@ def set_schedule(
     is_same = changed["aggregate_version"] == known["aggregate_version"]
     say(f"{changed['name']} is so already" if is_same else f"changed {changed['name']}")
     show_one(changed, output, SCHEDULES, SystemClock().now())
+
+
+def _over(patch: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Two patches as one; null is a part of a patch, and stays."""
+    both = {**patch, **later}
+    for name in patch.keys() & later.keys():
+        if isinstance(patch[name], Mapping) and isinstance(later[name], Mapping):
+            both[name] = _over(patch[name], later[name])
+    return both
 
 
 def _show_change(api: "Api", known: Mapping[str, Any], patch: Mapping[str, Any], output: Format) -> None:

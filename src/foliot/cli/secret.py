@@ -12,7 +12,7 @@ from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
 from foliot.cli.lookup import on_each
 from foliot.cli.options import Connection, Listing, YesOption, grouped
-from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one
+from foliot.cli.output import Document, Format, FormatOption, Row, View, is_terminal, say, show_one
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
 
@@ -59,7 +59,7 @@ def set_secret(
 def _value(name: str, file: str | None) -> str:
     from foliot.cli.documents import STDIN, read_text
 
-    if file is None and sys.stdin.isatty():
+    if file is None and is_terminal(sys.stdin):
         return hidden(f"Value of {name}")
     value = read_text(STDIN if file is None else file)
     value = value.removesuffix("\n").removesuffix("\r")

@@ -1,5 +1,6 @@
 """Text that others wrote, made safe to show: a name or a log line must not steer the terminal."""
 
+import re
 import unicodedata
 
 _SHOWN_AS_IS = frozenset("\n\t")
@@ -19,6 +20,15 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """The same, as a single line."""
     return visible(" ".join(text.split()))
+
+
+def escaped(written: str) -> str:
+    """JSON, or YAML, in which what a terminal would obey rather than show is escaped within its strings."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+"""All of these stand within quotes wherever they are written."""
 
 
 def _is_harmless(character: str) -> bool:

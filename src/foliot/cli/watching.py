@@ -16,7 +16,7 @@ import typer
 
 from foliot.cli.failures import CommandError, TimedOutError, may_pass, tell
 from foliot.cli.options import Listing
-from foliot.cli.output import Document, View, say, show_list
+from foliot.cli.output import Document, View, is_terminal, say, show_list
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def show(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
 
 
 def _show(listing: Listing, found: "Found", view: View) -> None:
-    if listing.watch and sys.stdout.isatty():
+    if listing.watch and is_terminal(sys.stdout):
         typer.echo(_CLEAR, nl=False)
     show_list(found.items, listing.output, view, SystemClock().now())
     if found.has_more and listing.limit is None:

@@ -32,7 +32,7 @@ def _patch(known: dict[str, Any] | None = None, **options: Any) -> dict[str, Any
         ({"delay": "30s"}, {"kind": "delay", "seconds": 30}),
     ],
 )
-def test_each_way_to_say_when(options: dict[str, str], trigger: dict[str, Any]) -> None:
+def test_each_way_to_say_when(options: dict[str, Any], trigger: dict[str, Any]) -> None:
     assert _patch(**options) == {"trigger": trigger}
     ScheduleSpec.parse({"name": "x", "target": {"kind": "function", "name": "f"}, "trigger": trigger})
 

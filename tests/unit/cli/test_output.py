@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foliot.cli.documents import parse_text, to_yaml
 from foliot.cli.output import (
     Cell,
     Document,
@@ -23,7 +24,7 @@ from foliot.cli.output import (
     state,
 )
 from foliot.cli.table import columns_of, fitted, width_of
-from foliot.cli.text import one_line, visible
+from foliot.cli.text import escaped, one_line, visible
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -143,6 +144,16 @@ def test_a_stdout_of_another_encoding_gets_valid_json(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(bytes_out, encoding="ascii", write_through=True))
     print_json({"name": "Größe"})
     assert json.loads(bytes_out.getvalue()) == {"name": "Größe"}
+
+
+@given(st.text())
+def test_json_and_yaml_hold_nothing_that_steers_a_terminal_and_lose_nothing(text: str) -> None:
+    document = {"text": text, text: 1}
+    in_json = escaped(json.dumps(document, ensure_ascii=False))
+    in_yaml = escaped(to_yaml(document))
+    assert json.loads(in_json) == document
+    assert parse_text(in_yaml, "x.yaml") == [document]
+    assert not {each for each in in_json + in_yaml if 127 <= ord(each) < 160 or each in "\x1b\u202e\u2066"}
 
 
 def test_halves_of_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,15 @@ test("an end becomes the last result, and the latest of the recent ones", () => 
 });
 
 test("one that is known changes in its place", () => {
-  const changed = withExecution(row, told({ execution_id: "e1", status: "success", fire_ts: "2026-03-01T01:00:00Z", started_ts: "2026-03-01T01:00:00Z" }));
+  const changed = withExecution(
+    row,
+    told({
+      execution_id: "e1",
+      status: "success",
+      fire_ts: "2026-03-01T01:00:00Z",
+      started_ts: "2026-03-01T01:00:00Z",
+    }),
+  );
   expect(changed.recent?.map((each) => each.status)).toEqual(["success", "success"]);
 });
 
@@ -64,5 +72,7 @@ test("no more than twenty recent ones are kept", () => {
 test("counts that the server could not tell leave the known ones", () => {
   const status = { executions: { by_status: { running: 3 } } } as unknown as ClusterStatus;
   expect(withStatus(status, { counts: null, leaders: [] })).toBe(status);
-  expect(withStatus(status, { counts: { running: 1 }, leaders: [] }).executions.by_status).toEqual({ running: 1 });
+  expect(withStatus(status, { counts: { running: 1 }, leaders: [] }).executions.by_status).toEqual({
+    running: 1,
+  });
 });

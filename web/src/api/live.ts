@@ -74,7 +74,9 @@ function withRow(known: InfiniteData<Page>, told: ExecutionTold): InfiniteData<P
   if (page === undefined) {
     return known;
   }
-  const items = page.items.map((row) => (row.schedule_id === told.schedule_id ? withExecution(row, told) : row));
+  const items = page.items.map((row) =>
+    row.schedule_id === told.schedule_id ? withExecution(row, told) : row,
+  );
   return { ...known, pages: known.pages.with(holder, { ...page, items }) };
 }
 

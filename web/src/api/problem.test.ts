@@ -7,7 +7,12 @@ const document = {
   detail: "trigger.timezone: there is no such zone",
   request_id: "9f0c",
   errors: [
-    { pointer: "/trigger/timezone", code: "timezone", detail: "there is no such zone", hint: "did you mean Europe/Berlin?" },
+    {
+      pointer: "/trigger/timezone",
+      code: "timezone",
+      detail: "there is no such zone",
+      hint: "did you mean Europe/Berlin?",
+    },
     { pointer: "/name", code: "taken", detail: "is taken", hint: "" },
   ],
 };
@@ -27,6 +32,9 @@ test("what no field shows is told apart from it", () => {
 });
 
 test("an answer that is no problem document is an error all the same", () => {
-  const other = ProblemError.of(new Response("<html>", { status: 502, headers: { "retry-after": "3" } }), "<html>");
+  const other = ProblemError.of(
+    new Response("<html>", { status: 502, headers: { "retry-after": "3" } }),
+    "<html>",
+  );
   expect(other).toMatchObject({ message: "The server answered 502.", isPassing: true, retryAfter: 3 });
 });

@@ -68,7 +68,9 @@ export function problemBesides(error: unknown, pointers: readonly string[]): str
   if (others.length === 0) {
     return null;
   }
-  return others.map((each) => sentence(`${each.pointer.slice(1).replaceAll("/", ".")} ${each.detail}`.trim())).join(" ");
+  return others
+    .map((each) => sentence(`${each.pointer.slice(1).replaceAll("/", ".")} ${each.detail}`.trim()))
+    .join(" ");
 }
 
 export function textOf(error: unknown): string {

@@ -59,7 +59,8 @@ export function nextFires(id: string, n: number) {
 /** A filter as parameters: what is not given is not sent. */
 function asQuery(filter: ScheduleFilter): ListQuery {
   const given = Object.entries(filter).filter(
-    ([, value]) => value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
+    ([, value]) =>
+      value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0),
   );
   return Object.fromEntries(given) as ListQuery;
 }

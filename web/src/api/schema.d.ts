@@ -21,20 +21,15 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/audit": {
+    "/healthz": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /**
-         * List what was done
-         * @description Latest first. Kept for FOLIOT_RETENTION_DAYS.
-         *
-         *     Takes the role admin.
-         */
-        get: operations["list_audit_api_v1_audit_get"];
+        /** Whether this process is alive */
+        get: operations["healthz_healthz_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -43,18 +38,15 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/backfills/{backfill_id}": {
+    "/readyz": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /**
-         * Read a backfill
-         * @description Takes the role viewer.
-         */
-        get: operations["read_backfill_api_v1_backfills__backfill_id__get"];
+        /** Whether this instance can do its work */
+        get: operations["readyz_readyz_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -63,534 +55,17 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/backfills/{backfill_id}/cancel": {
+    "/metrics": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        put?: never;
-        /**
-         * Cancel a backfill
-         * @description No more executions are made, and those that wait are cancelled; what runs goes on.
-         *
-         *     Takes the role operator.
-         */
-        post: operations["cancel_backfill_api_v1_backfills__backfill_id__cancel_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/calendars": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List calendars
-         * @description In order of name.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_calendars_api_v1_calendars_get"];
-        put?: never;
-        /**
-         * Make a calendar
-         * @description A name that is taken is a 409; to replace one, PUT it.
-         *
-         *     Takes the role editor.
-         */
-        post: operations["make_calendar_api_v1_calendars_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/calendars/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read a calendar
-         * @description Takes the role viewer.
-         */
-        get: operations["read_calendar_api_v1_calendars__name__get"];
-        /**
-         * Make or replace a calendar
-         * @description Schedules that use it follow it from their next time on.
-         *
-         *     Takes the role editor.
-         */
-        put: operations["set_calendar_api_v1_calendars__name__put"];
-        post?: never;
-        /**
-         * Delete a calendar
-         * @description One that schedules use is a 409, and says which.
-         *
-         *     Takes the role editor.
-         */
-        delete: operations["delete_calendar_api_v1_calendars__name__delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/calendars/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Make or replace a calendar by an iCalendar file
-         * @description The days that the file's events cover.
-         *
-         *     Takes the role editor.
-         */
-        post: operations["import_calendar_api_v1_calendars_import_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read the outbox in order
-         * @description Oldest first, without gaps. `next_page_token` is the offset to ask for next.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_events_api_v1_events_get"];
+        /** Metrics in Prometheus' text format */
+        get: operations["read_metrics_metrics_get"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List executions
-         * @description Latest first: by when they were made, or, for given schedules, by their fire times.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_all_api_v1_executions_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read an execution
-         * @description Takes the role viewer.
-         */
-        get: operations["read_api_v1_executions__execution_id__get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}/attempts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List the attempts of an execution
-         * @description Every try at it, in order, also the one under way.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_attempts_api_v1_executions__execution_id__attempts_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}/cancel": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Cancel an execution
-         * @description What waits ends at once; what runs is stopped within a second. What has ended is a 409.
-         *
-         *     Takes the role operator.
-         */
-        post: operations["cancel_api_v1_executions__execution_id__cancel_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}/complete": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Say how the work ended */
-        post: operations["complete_api_v1_executions__execution_id__complete_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}/logs": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Read what an execution logged
-         * @description In order. The token of the last page stays valid while it runs: later lines come after it.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["read_logs_api_v1_executions__execution_id__logs_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}/progress": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Say how far the work is */
-        post: operations["progress_api_v1_executions__execution_id__progress_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/{execution_id}/retry": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Try an execution again
-         * @description The same execution, with its whole budget of attempts. What succeeded or was skipped is a 409.
-         *
-         *     Takes the role operator.
-         */
-        post: operations["retry_api_v1_executions__execution_id__retry_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/executions/bulk": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Act on many executions
-         * @description At most 1,000 at a time. Each is acted on by itself; `items` tells what became of it.
-         *
-         *     Takes the role operator.
-         */
-        post: operations["act_on_executions_api_v1_executions_bulk_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/hosts": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List hosts
-         * @description Takes the operator's own key.
-         */
-        get: operations["list_hosts_api_v1_hosts_get"];
-        put?: never;
-        /**
-         * Make a host
-         * @description Takes the operator's own key.
-         */
-        post: operations["make_host_api_v1_hosts_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/instances": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List instances
-         * @description Every process that said within the last minutes that it is there.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_instances_api_v1_instances_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/keys": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List keys
-         * @description Also those that are revoked or have expired; never the keys themselves.
-         *
-         *     Takes the role admin.
-         */
-        get: operations["list_keys_api_v1_keys_get"];
-        put?: never;
-        /**
-         * Make a key
-         * @description The answer is the only place where the key is ever shown.
-         *
-         *     Takes the role admin.
-         */
-        post: operations["make_key_api_v1_keys_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/keys/{key_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Revoke a key
-         * @description At once, with every browser that is signed in by it.
-         *
-         *     Takes the role admin.
-         */
-        delete: operations["revoke_key_api_v1_keys__key_id__delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/kinds": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List the kinds of triggers and targets
-         * @description Takes the role viewer.
-         */
-        get: operations["list_kinds_api_v1_kinds_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/load": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * The last hour, minute by minute
-         * @description How many executions by status, and how late they started.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["read_load_api_v1_load_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/me": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Who I am
-         * @description Takes any credential.
-         */
-        get: operations["me_api_v1_me_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/queues": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List queues
-         * @description In order of name: what waits in each, how long already, and what runs.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_queues_api_v1_queues_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/queues/{name}/pause": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Pause a queue
-         * @description Workers take nothing from it until it is resumed; what runs goes on. It need not exist yet.
-         *
-         *     Takes the role operator.
-         */
-        post: operations["pause_queue_api_v1_queues__name__pause_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/queues/{name}/resume": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Resume a queue
-         * @description Takes the role operator.
-         */
-        post: operations["resume_queue_api_v1_queues__name__resume_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -663,95 +138,6 @@ export interface paths {
         patch: operations["patch_schedule_api_v1_schedules__schedule_id__patch"];
         trace?: never;
     };
-    "/api/v1/schedules/{schedule_id}/backfill": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Run a schedule for past times
-         * @description For the times that it would have had in a range, paced. `Location` tells how far it has come.
-         *
-         *     Takes the role operator.
-         */
-        post: operations["backfill_schedule_api_v1_schedules__schedule_id__backfill_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/schedules/{schedule_id}/backfills": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List a schedule's backfills
-         * @description Latest first.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_backfills_api_v1_schedules__schedule_id__backfills_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/schedules/{schedule_id}/executions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List a schedule's executions
-         * @description Latest fire time first.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_of_schedule_api_v1_schedules__schedule_id__executions_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/schedules/{schedule_id}/fires": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List a schedule's fire times, past and planned
-         * @description In order of time: the latest that were decided (`fired`, or `skipped` and why), and the next ones
-         *     (`planned`; one that window or calendar will hold back says so).
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["list_fires_api_v1_schedules__schedule_id__fires_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/schedules/{schedule_id}/pause": {
         parameters: {
             query?: never;
@@ -796,28 +182,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/schedules/{schedule_id}/stats": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * A schedule in figures
-         * @description Of its latest 2,000 executions, at most 12 weeks back.
-         *
-         *     Takes the role viewer.
-         */
-        get: operations["read_stats_api_v1_schedules__schedule_id__stats_get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/schedules/{schedule_id}/trigger": {
         parameters: {
             query?: never;
@@ -834,6 +198,51 @@ export interface paths {
          *     Takes the role operator.
          */
         post: operations["trigger_schedule_api_v1_schedules__schedule_id__trigger_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_id}/backfill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a schedule for past times
+         * @description For the times that it would have had in a range, paced. `Location` tells how far it has come.
+         *
+         *     Takes the role operator.
+         */
+        post: operations["backfill_schedule_api_v1_schedules__schedule_id__backfill_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_id}/fires": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a schedule's fire times, past and planned
+         * @description In order of time: the latest that were decided (`fired`, or `skipped` and why), and the next ones
+         *     (`planned`; one that window or calendar will hold back says so).
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_fires_api_v1_schedules__schedule_id__fires_get"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -904,7 +313,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/schedules/apply": {
+    "/api/v1/schedules/{schedule_id}/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a schedule's executions
+         * @description Latest fire time first.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_of_schedule_api_v1_schedules__schedule_id__executions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_id}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A schedule in figures
+         * @description Of its latest 2,000 executions, at most 12 weeks back.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["read_stats_api_v1_schedules__schedule_id__stats_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/{schedule_id}/backfills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a schedule's backfills
+         * @description Latest first.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_backfills_api_v1_schedules__schedule_id__backfills_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backfills/{backfill_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a backfill
+         * @description Takes the role viewer.
+         */
+        get: operations["read_backfill_api_v1_backfills__backfill_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/backfills/{backfill_id}/cancel": {
         parameters: {
             query?: never;
             header?: never;
@@ -914,13 +409,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring schedules in step with files
-         * @description Everything is checked before anything is changed; a schedule in other hands is a 409, and changes
-         *     nothing. Each schedule is changed by itself: what was interrupted is finished by applying again.
+         * Cancel a backfill
+         * @description No more executions are made, and those that wait are cancelled; what runs goes on.
          *
-         *     Takes the role editor.
+         *     Takes the role operator.
          */
-        post: operations["apply_api_v1_schedules_apply_post"];
+        post: operations["cancel_backfill_api_v1_backfills__backfill_id__cancel_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -949,6 +443,215 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/executions/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Act on many executions
+         * @description At most 1,000 at a time. Each is acted on by itself; `items` tells what became of it.
+         *
+         *     Takes the role operator.
+         */
+        post: operations["act_on_executions_api_v1_executions_bulk_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/schedules/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bring schedules in step with files
+         * @description Everything is checked before anything is changed; a schedule in other hands is a 409, and changes
+         *     nothing. Each schedule is changed by itself: what was interrupted is finished by applying again.
+         *
+         *     Takes the role editor.
+         */
+        post: operations["apply_api_v1_schedules_apply_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List executions
+         * @description Latest first: by when they were made, or, for given schedules, by their fire times.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_all_api_v1_executions_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read an execution
+         * @description Takes the role viewer.
+         */
+        get: operations["read_api_v1_executions__execution_id__get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try an execution again
+         * @description The same execution, with its whole budget of attempts. What succeeded or was skipped is a 409.
+         *
+         *     Takes the role operator.
+         */
+        post: operations["retry_api_v1_executions__execution_id__retry_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel an execution
+         * @description What waits ends at once; what runs is stopped within a second. What has ended is a 409.
+         *
+         *     Takes the role operator.
+         */
+        post: operations["cancel_api_v1_executions__execution_id__cancel_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the attempts of an execution
+         * @description Every try at it, in order, also the one under way.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_attempts_api_v1_executions__execution_id__attempts_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what an execution logged
+         * @description In order. The token of the last page stays valid while it runs: later lines come after it.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["read_logs_api_v1_executions__execution_id__logs_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/progress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say how far the work is */
+        post: operations["progress_api_v1_executions__execution_id__progress_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say how the work ended */
+        post: operations["complete_api_v1_executions__execution_id__complete_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/schedules/preview": {
         parameters: {
             query?: never;
@@ -965,76 +668,6 @@ export interface paths {
          *     Takes the role viewer.
          */
         post: operations["preview_trigger_api_v1_schedules_preview_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/secrets": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List the names of secrets
-         * @description Names only: values can't be read.
-         *
-         *     Takes the role admin.
-         */
-        get: operations["list_secrets_api_v1_secrets_get"];
-        put?: never;
-        /**
-         * Set a secret
-         * @description Kept encrypted. A name that there is gets the new value.
-         *
-         *     Takes the role admin.
-         */
-        post: operations["set_secret_api_v1_secrets_post"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/secrets/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Delete a secret
-         * @description Takes the role admin.
-         */
-        delete: operations["delete_secret_api_v1_secrets__name__delete"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/secrets/rotate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Encrypt all secrets anew
-         * @description Under the first key of FOLIOT_SECRET_KEY, for all hosts; then the other keys can be taken out.
-         *
-         *     Takes the operator's own key.
-         */
-        post: operations["rotate_api_v1_secrets_rotate_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1064,7 +697,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/stream": {
+    "/api/v1/timeline": {
         parameters: {
             query?: never;
             header?: never;
@@ -1072,27 +705,54 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Hear of changes as they happen
-         * @description Server-sent events: each has an `id`, a kind as its `event`, and a JSON object as its `data`.
-         *
-         *     | event | told when | data |
-         *     |---|---|---|
-         *     | `schedule` | a schedule was created, edited, paused, resumed or deleted | `schedule_id`, `name`, `change`, `aggregate_version` |
-         *     | `execution` | one was made, or something of this has changed | `execution_id`, `schedule_id`, `schedule_name`, `status`, `attempt`, `progress`, `fire_ts`, `started_ts`, `ended_ts`, `duration_seconds` |
-         *     | `status` | the figures have changed | `counts` of open executions by status (null: too many), `leaders` |
-         *     | `reset` | events were left out: read the lists again | `reason` |
-         *
-         *     The text of a `progress` is cut after 200 letters. Several changes of one thing in quick
-         *     succession may be told as one, the last; a change may be told twice. The reason of a `reset` is
-         *     `too_many_changes`, `too_slow` (the client) or `unknown_event_id`.
-         *
-         *     To miss nothing, open the stream first and read the lists then. A client that comes back with
-         *     `Last-Event-ID` gets what it has missed, or a `reset` where that is not known any more. There is a comment at
-         *     least every 15 seconds. The stream ends when the credential is no longer valid.
+         * Load over time, planned and past
+         * @description In bins of a round length. At most 31 days; left out, it is 12 hours back and 12 to come.
          *
          *     Takes the role viewer.
          */
-        get: operations["stream_api_v1_stream_get"];
+        get: operations["read_timeline_api_v1_timeline_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/load": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The last hour, minute by minute
+         * @description How many executions by status, and how late they started.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["read_load_api_v1_load_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/kinds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the kinds of triggers and targets
+         * @description Takes the role viewer.
+         */
+        get: operations["list_kinds_api_v1_kinds_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1149,7 +809,7 @@ export interface paths {
         patch: operations["change_task_api_v1_task_functions__name__patch"];
         trace?: never;
     };
-    "/api/v1/timeline": {
+    "/api/v1/queues": {
         parameters: {
             query?: never;
             header?: never;
@@ -1157,12 +817,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Load over time, planned and past
-         * @description In bins of a round length. At most 31 days; left out, it is 12 hours back and 12 to come.
+         * List queues
+         * @description In order of name: what waits in each, how long already, and what runs.
          *
          *     Takes the role viewer.
          */
-        get: operations["read_timeline_api_v1_timeline_get"];
+        get: operations["list_queues_api_v1_queues_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1171,15 +831,62 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/healthz": {
+    "/api/v1/queues/{name}/pause": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Whether this process is alive */
-        get: operations["healthz_healthz_get"];
+        get?: never;
+        put?: never;
+        /**
+         * Pause a queue
+         * @description Workers take nothing from it until it is resumed; what runs goes on. It need not exist yet.
+         *
+         *     Takes the role operator.
+         */
+        post: operations["pause_queue_api_v1_queues__name__pause_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queues/{name}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a queue
+         * @description Takes the role operator.
+         */
+        post: operations["resume_queue_api_v1_queues__name__resume_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/instances": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List instances
+         * @description Every process that said within the last minutes that it is there.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_instances_api_v1_instances_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1188,15 +895,172 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/metrics": {
+    "/api/v1/calendars": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Metrics in Prometheus' text format */
-        get: operations["read_metrics_metrics_get"];
+        /**
+         * List calendars
+         * @description In order of name.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_calendars_api_v1_calendars_get"];
+        put?: never;
+        /**
+         * Make a calendar
+         * @description A name that is taken is a 409; to replace one, PUT it.
+         *
+         *     Takes the role editor.
+         */
+        post: operations["make_calendar_api_v1_calendars_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/calendars/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make or replace a calendar by an iCalendar file
+         * @description The days that the file's events cover.
+         *
+         *     Takes the role editor.
+         */
+        post: operations["import_calendar_api_v1_calendars_import_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/calendars/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a calendar
+         * @description Takes the role viewer.
+         */
+        get: operations["read_calendar_api_v1_calendars__name__get"];
+        /**
+         * Make or replace a calendar
+         * @description Schedules that use it follow it from their next time on.
+         *
+         *     Takes the role editor.
+         */
+        put: operations["set_calendar_api_v1_calendars__name__put"];
+        post?: never;
+        /**
+         * Delete a calendar
+         * @description One that schedules use is a 409, and says which.
+         *
+         *     Takes the role editor.
+         */
+        delete: operations["delete_calendar_api_v1_calendars__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the names of secrets
+         * @description Names only: values can't be read.
+         *
+         *     Takes the role admin.
+         */
+        get: operations["list_secrets_api_v1_secrets_get"];
+        put?: never;
+        /**
+         * Set a secret
+         * @description Kept encrypted. A name that there is gets the new value.
+         *
+         *     Takes the role admin.
+         */
+        post: operations["set_secret_api_v1_secrets_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Encrypt all secrets anew
+         * @description Under the first key of FOLIOT_SECRET_KEY, for all hosts; then the other keys can be taken out.
+         *
+         *     Takes the operator's own key.
+         */
+        post: operations["rotate_api_v1_secrets_rotate_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a secret
+         * @description Takes the role admin.
+         */
+        delete: operations["delete_secret_api_v1_secrets__name__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the outbox in order
+         * @description Oldest first, without gaps. `next_page_token` is the offset to ask for next.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["list_events_api_v1_events_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1205,15 +1069,114 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/readyz": {
+    "/api/v1/keys": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Whether this instance can do its work */
-        get: operations["readyz_readyz_get"];
+        /**
+         * List keys
+         * @description Also those that are revoked or have expired; never the keys themselves.
+         *
+         *     Takes the role admin.
+         */
+        get: operations["list_keys_api_v1_keys_get"];
+        put?: never;
+        /**
+         * Make a key
+         * @description The answer is the only place where the key is ever shown.
+         *
+         *     Takes the role admin.
+         */
+        post: operations["make_key_api_v1_keys_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a key
+         * @description At once, with every browser that is signed in by it.
+         *
+         *     Takes the role admin.
+         */
+        delete: operations["revoke_key_api_v1_keys__key_id__delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/hosts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List hosts
+         * @description Takes the operator's own key.
+         */
+        get: operations["list_hosts_api_v1_hosts_get"];
+        put?: never;
+        /**
+         * Make a host
+         * @description Takes the operator's own key.
+         */
+        post: operations["make_host_api_v1_hosts_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who I am
+         * @description Takes any credential.
+         */
+        get: operations["me_api_v1_me_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was done
+         * @description Latest first. Kept for FOLIOT_RETENTION_DAYS.
+         *
+         *     Takes the role admin.
+         */
+        get: operations["list_audit_api_v1_audit_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1266,6 +1229,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Hear of changes as they happen
+         * @description Server-sent events: each has an `id`, a kind as its `event`, and a JSON object as its `data`.
+         *
+         *     | event | told when | data |
+         *     |---|---|---|
+         *     | `schedule` | a schedule was created, edited, paused, resumed or deleted | `schedule_id`, `name`, `change`, `aggregate_version` |
+         *     | `execution` | one was made, or something of this has changed | `execution_id`, `schedule_id`, `schedule_name`, `status`, `attempt`, `progress`, `fire_ts`, `started_ts`, `ended_ts`, `duration_seconds` |
+         *     | `status` | the figures have changed | `counts` of open executions by status (null: too many), `leaders` |
+         *     | `reset` | events were left out: read the lists again | `reason` |
+         *
+         *     The text of a `progress` is cut after 200 letters. Several changes of one thing in quick
+         *     succession may be told as one, the last; a change may be told twice. The reason of a `reset` is
+         *     `too_many_changes`, `too_slow` (the client) or `unknown_event_id`.
+         *
+         *     To miss nothing, open the stream first and read the lists then. A client that comes back with
+         *     `Last-Event-ID` gets what it has missed, or a `reset` where that is not known any more. There is a comment at
+         *     least every 15 seconds. The stream ends when the credential is no longer valid.
+         *
+         *     Takes the role viewer.
+         */
+        get: operations["stream_api_v1_stream_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1275,51 +1275,14 @@ export interface components {
          * @description A plan, and what came of it.
          */
         Applied: {
+            /** Dry Run */
+            dry_run: boolean;
             /** Counts */
             counts: {
                 [key: string]: number;
             };
-            /** Dry Run */
-            dry_run: boolean;
             /** Items */
             items: components["schemas"]["ApplyItem"][];
-        };
-        /**
-         * Apply
-         * @description What the files say.
-         */
-        Apply: {
-            /**
-             * Adopt
-             * @description Take over schedules that code or another source manages.
-             * @default false
-             */
-            adopt: boolean;
-            /**
-             * Dry Run
-             * @description Only show the plan.
-             * @default false
-             */
-            dry_run: boolean;
-            /**
-             * Prune
-             * @description Delete what is this source's and no longer in the files.
-             * @default false
-             */
-            prune: boolean;
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
-            /** Schedules */
-            schedules: components["schemas"]["ScheduleSpec"][];
-            /**
-             * Source
-             * @description Names this set of files: it prunes only what is its own.
-             * @default default
-             */
-            source: string;
         };
         /**
          * ApplyAction
@@ -1331,11 +1294,13 @@ export interface components {
          * @description What becomes of one schedule.
          */
         ApplyItem: {
+            /** Name */
+            name: string;
             action: components["schemas"]["ApplyAction"];
+            /** Schedule Id */
+            schedule_id: string | null;
             /** Changes */
             changes: components["schemas"]["ChangeDocument"][];
-            /** Code */
-            code: string | null;
             /** Detail */
             detail: string;
             /**
@@ -1343,10 +1308,8 @@ export interface components {
              * @description Why it was not done after all; null: it was.
              */
             error: string | null;
-            /** Name */
-            name: string;
-            /** Schedule Id */
-            schedule_id: string | null;
+            /** Code */
+            code: string | null;
         };
         /**
          * Attempt
@@ -1355,39 +1318,25 @@ export interface components {
         AttemptDocument: {
             /** Attempt */
             attempt: number;
-            /** Duration Seconds */
-            duration_seconds: number | null;
-            /** Ended Ts */
-            ended_ts: string | null;
-            /** Error */
-            error: string | null;
-            /** Started Ts */
-            started_ts: string | null;
             status: components["schemas"]["Status"];
-            /** Traceback */
-            traceback: string | null;
             /** Worker Id */
             worker_id: string | null;
+            /** Started Ts */
+            started_ts: string | null;
+            /** Ended Ts */
+            ended_ts: string | null;
+            /** Duration Seconds */
+            duration_seconds: number | null;
+            /** Error */
+            error: string | null;
+            /** Traceback */
+            traceback: string | null;
         };
         /**
          * AuditRecord
          * @description Something that was done: who, what, before and after, why.
          */
         AuditDocument: {
-            /**
-             * Action
-             * @example schedule.edited
-             */
-            action: string;
-            /** Actor */
-            actor: string | null;
-            /** Address */
-            address: string | null;
-            /**
-             * After
-             * @description What was changed, as it became.
-             */
-            after: unknown;
             /**
              * Audit Id
              * Format: uuid
@@ -1398,21 +1347,35 @@ export interface components {
              * Format: date-time
              */
             audit_ts: string;
+            /** Actor */
+            actor: string | null;
+            /** Credential */
+            credential: string | null;
+            /**
+             * Action
+             * @example schedule.edited
+             */
+            action: string;
+            /** Resource Type */
+            resource_type: string;
+            /** Resource Id */
+            resource_id: string;
             /**
              * Before
              * @description What was changed, as it was.
              */
             before: unknown;
-            /** Credential */
-            credential: string | null;
+            /**
+             * After
+             * @description What was changed, as it became.
+             */
+            after: unknown;
             /** Reason */
             reason: string | null;
             /** Request Id */
             request_id: string | null;
-            /** Resource Id */
-            resource_id: string;
-            /** Resource Type */
-            resource_type: string;
+            /** Address */
+            address: string | null;
         };
         /**
          * Backfill
@@ -1425,80 +1388,59 @@ export interface components {
              */
             backfill_id: string;
             /**
-             * Created Count
-             * @description How many executions were made.
+             * Schedule Id
+             * Format: uuid
              */
-            created_count: number;
-            /**
-             * Created Ts
-             * Format: date-time
-             */
-            created_ts: string;
-            /**
-             * Ended Count
-             * @description How many of its executions have ended.
-             */
-            ended_count: number;
-            /**
-             * Existing Count
-             * @description How many times an earlier backfill had made already.
-             */
-            existing_count: number;
+            schedule_id: string;
             /**
              * From Ts
              * Format: date-time
              */
             from_ts: string;
+            /**
+             * To Ts
+             * Format: date-time
+             */
+            to_ts: string;
             /**
              * Position Ts
              * Format: date-time
              * @description Up to here its executions are made.
              */
             position_ts: string;
-            /** Requested By */
-            requested_by: string | null;
-            /**
-             * Schedule Id
-             * Format: uuid
-             */
-            schedule_id: string;
             state: components["schemas"]["BackfillState"];
-            /**
-             * To Ts
-             * Format: date-time
-             */
-            to_ts: string;
             /**
              * Total Count
              * @description How many times the range has.
              */
             total_count: number;
             /**
+             * Created Count
+             * @description How many executions were made.
+             */
+            created_count: number;
+            /**
+             * Existing Count
+             * @description How many times an earlier backfill had made already.
+             */
+            existing_count: number;
+            /**
+             * Ended Count
+             * @description How many of its executions have ended.
+             */
+            ended_count: number;
+            /** Requested By */
+            requested_by: string | null;
+            /**
+             * Created Ts
+             * Format: date-time
+             */
+            created_ts: string;
+            /**
              * Updated Ts
              * Format: date-time
              */
             updated_ts: string;
-        };
-        /**
-         * BackfillRange
-         * @description The times to run it for: from `from_ts` up to, but not including, `to_ts`.
-         */
-        BackfillRange: {
-            /**
-             * From Ts
-             * Format: date-time
-             */
-            from_ts: string;
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
-            /**
-             * To Ts
-             * Format: date-time
-             */
-            to_ts: string;
         };
         /**
          * BackfillState
@@ -1506,21 +1448,20 @@ export interface components {
          */
         BackfillState: "running" | "done" | "cancelled";
         /**
-         * Because
-         * @description Why.
-         */
-        Because: {
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
-        };
-        /**
          * Bin
          * @description A stretch of time.
          */
         BinDocument: {
+            /**
+             * Start Ts
+             * Format: date-time
+             */
+            start_ts: string;
+            /**
+             * Planned
+             * @description Times to come.
+             */
+            planned: number;
             /**
              * By Status
              * @description What was decided, by how it stands now.
@@ -1528,45 +1469,28 @@ export interface components {
             by_status: {
                 [key: string]: number;
             };
-            /**
-             * Planned
-             * @description Times to come.
-             */
-            planned: number;
-            /**
-             * Start Ts
-             * Format: date-time
-             */
-            start_ts: string;
         };
         /**
          * BulkOutcome
          * @description What became of all.
          */
         BulkDone: {
-            /** Done */
-            done: number;
             /** Dry Run */
             dry_run: boolean;
+            /** Matched */
+            matched: number;
+            /** Done */
+            done: number;
             /** Failed */
             failed: number;
             /** Items */
             items: components["schemas"]["BulkItem"][];
-            /** Matched */
-            matched: number;
         };
         /**
          * BulkItem
          * @description What became of one.
          */
         BulkItem: {
-            /** Code */
-            code: string | null;
-            /**
-             * Error
-             * @description Why it was not done; null: it was, or would be.
-             */
-            error: string | null;
             /**
              * Id
              * Format: uuid
@@ -1574,120 +1498,65 @@ export interface components {
             id: string;
             /** Name */
             name: string | null;
+            /**
+             * Error
+             * @description Why it was not done; null: it was, or would be.
+             */
+            error: string | null;
+            /** Code */
+            code: string | null;
         };
         /**
          * Calendar
          * @description A calendar: a named set of excluded days.
          */
         CalendarDocument: {
+            /** Name */
+            name: string;
             /**
-             * Calendar Id
-             * Format: uuid
+             * Description
+             * @default
              */
-            calendar_id: string;
+            description: string;
+            /** Timezone */
+            timezone?: string | null;
+            /**
+             * Days
+             * @default []
+             */
+            days: (string | {
+                /** Format: date */
+                from: string;
+                /** Format: date */
+                to: string;
+            })[];
+            /**
+             * Weekdays
+             * @default []
+             */
+            weekdays: number[];
             /**
              * Countries
              * @default []
              */
             countries: components["schemas"]["CountryHolidays"][];
+            /**
+             * Calendar Id
+             * Format: uuid
+             */
+            calendar_id: string;
+            /** Updated By */
+            updated_by: string | null;
             /**
              * Created Ts
              * Format: date-time
              */
             created_ts: string;
             /**
-             * Days
-             * @default []
-             */
-            days: (string | {
-                /** Format: date */
-                from: string;
-                /** Format: date */
-                to: string;
-            })[];
-            /**
-             * Description
-             * @default
-             */
-            description: string;
-            /** Name */
-            name: string;
-            /** Timezone */
-            timezone?: string | null;
-            /** Updated By */
-            updated_by: string | null;
-            /**
              * Updated Ts
              * Format: date-time
              */
             updated_ts: string;
-            /**
-             * Weekdays
-             * @default []
-             */
-            weekdays: number[];
-        };
-        /**
-         * CalendarFile
-         * @description An iCalendar file whose events' days become a calendar.
-         */
-        CalendarFile: {
-            /**
-             * Description
-             * @default
-             */
-            description: string;
-            /**
-             * Ical
-             * @description The text of the file.
-             * @example BEGIN:VCALENDAR…
-             */
-            ical: string;
-            /** Name */
-            name: string;
-            /**
-             * Timezone
-             * @default null
-             */
-            timezone: string | null;
-        };
-        /**
-         * CalendarSpec
-         * @description A named set of excluded days. A due time on one of them is skipped.
-         */
-        CalendarSpec: {
-            /**
-             * Countries
-             * @default []
-             */
-            countries: components["schemas"]["CountryHolidays"][];
-            /**
-             * Days
-             * @default []
-             */
-            days: (string | {
-                /** Format: date */
-                from: string;
-                /** Format: date */
-                to: string;
-            })[];
-            /**
-             * Description
-             * @default
-             */
-            description: string;
-            /** Name */
-            name: string;
-            /**
-             * Timezone
-             * @default null
-             */
-            timezone: string | null;
-            /**
-             * Weekdays
-             * @default []
-             */
-            weekdays: number[];
         };
         /**
          * CeleryTarget
@@ -1695,38 +1564,38 @@ export interface components {
          */
         CeleryTarget: {
             /**
-             * Args
-             * @default []
-             */
-            args: components["schemas"]["JsonValue"][];
-            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "celery";
+            /** Task */
+            task: string;
+            /**
+             * Args
+             * @default []
+             */
+            args: components["schemas"]["JsonValue"][];
             /** Kwargs */
             kwargs?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /** Queue */
             queue?: string | null;
-            /** Task */
-            task: string;
         };
         /**
          * Change
          * @description A place in which two definitions differ.
          */
         ChangeDocument: {
-            /** After */
-            after: unknown;
-            /** Before */
-            before: unknown;
             /**
              * Pointer
              * @example /trigger/expression
              */
             pointer: string;
+            /** Before */
+            before: unknown;
+            /** After */
+            after: unknown;
         };
         /**
          * ChangeKind
@@ -1739,15 +1608,15 @@ export interface components {
          * @description The holidays of a country, or of a part of it.
          */
         CountryHolidays: {
+            /** Country */
+            country: string;
+            /** Subdivision */
+            subdivision?: string | null;
             /**
              * Categories
              * @default []
              */
             categories: string[];
-            /** Country */
-            country: string;
-            /** Subdivision */
-            subdivision?: string | null;
         };
         /**
          * CredentialKind
@@ -1759,13 +1628,13 @@ export interface components {
          * @description A cron expression: 5 fields, or 6 with seconds first, or `@daily` and its kin.
          */
         CronTrigger: {
-            /** Expression */
-            expression: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "cron";
+            /** Expression */
+            expression: string;
             /**
              * Timezone
              * @default UTC
@@ -1777,16 +1646,16 @@ export interface components {
          * @description What fell on a day.
          */
         DayDocument: {
-            /** By Status */
-            by_status: {
-                [key: string]: number;
-            };
             /**
              * Day
              * Format: date
              * @description In UTC.
              */
             day: string;
+            /** By Status */
+            by_status: {
+                [key: string]: number;
+            };
         };
         DayRange: string | {
             [key: string]: string;
@@ -1834,35 +1703,28 @@ export interface components {
          * @description An event of the outbox.
          */
         EventDocument: {
+            /** Offset */
+            offset: number;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Event Topic */
+            event_topic: string | null;
+            /** Event Type */
+            event_type: string;
+            /**
+             * Event Ts
+             * Format: date-time
+             */
+            event_ts: string;
             /** Aggregate Id */
             aggregate_id: string;
             /** Aggregate Type */
             aggregate_type: string;
             /** Aggregate Version */
             aggregate_version: number;
-            /** Event Topic */
-            event_topic: string | null;
-            /**
-             * Event Ts
-             * Format: date-time
-             */
-            event_ts: string;
-            /** Event Type */
-            event_type: string;
-            /**
-             * Id
-             * Format: uuid
-             */
-            id: string;
-            /** Offset */
-            offset: number;
-            /**
-             * Payload
-             * @description A CloudEvents 1.0 document.
-             */
-            payload: unknown;
-            /** Transaction Count */
-            transaction_count: number;
             /**
              * Transaction Id
              * Format: uuid
@@ -1870,61 +1732,32 @@ export interface components {
             transaction_id: string;
             /** Transaction Ordinal */
             transaction_ordinal: number;
+            /** Transaction Count */
+            transaction_count: number;
+            /**
+             * Payload
+             * @description A CloudEvents 1.0 document.
+             */
+            payload: unknown;
         };
         /**
          * EventTarget
          * @description An event, written to the outbox in the transaction that fires.
          */
         EventTarget: {
-            /** Event Data */
-            event_data?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            } | string;
-            /** Event Topic */
-            event_topic: string;
-            /** Event Type */
-            event_type: string;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "event";
-        };
-        /**
-         * ExecutionAct
-         * @enum {string}
-         */
-        ExecutionAct: "retry" | "cancel";
-        /**
-         * ExecutionBulk
-         * @description An act on executions: those with these ids, or all that match a filter.
-         */
-        ExecutionBulk: {
-            action: components["schemas"]["ExecutionAct"];
-            /**
-             * Dry Run
-             * @description Only tell which would be acted on.
-             * @default false
-             */
-            dry_run: boolean;
-            /**
-             * Execution Ids
-             * @default null
-             */
-            execution_ids: string[] | null;
-            /**
-             * Expected Count
-             * @description How many there should be; another number is a 409, and nothing is done.
-             * @default null
-             */
-            expected_count: number | null;
-            /** @default null */
-            filter: components["schemas"]["ExecutionFilterForm"] | null;
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
+            /** Event Topic */
+            event_topic: string;
+            /** Event Type */
+            event_type: string;
+            /** Event Data */
+            event_data?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | string;
         };
         /** ExecutionCounts */
         ExecutionCounts: {
@@ -1936,15 +1769,15 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * Ended Badly 24H
-             * @description Failed, timed out or unknown, of the last 24 hours.
-             */
-            ended_badly_24h: number;
-            /**
              * Held
              * @description How many of the pending ones wait for another run of their schedule.
              */
             held: number;
+            /**
+             * Ended Badly 24H
+             * @description Failed, timed out or unknown, of the last 24 hours.
+             */
+            ended_badly_24h: number;
             /** Is Capped */
             is_capped: boolean;
         };
@@ -1954,39 +1787,25 @@ export interface components {
          */
         ExecutionDocument: {
             /**
-             * Aggregate Version
-             * @description The version of the schedule that it runs.
-             */
-            aggregate_version: number;
-            /**
-             * Args
-             * @description Arguments that were given by hand, over the schedule's.
-             */
-            args: {
-                [key: string]: unknown;
-            } | null;
-            /** Attempt */
-            attempt: number;
-            /** Cancel Requested */
-            cancel_requested: boolean;
-            /**
-             * Created Ts
-             * Format: date-time
-             */
-            created_ts: string;
-            /** Duration Seconds */
-            duration_seconds: number | null;
-            /** Ended Ts */
-            ended_ts: string | null;
-            /** Error */
-            error: string | null;
-            /**
              * Execution Id
              * Format: uuid
              */
             execution_id: string;
-            /** External Id */
-            external_id: string | null;
+            /**
+             * Schedule Id
+             * Format: uuid
+             */
+            schedule_id: string;
+            /**
+             * Schedule Name
+             * @description The present name; null once the schedule is forgotten.
+             */
+            schedule_name: string | null;
+            /**
+             * Aggregate Version
+             * @description The version of the schedule that it runs.
+             */
+            aggregate_version: number;
             /**
              * Fire Ts
              * Format: date-time
@@ -2000,89 +1819,63 @@ export interface components {
             missed_count: number;
             /** Missed From Ts */
             missed_from_ts: string | null;
-            priority: components["schemas"]["Priority"];
-            /** Progress */
-            progress: {
+            status: components["schemas"]["Status"];
+            /** Reason */
+            reason: string | null;
+            triggered_by: components["schemas"]["TriggeredBy"];
+            /** Triggered By User */
+            triggered_by_user: string | null;
+            /** Scheduler Instance Id */
+            scheduler_instance_id: string | null;
+            /** External Id */
+            external_id: string | null;
+            /** Attempt */
+            attempt: number;
+            /**
+             * Args
+             * @description Arguments that were given by hand, over the schedule's.
+             */
+            args: {
                 [key: string]: unknown;
             } | null;
             /** Queue */
             queue: string;
+            priority: components["schemas"]["Priority"];
             /** Ready Ts */
             ready_ts: string | null;
-            /** Reason */
-            reason: string | null;
-            /** Result */
-            result: unknown;
-            /**
-             * Schedule Id
-             * Format: uuid
-             */
-            schedule_id: string;
-            /**
-             * Schedule Name
-             * @description The present name; null once the schedule is forgotten.
-             */
-            schedule_name: string | null;
-            /** Scheduler Instance Id */
-            scheduler_instance_id: string | null;
             /** Started Ts */
             started_ts: string | null;
-            status: components["schemas"]["Status"];
-            /** Trace Id */
-            trace_id: string | null;
+            /** Ended Ts */
+            ended_ts: string | null;
+            /** Duration Seconds */
+            duration_seconds: number | null;
+            /** Progress */
+            progress: {
+                [key: string]: unknown;
+            } | null;
+            /** Result */
+            result: unknown;
+            /** Error */
+            error: string | null;
             /** Traceback */
             traceback: string | null;
-            triggered_by: components["schemas"]["TriggeredBy"];
-            /** Triggered By User */
-            triggered_by_user: string | null;
             /** Worker Id */
             worker_id: string | null;
-        };
-        /**
-         * ExecutionFilterForm
-         * @description Which executions, as in the list of them.
-         */
-        ExecutionFilterForm: {
+            /** Trace Id */
+            trace_id: string | null;
+            /** Cancel Requested */
+            cancel_requested: boolean;
             /**
-             * Fire From
-             * @default null
+             * Created Ts
+             * Format: date-time
              */
-            fire_from: string | null;
-            /**
-             * Fire To
-             * @default null
-             */
-            fire_to: string | null;
-            /**
-             * Queue
-             * @default []
-             */
-            queue: string[];
-            /**
-             * Schedule Id
-             * @default []
-             */
-            schedule_id: string[];
-            /**
-             * Status
-             * @default []
-             */
-            status: components["schemas"]["Status"][];
-            /**
-             * Triggered By
-             * @default []
-             */
-            triggered_by: components["schemas"]["TriggeredBy"][];
+            created_ts: string;
         };
         /**
          * Failure
          * @description An execution that ended badly.
          */
         FailureDocument: {
-            /** Ended Ts */
-            ended_ts: string | null;
-            /** Error */
-            error: string | null;
             /**
              * Execution Id
              * Format: uuid
@@ -2096,19 +1889,30 @@ export interface components {
             /** Schedule Name */
             schedule_name: string | null;
             status: components["schemas"]["Status"];
+            /** Error */
+            error: string | null;
+            /** Ended Ts */
+            ended_ts: string | null;
         };
         /**
          * FireTime
          * @description A fire time: what became of it, or what is planned.
          */
         FireDocument: {
-            /** Execution Id */
-            execution_id: string | null;
             /**
              * Fire Ts
              * Format: date-time
              */
             fire_ts: string;
+            state: components["schemas"]["FireState"];
+            /**
+             * Reason
+             * @description Why it was, or will be, skipped.
+             */
+            reason: string | null;
+            /** Execution Id */
+            execution_id: string | null;
+            status: components["schemas"]["Status"] | null;
             /**
              * Missed Count
              * @description How many earlier times the same row decides.
@@ -2116,26 +1920,19 @@ export interface components {
             missed_count: number;
             /** Missed From Ts */
             missed_from_ts: string | null;
-            /**
-             * Reason
-             * @description Why it was, or will be, skipped.
-             */
-            reason: string | null;
-            state: components["schemas"]["FireState"];
-            status: components["schemas"]["Status"] | null;
         };
         /**
          * FireMark
          * @description A fire that changing clocks have to do with.
          */
         FireMark: {
+            /** Fire */
+            fire: string;
             /**
              * Clock Change
              * @description `gap` or `repeat`.
              */
             clock_change: string;
-            /** Fire */
-            fire: string;
         };
         /**
          * FireState
@@ -2152,10 +1949,6 @@ export interface components {
          * @description A registered task function, by name. Never a path: only what worker code registered can run.
          */
         FunctionTarget: {
-            /** Args */
-            args?: {
-                [key: string]: components["schemas"]["JsonValue"];
-            };
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -2163,6 +1956,10 @@ export interface components {
             kind: "function";
             /** Name */
             name: string;
+            /** Args */
+            args?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * Host
@@ -2170,17 +1967,17 @@ export interface components {
          */
         HostDocument: {
             /**
-             * Created Ts
-             * Format: date-time
-             */
-            created_ts: string;
-            /**
              * Host Id
              * Format: uuid
              */
             host_id: string;
             /** Name */
             name: string;
+            /**
+             * Created Ts
+             * Format: date-time
+             */
+            created_ts: string;
         };
         /**
          * HttpTarget
@@ -2188,13 +1985,6 @@ export interface components {
          *     its headers, and in any text of its body.
          */
         HttpTarget: {
-            body?: components["schemas"]["JsonValue"];
-            /** Expected Status */
-            expected_status?: number[] | null;
-            /** Headers */
-            headers?: {
-                [key: string]: string;
-            };
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -2208,43 +1998,46 @@ export interface components {
             method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD";
             /** Url */
             url: string;
+            /** Headers */
+            headers?: {
+                [key: string]: string;
+            };
+            body?: components["schemas"]["JsonValue"];
+            /** Expected Status */
+            expected_status?: number[] | null;
         };
         /**
          * Instance
          * @description A process of the cluster, as it last told of itself.
          */
         InstanceDocument: {
-            /**
-             * Capacity
-             * @description How many executions it can run at once.
-             */
-            capacity: number;
-            /**
-             * Clock Offset Seconds
-             * @description How far its clock is from the database's.
-             */
-            clock_offset_seconds: number | null;
-            /**
-             * Heartbeat Age Seconds
-             * @description By the database's clock.
-             */
-            heartbeat_age_seconds: number;
-            /** Hostname */
-            hostname: string;
             /** Instance Id */
             instance_id: string;
-            /** Is Live */
-            is_live: boolean;
+            /** Hostname */
+            hostname: string;
+            /** Pid */
+            pid: number;
+            /** Roles */
+            roles: string[];
+            /** Version */
+            version: string;
             /**
-             * Known Tasks
-             * @description Task functions it can run; null: it is no worker.
+             * Started Ts
+             * Format: date-time
              */
-            known_tasks: string[] | null;
+            started_ts: string;
             /**
              * Last Heartbeat
              * Format: date-time
              */
             last_heartbeat: string;
+            /**
+             * Heartbeat Age Seconds
+             * @description By the database's clock.
+             */
+            heartbeat_age_seconds: number;
+            /** Is Live */
+            is_live: boolean;
             /** Leader Since */
             leader_since: string | null;
             /**
@@ -2253,26 +2046,30 @@ export interface components {
              */
             leads: number[];
             /**
+             * Capacity
+             * @description How many executions it can run at once.
+             */
+            capacity: number;
+            /**
              * Load
              * @description How many it runs.
              */
             load: number;
-            /** Pid */
-            pid: number;
             /**
              * Queues
              * @description What it serves; null: all.
              */
             queues: string[] | null;
-            /** Roles */
-            roles: string[];
             /**
-             * Started Ts
-             * Format: date-time
+             * Known Tasks
+             * @description Task functions it can run; null: it is no worker.
              */
-            started_ts: string;
-            /** Version */
-            version: string;
+            known_tasks: string[] | null;
+            /**
+             * Clock Offset Seconds
+             * @description How far its clock is from the database's.
+             */
+            clock_offset_seconds: number | null;
         };
         /**
          * IntervalTrigger
@@ -2281,14 +2078,14 @@ export interface components {
          *     Seconds, minutes and hours are elapsed time. Days and longer are calendar steps in `timezone`.
          */
         IntervalTrigger: {
-            /** Frequency Time */
-            frequency_time: number;
-            frequency_unit: components["schemas"]["FrequencyUnit"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "interval";
+            frequency_unit: components["schemas"]["FrequencyUnit"];
+            /** Frequency Time */
+            frequency_time: number;
             /**
              * Timezone
              * @default UTC
@@ -2301,6 +2098,16 @@ export interface components {
          * @description An API key. What it is itself is told once, when it is made.
          */
         KeyDocument: {
+            /** Key Id */
+            key_id: string;
+            /**
+             * Host Id
+             * Format: uuid
+             */
+            host_id: string;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
             /** Created By */
             created_by: string | null;
             /**
@@ -2310,48 +2117,38 @@ export interface components {
             created_ts: string;
             /** Expires Ts */
             expires_ts: string | null;
-            /**
-             * Host Id
-             * Format: uuid
-             */
-            host_id: string;
-            /** Key Id */
-            key_id: string;
-            /** Last Used Ts */
-            last_used_ts: string | null;
-            /** Name */
-            name: string;
             /** Revoked Ts */
             revoked_ts: string | null;
-            role: components["schemas"]["Role"];
+            /** Last Used Ts */
+            last_used_ts: string | null;
         };
         /**
          * Kind
          * @description A kind of trigger or target.
          */
         KindDocument: {
-            /** Description */
-            description: string;
-            /**
-             * Display Name
-             * @example Cron
-             */
-            display_name: string;
             /**
              * Family
              * @enum {string}
              */
             family: "trigger" | "target";
             /**
-             * Is Available
-             * @description Whether this version can carry it out.
-             */
-            is_available: boolean;
-            /**
              * Name
              * @example cron
              */
             name: string;
+            /**
+             * Display Name
+             * @example Cron
+             */
+            display_name: string;
+            /** Description */
+            description: string;
+            /**
+             * Is Available
+             * @description Whether this version can carry it out.
+             */
+            is_available: boolean;
             /**
              * Schema
              * @description Its JSON schema.
@@ -2365,19 +2162,19 @@ export interface components {
          * @description Who leads a shard.
          */
         LeaderDocument: {
-            /** Epoch */
-            epoch: number;
-            /** Heartbeat Age Seconds */
-            heartbeat_age_seconds: number;
+            /** Shard */
+            shard: number;
             /**
              * Instance Id
              * @description Null: nobody.
              */
             instance_id: string | null;
+            /** Epoch */
+            epoch: number;
+            /** Heartbeat Age Seconds */
+            heartbeat_age_seconds: number;
             /** Is Fresh */
             is_fresh: boolean;
-            /** Shard */
-            shard: number;
         };
         /**
          * LoggedLine
@@ -2386,8 +2183,6 @@ export interface components {
         LineDocument: {
             /** Attempt */
             attempt: number;
-            /** Level */
-            level: string;
             /** Line */
             line: number;
             /**
@@ -2395,168 +2190,12 @@ export interface components {
              * Format: date-time
              */
             logged_ts: string;
+            /** Level */
+            level: string;
             /** Logger */
             logger: string;
             /** Message */
             message: string;
-        };
-        /**
-         * ListedSchedule
-         * @description A schedule in a list.
-         */
-        ListedScheduleDocument: {
-            /**
-             * Active
-             * @default true
-             */
-            active: boolean;
-            /**
-             * Aggregate Version
-             * @description Grows with every change; the ETag.
-             */
-            aggregate_version: number;
-            /**
-             * Calendars
-             * @default []
-             */
-            calendars: string[];
-            /** Created By */
-            created_by?: string | null;
-            /**
-             * Created Ts
-             * Format: date-time
-             */
-            created_ts: string;
-            /** @default at_least_once */
-            delivery: components["schemas"]["Delivery"];
-            /**
-             * Description
-             * @default
-             */
-            description: string;
-            /**
-             * @default {
-             *       "gap": "shift",
-             *       "repeat": "first"
-             *     }
-             */
-            dst: components["schemas"]["Dst"];
-            /** End Ts */
-            end_ts?: string | null;
-            /**
-             * Host Id
-             * Format: uuid
-             */
-            host_id: string;
-            /**
-             * Jitter Seconds
-             * @default 0
-             */
-            jitter_seconds: number;
-            /** Labels */
-            labels?: {
-                [key: string]: string;
-            };
-            /** Last Execution Id */
-            last_execution_id?: string | null;
-            /** Last Run Ts */
-            last_run_ts?: string | null;
-            last_status?: components["schemas"]["Status"] | null;
-            managed_by: components["schemas"]["ManagedBy"];
-            /** Managed Source */
-            managed_source?: string | null;
-            /** Max Runs */
-            max_runs?: number | null;
-            /**
-             * @default {
-             *       "policy": "fire_once",
-             *       "grace_seconds": 3600,
-             *       "max_catchup": 100
-             *     }
-             */
-            misfire: components["schemas"]["Misfire"];
-            /** Name */
-            name: string;
-            /**
-             * Next Fire Ts
-             * @description The nominal time that is next.
-             */
-            next_fire_ts?: string | null;
-            /**
-             * Next Run Ts
-             * @description When it will be acted on, with jitter.
-             */
-            next_run_ts?: string | null;
-            /**
-             * @default {
-             *       "policy": "skip",
-             *       "max_instances": 1
-             *     }
-             */
-            overlap: components["schemas"]["Overlap"];
-            /** Pause Reason */
-            pause_reason?: string | null;
-            /** Paused */
-            paused: boolean;
-            /** Paused Until Ts */
-            paused_until_ts?: string | null;
-            /** @default medium */
-            priority: components["schemas"]["Priority"];
-            /**
-             * Queue
-             * @default default
-             */
-            queue: string;
-            /**
-             * Recent
-             * @description Its latest executions, latest first, if they were asked for.
-             */
-            recent?: components["schemas"]["RecentExecutionDocument"][] | null;
-            /**
-             * @default {
-             *       "max_attempts": 3,
-             *       "initial_delay_seconds": 1,
-             *       "multiplier": 2,
-             *       "max_delay_seconds": 30,
-             *       "jitter": true
-             *     }
-             */
-            retry: components["schemas"]["Retry"];
-            /** Run Count */
-            run_count: number;
-            /**
-             * Schedule Id
-             * Format: uuid
-             */
-            schedule_id: string;
-            /** Start Ts */
-            start_ts?: string | null;
-            state: components["schemas"]["ScheduleState"];
-            /** State Reason */
-            state_reason?: string | null;
-            /** Target */
-            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
-            /**
-             * Timeout Seconds
-             * @default 300
-             */
-            timeout_seconds: number;
-            /** Trigger */
-            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
-            /**
-             * Trigger Description
-             * @description The trigger in words.
-             * @default
-             */
-            trigger_description: string;
-            /** Updated By */
-            updated_by?: string | null;
-            /**
-             * Updated Ts
-             * Format: date-time
-             */
-            updated_ts: string;
-            window?: components["schemas"]["Window"] | null;
         };
         /** ListOf[AttemptDocument] */
         ListOf_AttemptDocument_: {
@@ -2729,10 +2368,175 @@ export interface components {
             next_page_token: string;
         };
         /**
+         * ListedSchedule
+         * @description A schedule in a list.
+         */
+        ListedScheduleDocument: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Active
+             * @default true
+             */
+            active: boolean;
+            /** @default medium */
+            priority: components["schemas"]["Priority"];
+            /**
+             * Queue
+             * @default default
+             */
+            queue: string;
+            /** Trigger */
+            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
+            /** Target */
+            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
+            /** Start Ts */
+            start_ts?: string | null;
+            /** End Ts */
+            end_ts?: string | null;
+            /** Max Runs */
+            max_runs?: number | null;
+            /**
+             * Timeout Seconds
+             * @default 300
+             */
+            timeout_seconds: number;
+            /**
+             * @default {
+             *       "policy": "fire_once",
+             *       "grace_seconds": 3600,
+             *       "max_catchup": 100
+             *     }
+             */
+            misfire: components["schemas"]["Misfire"];
+            /**
+             * @default {
+             *       "policy": "skip",
+             *       "max_instances": 1
+             *     }
+             */
+            overlap: components["schemas"]["Overlap"];
+            /**
+             * @default {
+             *       "max_attempts": 3,
+             *       "initial_delay_seconds": 1,
+             *       "multiplier": 2,
+             *       "max_delay_seconds": 30,
+             *       "jitter": true
+             *     }
+             */
+            retry: components["schemas"]["Retry"];
+            /** @default at_least_once */
+            delivery: components["schemas"]["Delivery"];
+            /**
+             * @default {
+             *       "gap": "shift",
+             *       "repeat": "first"
+             *     }
+             */
+            dst: components["schemas"]["Dst"];
+            /** Labels */
+            labels?: {
+                [key: string]: string;
+            };
+            window?: components["schemas"]["Window"] | null;
+            /**
+             * Calendars
+             * @default []
+             */
+            calendars: string[];
+            /**
+             * Jitter Seconds
+             * @default 0
+             */
+            jitter_seconds: number;
+            /**
+             * Schedule Id
+             * Format: uuid
+             */
+            schedule_id: string;
+            /**
+             * Host Id
+             * Format: uuid
+             */
+            host_id: string;
+            state: components["schemas"]["ScheduleState"];
+            /** State Reason */
+            state_reason?: string | null;
+            /**
+             * Trigger Description
+             * @description The trigger in words.
+             * @default
+             */
+            trigger_description: string;
+            /**
+             * Next Run Ts
+             * @description When it will be acted on, with jitter.
+             */
+            next_run_ts?: string | null;
+            /**
+             * Next Fire Ts
+             * @description The nominal time that is next.
+             */
+            next_fire_ts?: string | null;
+            /** Last Run Ts */
+            last_run_ts?: string | null;
+            last_status?: components["schemas"]["Status"] | null;
+            /** Last Execution Id */
+            last_execution_id?: string | null;
+            /** Paused */
+            paused: boolean;
+            /** Pause Reason */
+            pause_reason?: string | null;
+            /** Paused Until Ts */
+            paused_until_ts?: string | null;
+            /** Run Count */
+            run_count: number;
+            /**
+             * Aggregate Version
+             * @description Grows with every change; the ETag.
+             */
+            aggregate_version: number;
+            managed_by: components["schemas"]["ManagedBy"];
+            /** Managed Source */
+            managed_source?: string | null;
+            /** Created By */
+            created_by?: string | null;
+            /**
+             * Created Ts
+             * Format: date-time
+             */
+            created_ts: string;
+            /** Updated By */
+            updated_by?: string | null;
+            /**
+             * Updated Ts
+             * Format: date-time
+             */
+            updated_ts: string;
+            /**
+             * Recent
+             * @description Its latest executions, latest first, if they were asked for.
+             */
+            recent?: components["schemas"]["RecentExecutionDocument"][] | null;
+        };
+        /**
          * ScheduleLoad
          * @description A schedule's share.
          */
         LoadDocument: {
+            /**
+             * Schedule Id
+             * Format: uuid
+             */
+            schedule_id: string;
+            /** Name */
+            name: string | null;
             /** By Status */
             by_status: {
                 [key: string]: number;
@@ -2742,19 +2546,22 @@ export interface components {
              * @description Bin by bin.
              */
             counts: number[];
-            /** Name */
-            name: string | null;
-            /**
-             * Schedule Id
-             * Format: uuid
-             */
-            schedule_id: string;
         };
         /**
          * MadeKey
          * @description A key that was just made.
          */
         MadeKeyDocument: {
+            /** Key Id */
+            key_id: string;
+            /**
+             * Host Id
+             * Format: uuid
+             */
+            host_id: string;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
             /** Created By */
             created_by: string | null;
             /**
@@ -2764,25 +2571,15 @@ export interface components {
             created_ts: string;
             /** Expires Ts */
             expires_ts: string | null;
-            /**
-             * Host Id
-             * Format: uuid
-             */
-            host_id: string;
+            /** Revoked Ts */
+            revoked_ts: string | null;
+            /** Last Used Ts */
+            last_used_ts: string | null;
             /**
              * Key
              * @description The key: keep it, it can't be shown again.
              */
             key: string;
-            /** Key Id */
-            key_id: string;
-            /** Last Used Ts */
-            last_used_ts: string | null;
-            /** Name */
-            name: string;
-            /** Revoked Ts */
-            revoked_ts: string | null;
-            role: components["schemas"]["Role"];
         };
         /**
          * ManagedBy
@@ -2794,36 +2591,41 @@ export interface components {
          * @description Who a credential belongs to, and what it allows.
          */
         MeDocument: {
-            /**
-             * Credential
-             * @description Names the credential, without being one.
-             */
-            credential: string;
-            /**
-             * Csrf Token
-             * @description For a signed-in browser: the value of X-CSRF-Token when it changes something.
-             */
-            csrf_token?: string | null;
+            /** Name */
+            name: string;
+            role: components["schemas"]["Role"];
             /**
              * Host Id
              * Format: uuid
              */
             host_id: string;
             /**
+             * Credential
+             * @description Names the credential, without being one.
+             */
+            credential: string;
+            kind: components["schemas"]["CredentialKind"];
+            /**
              * Is Operator
              * @description Whether it may manage hosts.
              */
             is_operator: boolean;
-            kind: components["schemas"]["CredentialKind"];
-            /** Name */
-            name: string;
-            role: components["schemas"]["Role"];
+            /**
+             * Csrf Token
+             * @description For a signed-in browser: the value of X-CSRF-Token when it changes something.
+             */
+            csrf_token?: string | null;
         };
         /**
          * Minute
          * @description A minute of the last hour.
          */
         MinuteDocument: {
+            /**
+             * Start Ts
+             * Format: date-time
+             */
+            start_ts: string;
             /** By Status */
             by_status: {
                 [key: string]: number;
@@ -2835,17 +2637,14 @@ export interface components {
             late_p50_seconds: number | null;
             /** Late P99 Seconds */
             late_p99_seconds: number | null;
-            /**
-             * Start Ts
-             * Format: date-time
-             */
-            start_ts: string;
         };
         /**
          * Misfire
          * @description What happens to times that are late, or of which several are due at once.
          */
         Misfire: {
+            /** @default fire_once */
+            policy: components["schemas"]["MisfirePolicy"];
             /**
              * Grace Seconds
              * @default 3600
@@ -2856,8 +2655,6 @@ export interface components {
              * @default 100
              */
             max_catchup: number;
-            /** @default fire_once */
-            policy: components["schemas"]["MisfirePolicy"];
         };
         /**
          * MisfirePolicy
@@ -2865,58 +2662,15 @@ export interface components {
          */
         MisfirePolicy: "fire_once" | "fire_all" | "skip";
         /**
-         * NewHost
-         * @description A host to make.
-         */
-        NewHost: {
-            /**
-             * Name
-             * @example acme
-             */
-            name: string;
-        };
-        /**
-         * NewKey
-         * @description A key to make.
-         */
-        NewKey: {
-            /**
-             * Expires Ts
-             * @description When it stops working by itself.
-             * @default null
-             */
-            expires_ts: string | null;
-            /**
-             * Host Id
-             * @description Another host's than the caller's: takes the operator's own key.
-             * @default null
-             */
-            host_id: string | null;
-            /**
-             * Name
-             * @example ci
-             */
-            name: string;
-            role: components["schemas"]["Role"];
-        };
-        /**
-         * NewSecret
-         * @description A value for `${secret:name}`. It can be written and never read.
-         */
-        NewSecret: {
-            /**
-             * Name
-             * @example agent_token
-             */
-            name: string;
-            /** Value */
-            value: string;
-        };
-        /**
          * NextFire
          * @description A schedule that is due soon.
          */
         NextFireDocument: {
+            /**
+             * Schedule Id
+             * Format: uuid
+             */
+            schedule_id: string;
             /** Name */
             name: string;
             /**
@@ -2929,11 +2683,6 @@ export interface components {
              * Format: date-time
              */
             next_run_ts: string;
-            /**
-             * Schedule Id
-             * Format: uuid
-             */
-            schedule_id: string;
         };
         /**
          * OnceTrigger
@@ -2941,15 +2690,15 @@ export interface components {
          */
         OnceTrigger: {
             /**
-             * At
-             * Format: date-time
-             */
-            at: string;
-            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "once";
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
         };
         /**
          * Overdue
@@ -2967,86 +2716,19 @@ export interface components {
          * @description What happens when a time is due while `max_instances` executions are still open.
          */
         Overlap: {
+            /** @default skip */
+            policy: components["schemas"]["OverlapPolicy"];
             /**
              * Max Instances
              * @default 1
              */
             max_instances: number;
-            /** @default skip */
-            policy: components["schemas"]["OverlapPolicy"];
         };
         /**
          * OverlapPolicy
          * @enum {string}
          */
         OverlapPolicy: "skip" | "queue" | "cancel_running" | "allow";
-        /**
-         * Pause
-         * @description Why it is paused, and until when.
-         */
-        Pause: {
-            /**
-             * Reason
-             * @default null
-             * @example the agent is being moved
-             */
-            reason: string | null;
-            /**
-             * Until Ts
-             * @description When it goes on by itself.
-             * @default null
-             */
-            until_ts: string | null;
-        };
-        /**
-         * PreviewAsked
-         * @description A trigger, and whatever else decides its times.
-         */
-        PreviewAsked: {
-            /**
-             * Calendars
-             * @default []
-             */
-            calendars: string[];
-            /**
-             * @default {
-             *       "gap": "shift",
-             *       "repeat": "first"
-             *     }
-             */
-            dst: components["schemas"]["Dst"];
-            /**
-             * End Ts
-             * @default null
-             */
-            end_ts: string | null;
-            /**
-             * From Ts
-             * @description From when on; left out, from now on.
-             * @default null
-             */
-            from_ts: string | null;
-            /**
-             * Jitter Seconds
-             * @default 0
-             */
-            jitter_seconds: number;
-            /**
-             * N
-             * @description How many times.
-             * @default 10
-             */
-            n: number;
-            /**
-             * Start Ts
-             * @default null
-             */
-            start_ts: string | null;
-            /** Trigger */
-            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
-            /** @default null */
-            window: components["schemas"]["Window"] | null;
-        };
         /**
          * Preview
          * @description When a trigger fires.
@@ -3058,11 +2740,6 @@ export interface components {
              */
             description: string;
             /**
-             * Details
-             * @description The warnings, for programs.
-             */
-            details: components["schemas"]["WarningDocument"][];
-            /**
              * Fires
              * @description In the trigger's zone, with offset.
              * @example [
@@ -3071,15 +2748,20 @@ export interface components {
              */
             fires: string[];
             /**
-             * Marks
-             * @description Which of the fires fall into a change of clocks.
-             */
-            marks: components["schemas"]["FireMark"][];
-            /**
              * Warnings
              * @description Things that are allowed, and perhaps not meant.
              */
             warnings: string[];
+            /**
+             * Details
+             * @description The warnings, for programs.
+             */
+            details: components["schemas"]["WarningDocument"][];
+            /**
+             * Marks
+             * @description Which of the fires fall into a change of clocks.
+             */
+            marks: components["schemas"]["FireMark"][];
         };
         /**
          * Priority
@@ -3088,49 +2770,14 @@ export interface components {
          */
         Priority: "high" | "medium" | "low";
         /**
-         * Problem
-         * @description What went wrong (RFC 9457).
-         * @example {
-         *       "type": "about:blank",
-         *       "title": "Unprocessable Content",
-         *       "status": 422,
-         *       "code": "timezone",
-         *       "detail": "trigger.timezone: there is no time zone \"Europe/Berln\" (did you mean Europe/Berlin?)",
-         *       "request_id": "9f0c3d1e5a7b2468",
-         *       "errors": [
-         *         {
-         *           "pointer": "/trigger/timezone",
-         *           "code": "timezone",
-         *           "detail": "there is no time zone \"Europe/Berln\"",
-         *           "hint": "did you mean Europe/Berlin?"
-         *         }
-         *       ]
-         *     }
-         */
-        Problem: {
-            /** @description For programs. */
-            code: string;
-            /** @description With a 412: the version that there is. */
-            current_version?: number;
-            /** @description For people: what is wrong, and what would be right. */
-            detail: string;
-            errors?: {
-                code: string;
-                detail: string;
-                hint: string;
-                /** @description A JSON pointer into the body. */
-                pointer: string;
-            }[];
-            request_id: string;
-            status: number;
-            title: string;
-            type: string;
-        };
-        /**
          * Queue
          * @description A queue as it stands now.
          */
         QueueDocument: {
+            /** Name */
+            name: string;
+            /** Paused */
+            paused: boolean;
             /**
              * Depth
              * @description What is ready and waits for a worker, by priority.
@@ -3143,112 +2790,20 @@ export interface components {
              * @description Whether there may be more than `depth` says.
              */
             is_capped: boolean;
-            /** Is Running Capped */
-            is_running_capped: boolean;
-            /** Name */
-            name: string;
             /**
              * Oldest Ready Ts
              * @description Since when the longest waits.
              */
             oldest_ready_ts: string | null;
-            /** Paused */
-            paused: boolean;
-            /** Running Count */
-            running_count: number;
             /**
              * Sla Missed Count
              * @description How many of them should have started by now.
              */
             sla_missed_count: number;
-        };
-        /**
-         * RecentLoad
-         * @description The last hour, minute by minute.
-         */
-        RecentDocument: {
-            /**
-             * Complete From Ts
-             * Format: date-time
-             */
-            complete_from_ts: string;
-            /** Minutes */
-            minutes: components["schemas"]["MinuteDocument"][];
-        };
-        /**
-         * RecentExecution
-         * @description One of the latest executions of a schedule.
-         */
-        RecentExecutionDocument: {
-            /** Duration Seconds */
-            duration_seconds: number | null;
-            /**
-             * Execution Id
-             * Format: uuid
-             */
-            execution_id: string;
-            /**
-             * Fire Ts
-             * Format: date-time
-             */
-            fire_ts: string;
-            status: components["schemas"]["Status"];
-        };
-        /**
-         * Resume
-         * @description Why it goes on.
-         */
-        Resume: {
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
-        };
-        /**
-         * Retry
-         * @description How often and how patiently a failed attempt is tried again.
-         */
-        Retry: {
-            /**
-             * Initial Delay Seconds
-             * @default 1
-             */
-            initial_delay_seconds: number;
-            /**
-             * Jitter
-             * @default true
-             */
-            jitter: boolean;
-            /**
-             * Max Attempts
-             * @default 3
-             */
-            max_attempts: number;
-            /**
-             * Max Delay Seconds
-             * @default 30
-             */
-            max_delay_seconds: number;
-            /**
-             * Multiplier
-             * @default 2
-             */
-            multiplier: number;
-        };
-        /**
-         * Role
-         * @description What a credential allows; each role may do what those before it may.
-         * @enum {string}
-         */
-        Role: "viewer" | "operator" | "editor" | "admin";
-        /**
-         * Rotated
-         * @description How many secrets were encrypted anew.
-         */
-        RotatedDocument: {
-            /** Rotated */
-            rotated: number;
+            /** Running Count */
+            running_count: number;
+            /** Is Running Capped */
+            is_running_capped: boolean;
         };
         /**
          * RRuleTrigger
@@ -3269,46 +2824,81 @@ export interface components {
             timezone: string;
         };
         /**
-         * ScheduleAct
+         * RecentLoad
+         * @description The last hour, minute by minute.
+         */
+        RecentDocument: {
+            /** Minutes */
+            minutes: components["schemas"]["MinuteDocument"][];
+            /**
+             * Complete From Ts
+             * Format: date-time
+             */
+            complete_from_ts: string;
+        };
+        /**
+         * RecentExecution
+         * @description One of the latest executions of a schedule.
+         */
+        RecentExecutionDocument: {
+            /**
+             * Execution Id
+             * Format: uuid
+             */
+            execution_id: string;
+            status: components["schemas"]["Status"];
+            /**
+             * Fire Ts
+             * Format: date-time
+             */
+            fire_ts: string;
+            /** Duration Seconds */
+            duration_seconds: number | null;
+        };
+        /**
+         * Retry
+         * @description How often and how patiently a failed attempt is tried again.
+         */
+        Retry: {
+            /**
+             * Max Attempts
+             * @default 3
+             */
+            max_attempts: number;
+            /**
+             * Initial Delay Seconds
+             * @default 1
+             */
+            initial_delay_seconds: number;
+            /**
+             * Multiplier
+             * @default 2
+             */
+            multiplier: number;
+            /**
+             * Max Delay Seconds
+             * @default 30
+             */
+            max_delay_seconds: number;
+            /**
+             * Jitter
+             * @default true
+             */
+            jitter: boolean;
+        };
+        /**
+         * Role
+         * @description What a credential allows; each role may do what those before it may.
          * @enum {string}
          */
-        ScheduleAct: "pause" | "resume" | "trigger" | "delete";
+        Role: "viewer" | "operator" | "editor" | "admin";
         /**
-         * ScheduleBulk
-         * @description An act on schedules: those with these ids, or all that match a filter.
+         * Rotated
+         * @description How many secrets were encrypted anew.
          */
-        ScheduleBulk: {
-            action: components["schemas"]["ScheduleAct"];
-            /**
-             * Dry Run
-             * @description Only tell which would be acted on.
-             * @default false
-             */
-            dry_run: boolean;
-            /**
-             * Expected Count
-             * @description How many there should be; another number is a 409, and nothing is done.
-             * @default null
-             */
-            expected_count: number | null;
-            /** @default null */
-            filter: components["schemas"]["ScheduleFilterForm"] | null;
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
-            /**
-             * Schedule Ids
-             * @default null
-             */
-            schedule_ids: string[] | null;
-            /**
-             * Until Ts
-             * @description With `pause`: until when.
-             * @default null
-             */
-            until_ts: string | null;
+        RotatedDocument: {
+            /** Rotated */
+            rotated: number;
         };
         /** ScheduleCounts */
         ScheduleCounts: {
@@ -3324,21 +2914,139 @@ export interface components {
          * @description A schedule: its definition, and, read-only, where it stands.
          */
         ScheduleDocument: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
             /**
              * Active
              * @default true
              */
             active: boolean;
+            /** @default medium */
+            priority: components["schemas"]["Priority"];
             /**
-             * Aggregate Version
-             * @description Grows with every change; the ETag.
+             * Queue
+             * @default default
              */
-            aggregate_version: number;
+            queue: string;
+            /** Trigger */
+            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
+            /** Target */
+            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
+            /** Start Ts */
+            start_ts?: string | null;
+            /** End Ts */
+            end_ts?: string | null;
+            /** Max Runs */
+            max_runs?: number | null;
+            /**
+             * Timeout Seconds
+             * @default 300
+             */
+            timeout_seconds: number;
+            /**
+             * @default {
+             *       "policy": "fire_once",
+             *       "grace_seconds": 3600,
+             *       "max_catchup": 100
+             *     }
+             */
+            misfire: components["schemas"]["Misfire"];
+            /**
+             * @default {
+             *       "policy": "skip",
+             *       "max_instances": 1
+             *     }
+             */
+            overlap: components["schemas"]["Overlap"];
+            /**
+             * @default {
+             *       "max_attempts": 3,
+             *       "initial_delay_seconds": 1,
+             *       "multiplier": 2,
+             *       "max_delay_seconds": 30,
+             *       "jitter": true
+             *     }
+             */
+            retry: components["schemas"]["Retry"];
+            /** @default at_least_once */
+            delivery: components["schemas"]["Delivery"];
+            /**
+             * @default {
+             *       "gap": "shift",
+             *       "repeat": "first"
+             *     }
+             */
+            dst: components["schemas"]["Dst"];
+            /** Labels */
+            labels?: {
+                [key: string]: string;
+            };
+            window?: components["schemas"]["Window"] | null;
             /**
              * Calendars
              * @default []
              */
             calendars: string[];
+            /**
+             * Jitter Seconds
+             * @default 0
+             */
+            jitter_seconds: number;
+            /**
+             * Schedule Id
+             * Format: uuid
+             */
+            schedule_id: string;
+            /**
+             * Host Id
+             * Format: uuid
+             */
+            host_id: string;
+            state: components["schemas"]["ScheduleState"];
+            /** State Reason */
+            state_reason?: string | null;
+            /**
+             * Trigger Description
+             * @description The trigger in words.
+             * @default
+             */
+            trigger_description: string;
+            /**
+             * Next Run Ts
+             * @description When it will be acted on, with jitter.
+             */
+            next_run_ts?: string | null;
+            /**
+             * Next Fire Ts
+             * @description The nominal time that is next.
+             */
+            next_fire_ts?: string | null;
+            /** Last Run Ts */
+            last_run_ts?: string | null;
+            last_status?: components["schemas"]["Status"] | null;
+            /** Last Execution Id */
+            last_execution_id?: string | null;
+            /** Paused */
+            paused: boolean;
+            /** Pause Reason */
+            pause_reason?: string | null;
+            /** Paused Until Ts */
+            paused_until_ts?: string | null;
+            /** Run Count */
+            run_count: number;
+            /**
+             * Aggregate Version
+             * @description Grows with every change; the ETag.
+             */
+            aggregate_version: number;
+            managed_by: components["schemas"]["ManagedBy"];
+            /** Managed Source */
+            managed_source?: string | null;
             /** Created By */
             created_by?: string | null;
             /**
@@ -3346,123 +3054,6 @@ export interface components {
              * Format: date-time
              */
             created_ts: string;
-            /** @default at_least_once */
-            delivery: components["schemas"]["Delivery"];
-            /**
-             * Description
-             * @default
-             */
-            description: string;
-            /**
-             * @default {
-             *       "gap": "shift",
-             *       "repeat": "first"
-             *     }
-             */
-            dst: components["schemas"]["Dst"];
-            /** End Ts */
-            end_ts?: string | null;
-            /**
-             * Host Id
-             * Format: uuid
-             */
-            host_id: string;
-            /**
-             * Jitter Seconds
-             * @default 0
-             */
-            jitter_seconds: number;
-            /** Labels */
-            labels?: {
-                [key: string]: string;
-            };
-            /** Last Execution Id */
-            last_execution_id?: string | null;
-            /** Last Run Ts */
-            last_run_ts?: string | null;
-            last_status?: components["schemas"]["Status"] | null;
-            managed_by: components["schemas"]["ManagedBy"];
-            /** Managed Source */
-            managed_source?: string | null;
-            /** Max Runs */
-            max_runs?: number | null;
-            /**
-             * @default {
-             *       "policy": "fire_once",
-             *       "grace_seconds": 3600,
-             *       "max_catchup": 100
-             *     }
-             */
-            misfire: components["schemas"]["Misfire"];
-            /** Name */
-            name: string;
-            /**
-             * Next Fire Ts
-             * @description The nominal time that is next.
-             */
-            next_fire_ts?: string | null;
-            /**
-             * Next Run Ts
-             * @description When it will be acted on, with jitter.
-             */
-            next_run_ts?: string | null;
-            /**
-             * @default {
-             *       "policy": "skip",
-             *       "max_instances": 1
-             *     }
-             */
-            overlap: components["schemas"]["Overlap"];
-            /** Pause Reason */
-            pause_reason?: string | null;
-            /** Paused */
-            paused: boolean;
-            /** Paused Until Ts */
-            paused_until_ts?: string | null;
-            /** @default medium */
-            priority: components["schemas"]["Priority"];
-            /**
-             * Queue
-             * @default default
-             */
-            queue: string;
-            /**
-             * @default {
-             *       "max_attempts": 3,
-             *       "initial_delay_seconds": 1,
-             *       "multiplier": 2,
-             *       "max_delay_seconds": 30,
-             *       "jitter": true
-             *     }
-             */
-            retry: components["schemas"]["Retry"];
-            /** Run Count */
-            run_count: number;
-            /**
-             * Schedule Id
-             * Format: uuid
-             */
-            schedule_id: string;
-            /** Start Ts */
-            start_ts?: string | null;
-            state: components["schemas"]["ScheduleState"];
-            /** State Reason */
-            state_reason?: string | null;
-            /** Target */
-            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
-            /**
-             * Timeout Seconds
-             * @default 300
-             */
-            timeout_seconds: number;
-            /** Trigger */
-            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
-            /**
-             * Trigger Description
-             * @description The trigger in words.
-             * @default
-             */
-            trigger_description: string;
             /** Updated By */
             updated_by?: string | null;
             /**
@@ -3470,176 +3061,6 @@ export interface components {
              * Format: date-time
              */
             updated_ts: string;
-            window?: components["schemas"]["Window"] | null;
-        };
-        /**
-         * ScheduleFilterForm
-         * @description Which schedules, as in the list of them; an empty one means all.
-         */
-        ScheduleFilterForm: {
-            /**
-             * Active
-             * @default null
-             */
-            active: boolean | null;
-            /**
-             * Calendar
-             * @default []
-             */
-            calendar: string[];
-            /**
-             * Label
-             * @description As `name:value`, of several all must hold.
-             * @default []
-             */
-            label: string[];
-            /**
-             * Last Status
-             * @default []
-             */
-            last_status: components["schemas"]["Status"][];
-            /**
-             * Managed By
-             * @default []
-             */
-            managed_by: components["schemas"]["ManagedBy"][];
-            /**
-             * Name
-             * @default []
-             */
-            name: string[];
-            /**
-             * Priority
-             * @default []
-             */
-            priority: components["schemas"]["Priority"][];
-            /**
-             * Q
-             * @description A part of the name or of the description.
-             * @default
-             */
-            q: string;
-            /**
-             * Queue
-             * @default []
-             */
-            queue: string[];
-            /**
-             * State
-             * @default []
-             */
-            state: components["schemas"]["ScheduleState"][];
-            /**
-             * Target
-             * @default []
-             */
-            target: ("function" | "http" | "event" | "celery")[];
-        };
-        /**
-         * SchedulePatch
-         * @description Any fields of a schedule, each with its new value, or null for its default.
-         */
-        SchedulePatch: {
-            [key: string]: unknown;
-        };
-        /**
-         * ScheduleSpec
-         * @description The definition of a schedule. Only name, trigger and target are required.
-         */
-        ScheduleSpec: {
-            /**
-             * Active
-             * @default true
-             */
-            active: boolean;
-            /**
-             * Calendars
-             * @default []
-             */
-            calendars: string[];
-            /** @default at_least_once */
-            delivery: components["schemas"]["Delivery"];
-            /**
-             * Description
-             * @default
-             */
-            description: string;
-            /**
-             * @default {
-             *       "gap": "shift",
-             *       "repeat": "first"
-             *     }
-             */
-            dst: components["schemas"]["Dst"];
-            /**
-             * End Ts
-             * @default null
-             */
-            end_ts: string | null;
-            /**
-             * Jitter Seconds
-             * @default 0
-             */
-            jitter_seconds: number;
-            /** Labels */
-            labels?: {
-                [key: string]: string;
-            };
-            /**
-             * Max Runs
-             * @default null
-             */
-            max_runs: number | null;
-            /**
-             * @default {
-             *       "policy": "fire_once",
-             *       "grace_seconds": 3600,
-             *       "max_catchup": 100
-             *     }
-             */
-            misfire: components["schemas"]["Misfire"];
-            /** Name */
-            name: string;
-            /**
-             * @default {
-             *       "policy": "skip",
-             *       "max_instances": 1
-             *     }
-             */
-            overlap: components["schemas"]["Overlap"];
-            /** @default medium */
-            priority: components["schemas"]["Priority"];
-            /**
-             * Queue
-             * @default default
-             */
-            queue: string;
-            /**
-             * @default {
-             *       "max_attempts": 3,
-             *       "initial_delay_seconds": 1,
-             *       "multiplier": 2,
-             *       "max_delay_seconds": 30,
-             *       "jitter": true
-             *     }
-             */
-            retry: components["schemas"]["Retry"];
-            /**
-             * Start Ts
-             * @default null
-             */
-            start_ts: string | null;
-            /** Target */
-            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
-            /**
-             * Timeout Seconds
-             * @default 300
-             */
-            timeout_seconds: number;
-            /** Trigger */
-            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
-            /** @default null */
-            window: components["schemas"]["Window"] | null;
         };
         /**
          * ScheduleState
@@ -3660,54 +3081,46 @@ export interface components {
             updated_ts: string;
         };
         /**
-         * SignIn
-         * @description The key to sign in with.
-         */
-        SignIn: {
-            /** Key */
-            key: string;
-        };
-        /**
          * Spread
          * @description How long something took, in seconds.
          */
         SpreadDocument: {
-            /** Max */
-            max: number;
             /** P50 */
             p50: number;
             /** P95 */
             p95: number;
+            /** Max */
+            max: number;
         };
         /**
          * Stats
          * @description A schedule in figures.
          */
         StatsDocument: {
-            /** By Status */
-            by_status: {
-                [key: string]: number;
-            };
-            /**
-             * Days
-             * @description Those with executions, oldest first.
-             */
-            days: components["schemas"]["DayDocument"][];
-            /** @description Null: nothing has run. */
-            duration_seconds: components["schemas"]["SpreadDocument"] | null;
-            /**
-             * Last
-             * @description The last 20, latest first.
-             */
-            last: components["schemas"]["RecentExecutionDocument"][];
             /**
              * Since Ts
              * Format: date-time
              * @description All of this is about fire times from here on.
              */
             since_ts: string;
+            /** By Status */
+            by_status: {
+                [key: string]: number;
+            };
+            /** @description Null: nothing has run. */
+            duration_seconds: components["schemas"]["SpreadDocument"] | null;
             /** @description From being ready to being started. */
             start_delay_seconds: components["schemas"]["SpreadDocument"] | null;
+            /**
+             * Days
+             * @description Those with executions, oldest first.
+             */
+            days: components["schemas"]["DayDocument"][];
+            /**
+             * Last
+             * @description The last 20, latest first.
+             */
+            last: components["schemas"]["RecentExecutionDocument"][];
         };
         /**
          * Status
@@ -3719,42 +3132,43 @@ export interface components {
          * @description How a host stands, at a glance.
          */
         StatusDocument: {
-            executions: components["schemas"]["ExecutionCounts"];
-            /** Leaders */
-            leaders: components["schemas"]["LeaderDocument"][];
-            /** Next Fires */
-            next_fires: components["schemas"]["NextFireDocument"][];
             /**
              * Now
              * Format: date-time
              * @description The database's time, which is the cluster's.
              */
             now: string;
-            overdue: components["schemas"]["OverdueDocument"];
+            /** Leaders */
+            leaders: components["schemas"]["LeaderDocument"][];
+            schedules: components["schemas"]["ScheduleCounts"];
+            executions: components["schemas"]["ExecutionCounts"];
             /** Queues */
             queues: components["schemas"]["QueueDocument"][];
+            /** Next Fires */
+            next_fires: components["schemas"]["NextFireDocument"][];
             /** Recent Failures */
             recent_failures: components["schemas"]["FailureDocument"][];
-            schedules: components["schemas"]["ScheduleCounts"];
-        };
-        /**
-         * TaskChange
-         * @description Whether workers may run it.
-         */
-        TaskChange: {
-            /** Is Active */
-            is_active: boolean;
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
+            overdue: components["schemas"]["OverdueDocument"];
         };
         /**
          * TaskFunction
          * @description A task function that worker code registered.
          */
         TaskDocument: {
+            /** Name */
+            name: string;
+            /** Display Name */
+            display_name: string;
+            /** Description */
+            description: string;
+            /** Handler Path */
+            handler_path: string;
+            /** Handler Type */
+            handler_type: string;
+            /** Queue */
+            queue: string | null;
+            /** Default Timeout Seconds */
+            default_timeout_seconds: number;
             /**
              * Args Schema
              * @description A JSON schema of its arguments.
@@ -3762,65 +3176,50 @@ export interface components {
             args_schema: {
                 [key: string]: unknown;
             };
-            /**
-             * Created Ts
-             * Format: date-time
-             */
-            created_ts: string;
-            /** Default Timeout Seconds */
-            default_timeout_seconds: number;
-            /** Description */
-            description: string;
-            /** Display Name */
-            display_name: string;
-            /** Handler Path */
-            handler_path: string;
-            /** Handler Type */
-            handler_type: string;
             /** Is Active */
             is_active: boolean;
             /** Is System */
             is_system: boolean;
-            /** Name */
-            name: string;
-            /** Queue */
-            queue: string | null;
-            /**
-             * Updated Ts
-             * Format: date-time
-             */
-            updated_ts: string;
             /**
              * Worker Count
              * @description How many live workers can run it.
              */
             worker_count: number;
+            /**
+             * Created Ts
+             * Format: date-time
+             */
+            created_ts: string;
+            /**
+             * Updated Ts
+             * Format: date-time
+             */
+            updated_ts: string;
         };
         /**
          * Timeline
          * @description Planned and past load.
          */
         TimelineDocument: {
-            /** Bin Seconds */
-            bin_seconds: number;
-            /** Bins */
-            bins: components["schemas"]["BinDocument"][];
-            /**
-             * Complete From Ts
-             * Format: date-time
-             * @description Earlier bins may lack some of the past: there was too much.
-             */
-            complete_from_ts: string;
             /**
              * From Ts
              * Format: date-time
              */
             from_ts: string;
             /**
-             * Is Partial
-             * @description Whether some schedules are missing in what is planned.
+             * To Ts
+             * Format: date-time
              */
-            is_partial: boolean;
+            to_ts: string;
+            /** Bin Seconds */
+            bin_seconds: number;
+            /** Bins */
+            bins: components["schemas"]["BinDocument"][];
+            /**
+             * Schedules
+             * @description The busiest of the past.
+             */
+            schedules: components["schemas"]["LoadDocument"][];
             /**
              * Planned By Schedule
              * @description How many times each has to come.
@@ -3829,15 +3228,16 @@ export interface components {
                 [key: string]: number;
             };
             /**
-             * Schedules
-             * @description The busiest of the past.
-             */
-            schedules: components["schemas"]["LoadDocument"][];
-            /**
-             * To Ts
+             * Complete From Ts
              * Format: date-time
+             * @description Earlier bins may lack some of the past: there was too much.
              */
-            to_ts: string;
+            complete_from_ts: string;
+            /**
+             * Is Partial
+             * @description Whether some schedules are missing in what is planned.
+             */
+            is_partial: boolean;
         };
         /**
          * TriggeredBy
@@ -3845,41 +3245,26 @@ export interface components {
          */
         TriggeredBy: "scheduler" | "manual" | "api" | "backfill";
         /**
-         * TriggerNow
-         * @description Arguments for this run, over those of the schedule.
-         */
-        TriggerNow: {
-            /**
-             * Args
-             * @default null
-             * @example {
-             *       "region": "eu"
-             *     }
-             */
-            args: {
-                [key: string]: components["schemas"]["JsonValue"];
-            } | null;
-            /**
-             * Reason
-             * @default null
-             */
-            reason: string | null;
-        };
-        /**
          * Version
          * @description A version of a schedule: who made it, why, and how it differs from the one before.
          */
         VersionDocument: {
             /** Aggregate Version */
             aggregate_version: number;
+            change: components["schemas"]["ChangeKind"];
             /** Author */
             author: string | null;
-            change: components["schemas"]["ChangeKind"];
+            /** Reason */
+            reason: string | null;
             /**
              * Created Ts
              * Format: date-time
              */
             created_ts: string;
+            /** Paused */
+            paused: boolean;
+            /** Paused Until Ts */
+            paused_until_ts: string | null;
             /**
              * Document
              * @description The whole definition.
@@ -3887,35 +3272,28 @@ export interface components {
             document: {
                 [key: string]: unknown;
             };
-            /** Paused */
-            paused: boolean;
-            /** Paused Until Ts */
-            paused_until_ts: string | null;
-            /** Reason */
-            reason: string | null;
         };
         /**
          * VersionWithChanges
          * @description A version, and its differences from another.
          */
         VersionWithChanges: {
-            /**
-             * Against
-             * @description The version that it is compared with; null: with none.
-             */
-            against: number | null;
             /** Aggregate Version */
             aggregate_version: number;
+            change: components["schemas"]["ChangeKind"];
             /** Author */
             author: string | null;
-            change: components["schemas"]["ChangeKind"];
-            /** Changes */
-            changes: components["schemas"]["ChangeDocument"][];
+            /** Reason */
+            reason: string | null;
             /**
              * Created Ts
              * Format: date-time
              */
             created_ts: string;
+            /** Paused */
+            paused: boolean;
+            /** Paused Until Ts */
+            paused_until_ts: string | null;
             /**
              * Document
              * @description The whole definition.
@@ -3923,24 +3301,25 @@ export interface components {
             document: {
                 [key: string]: unknown;
             };
-            /** Paused */
-            paused: boolean;
-            /** Paused Until Ts */
-            paused_until_ts: string | null;
-            /** Reason */
-            reason: string | null;
+            /**
+             * Against
+             * @description The version that it is compared with; null: with none.
+             */
+            against: number | null;
+            /** Changes */
+            changes: components["schemas"]["ChangeDocument"][];
         };
         /**
          * Warning
          * @description Something that is allowed, and perhaps not meant.
          */
         WarningDocument: {
-            /** At */
-            at: string | null;
             /** Code */
             code: string;
             /** Text */
             text: string;
+            /** At */
+            at: string | null;
         };
         /**
          * Window
@@ -3996,6 +3375,627 @@ export interface components {
              */
             timezone: string;
         };
+        /**
+         * Apply
+         * @description What the files say.
+         */
+        Apply: {
+            /** Schedules */
+            schedules: components["schemas"]["ScheduleSpec"][];
+            /**
+             * Source
+             * @description Names this set of files: it prunes only what is its own.
+             * @default default
+             */
+            source: string;
+            /**
+             * Prune
+             * @description Delete what is this source's and no longer in the files.
+             * @default false
+             */
+            prune: boolean;
+            /**
+             * Adopt
+             * @description Take over schedules that code or another source manages.
+             * @default false
+             */
+            adopt: boolean;
+            /**
+             * Dry Run
+             * @description Only show the plan.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+        };
+        /**
+         * BackfillRange
+         * @description The times to run it for: from `from_ts` up to, but not including, `to_ts`.
+         */
+        BackfillRange: {
+            /**
+             * From Ts
+             * Format: date-time
+             */
+            from_ts: string;
+            /**
+             * To Ts
+             * Format: date-time
+             */
+            to_ts: string;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+        };
+        /**
+         * Because
+         * @description Why.
+         */
+        Because: {
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+        };
+        /**
+         * CalendarFile
+         * @description An iCalendar file whose events' days become a calendar.
+         */
+        CalendarFile: {
+            /** Name */
+            name: string;
+            /**
+             * Ical
+             * @description The text of the file.
+             * @example BEGIN:VCALENDAR…
+             */
+            ical: string;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Timezone
+             * @default null
+             */
+            timezone: string | null;
+        };
+        /**
+         * CalendarSpec
+         * @description A named set of excluded days. A due time on one of them is skipped.
+         */
+        CalendarSpec: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Timezone
+             * @default null
+             */
+            timezone: string | null;
+            /**
+             * Days
+             * @default []
+             */
+            days: (string | {
+                /** Format: date */
+                from: string;
+                /** Format: date */
+                to: string;
+            })[];
+            /**
+             * Weekdays
+             * @default []
+             */
+            weekdays: number[];
+            /**
+             * Countries
+             * @default []
+             */
+            countries: components["schemas"]["CountryHolidays"][];
+        };
+        /**
+         * ExecutionAct
+         * @enum {string}
+         */
+        ExecutionAct: "retry" | "cancel";
+        /**
+         * ExecutionBulk
+         * @description An act on executions: those with these ids, or all that match a filter.
+         */
+        ExecutionBulk: {
+            /**
+             * Dry Run
+             * @description Only tell which would be acted on.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Expected Count
+             * @description How many there should be; another number is a 409, and nothing is done.
+             * @default null
+             */
+            expected_count: number | null;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            action: components["schemas"]["ExecutionAct"];
+            /**
+             * Execution Ids
+             * @default null
+             */
+            execution_ids: string[] | null;
+            /** @default null */
+            filter: components["schemas"]["ExecutionFilterForm"] | null;
+        };
+        /**
+         * ExecutionFilterForm
+         * @description Which executions, as in the list of them.
+         */
+        ExecutionFilterForm: {
+            /**
+             * Schedule Id
+             * @default []
+             */
+            schedule_id: string[];
+            /**
+             * Status
+             * @default []
+             */
+            status: components["schemas"]["Status"][];
+            /**
+             * Queue
+             * @default []
+             */
+            queue: string[];
+            /**
+             * Triggered By
+             * @default []
+             */
+            triggered_by: components["schemas"]["TriggeredBy"][];
+            /**
+             * Fire From
+             * @default null
+             */
+            fire_from: string | null;
+            /**
+             * Fire To
+             * @default null
+             */
+            fire_to: string | null;
+        };
+        /**
+         * NewHost
+         * @description A host to make.
+         */
+        NewHost: {
+            /**
+             * Name
+             * @example acme
+             */
+            name: string;
+        };
+        /**
+         * NewKey
+         * @description A key to make.
+         */
+        NewKey: {
+            /**
+             * Name
+             * @example ci
+             */
+            name: string;
+            role: components["schemas"]["Role"];
+            /**
+             * Expires Ts
+             * @description When it stops working by itself.
+             * @default null
+             */
+            expires_ts: string | null;
+            /**
+             * Host Id
+             * @description Another host's than the caller's: takes the operator's own key.
+             * @default null
+             */
+            host_id: string | null;
+        };
+        /**
+         * NewSecret
+         * @description A value for `${secret:name}`. It can be written and never read.
+         */
+        NewSecret: {
+            /**
+             * Name
+             * @example agent_token
+             */
+            name: string;
+            /** Value */
+            value: string;
+        };
+        /**
+         * Pause
+         * @description Why it is paused, and until when.
+         */
+        Pause: {
+            /**
+             * Reason
+             * @default null
+             * @example the agent is being moved
+             */
+            reason: string | null;
+            /**
+             * Until Ts
+             * @description When it goes on by itself.
+             * @default null
+             */
+            until_ts: string | null;
+        };
+        /**
+         * PreviewAsked
+         * @description A trigger, and whatever else decides its times.
+         */
+        PreviewAsked: {
+            /** Trigger */
+            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
+            /**
+             * N
+             * @description How many times.
+             * @default 10
+             */
+            n: number;
+            /**
+             * From Ts
+             * @description From when on; left out, from now on.
+             * @default null
+             */
+            from_ts: string | null;
+            /**
+             * @default {
+             *       "gap": "shift",
+             *       "repeat": "first"
+             *     }
+             */
+            dst: components["schemas"]["Dst"];
+            /** @default null */
+            window: components["schemas"]["Window"] | null;
+            /**
+             * Calendars
+             * @default []
+             */
+            calendars: string[];
+            /**
+             * Start Ts
+             * @default null
+             */
+            start_ts: string | null;
+            /**
+             * End Ts
+             * @default null
+             */
+            end_ts: string | null;
+            /**
+             * Jitter Seconds
+             * @default 0
+             */
+            jitter_seconds: number;
+        };
+        /**
+         * Resume
+         * @description Why it goes on.
+         */
+        Resume: {
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+        };
+        /**
+         * ScheduleAct
+         * @enum {string}
+         */
+        ScheduleAct: "pause" | "resume" | "trigger" | "delete";
+        /**
+         * ScheduleBulk
+         * @description An act on schedules: those with these ids, or all that match a filter.
+         */
+        ScheduleBulk: {
+            /**
+             * Dry Run
+             * @description Only tell which would be acted on.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Expected Count
+             * @description How many there should be; another number is a 409, and nothing is done.
+             * @default null
+             */
+            expected_count: number | null;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+            action: components["schemas"]["ScheduleAct"];
+            /**
+             * Schedule Ids
+             * @default null
+             */
+            schedule_ids: string[] | null;
+            /** @default null */
+            filter: components["schemas"]["ScheduleFilterForm"] | null;
+            /**
+             * Until Ts
+             * @description With `pause`: until when.
+             * @default null
+             */
+            until_ts: string | null;
+        };
+        /**
+         * ScheduleFilterForm
+         * @description Which schedules, as in the list of them; an empty one means all.
+         */
+        ScheduleFilterForm: {
+            /**
+             * Name
+             * @default []
+             */
+            name: string[];
+            /**
+             * Q
+             * @description A part of the name or of the description.
+             * @default
+             */
+            q: string;
+            /**
+             * Active
+             * @default null
+             */
+            active: boolean | null;
+            /**
+             * Queue
+             * @default []
+             */
+            queue: string[];
+            /**
+             * Priority
+             * @default []
+             */
+            priority: components["schemas"]["Priority"][];
+            /**
+             * Target
+             * @default []
+             */
+            target: ("function" | "http" | "event" | "celery")[];
+            /**
+             * Last Status
+             * @default []
+             */
+            last_status: components["schemas"]["Status"][];
+            /**
+             * State
+             * @default []
+             */
+            state: components["schemas"]["ScheduleState"][];
+            /**
+             * Managed By
+             * @default []
+             */
+            managed_by: components["schemas"]["ManagedBy"][];
+            /**
+             * Calendar
+             * @default []
+             */
+            calendar: string[];
+            /**
+             * Label
+             * @description As `name:value`, of several all must hold.
+             * @default []
+             */
+            label: string[];
+        };
+        /**
+         * SchedulePatch
+         * @description Any fields of a schedule, each with its new value, or null for its default.
+         */
+        SchedulePatch: {
+            [key: string]: unknown;
+        };
+        /**
+         * ScheduleSpec
+         * @description The definition of a schedule. Only name, trigger and target are required.
+         */
+        ScheduleSpec: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Active
+             * @default true
+             */
+            active: boolean;
+            /** @default medium */
+            priority: components["schemas"]["Priority"];
+            /**
+             * Queue
+             * @default default
+             */
+            queue: string;
+            /** Trigger */
+            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
+            /** Target */
+            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
+            /**
+             * Start Ts
+             * @default null
+             */
+            start_ts: string | null;
+            /**
+             * End Ts
+             * @default null
+             */
+            end_ts: string | null;
+            /**
+             * Max Runs
+             * @default null
+             */
+            max_runs: number | null;
+            /**
+             * Timeout Seconds
+             * @default 300
+             */
+            timeout_seconds: number;
+            /**
+             * @default {
+             *       "policy": "fire_once",
+             *       "grace_seconds": 3600,
+             *       "max_catchup": 100
+             *     }
+             */
+            misfire: components["schemas"]["Misfire"];
+            /**
+             * @default {
+             *       "policy": "skip",
+             *       "max_instances": 1
+             *     }
+             */
+            overlap: components["schemas"]["Overlap"];
+            /**
+             * @default {
+             *       "max_attempts": 3,
+             *       "initial_delay_seconds": 1,
+             *       "multiplier": 2,
+             *       "max_delay_seconds": 30,
+             *       "jitter": true
+             *     }
+             */
+            retry: components["schemas"]["Retry"];
+            /** @default at_least_once */
+            delivery: components["schemas"]["Delivery"];
+            /**
+             * @default {
+             *       "gap": "shift",
+             *       "repeat": "first"
+             *     }
+             */
+            dst: components["schemas"]["Dst"];
+            /** Labels */
+            labels?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            window: components["schemas"]["Window"] | null;
+            /**
+             * Calendars
+             * @default []
+             */
+            calendars: string[];
+            /**
+             * Jitter Seconds
+             * @default 0
+             */
+            jitter_seconds: number;
+        };
+        /**
+         * SignIn
+         * @description The key to sign in with.
+         */
+        SignIn: {
+            /** Key */
+            key: string;
+        };
+        /**
+         * TaskChange
+         * @description Whether workers may run it.
+         */
+        TaskChange: {
+            /** Is Active */
+            is_active: boolean;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+        };
+        /**
+         * TriggerNow
+         * @description Arguments for this run, over those of the schedule.
+         */
+        TriggerNow: {
+            /**
+             * Args
+             * @default null
+             * @example {
+             *       "region": "eu"
+             *     }
+             */
+            args: {
+                [key: string]: components["schemas"]["JsonValue"];
+            } | null;
+            /**
+             * Reason
+             * @default null
+             */
+            reason: string | null;
+        };
+        /**
+         * Problem
+         * @description What went wrong (RFC 9457).
+         * @example {
+         *       "type": "about:blank",
+         *       "title": "Unprocessable Content",
+         *       "status": 422,
+         *       "code": "timezone",
+         *       "detail": "trigger.timezone: there is no time zone \"Europe/Berln\" (did you mean Europe/Berlin?)",
+         *       "request_id": "9f0c3d1e5a7b2468",
+         *       "errors": [
+         *         {
+         *           "pointer": "/trigger/timezone",
+         *           "code": "timezone",
+         *           "detail": "there is no time zone \"Europe/Berln\"",
+         *           "hint": "did you mean Europe/Berlin?"
+         *         }
+         *       ]
+         *     }
+         */
+        Problem: {
+            type: string;
+            title: string;
+            status: number;
+            /** @description For programs. */
+            code: string;
+            /** @description For people: what is wrong, and what would be right. */
+            detail: string;
+            request_id: string;
+            /** @description With a 412: the version that there is. */
+            current_version?: number;
+            errors?: {
+                /** @description A JSON pointer into the body. */
+                pointer: string;
+                code: string;
+                detail: string;
+                hint: string;
+            }[];
+        };
     };
     responses: never;
     parameters: never;
@@ -4025,1366 +4025,14 @@ export interface operations {
             };
         };
     };
-    list_audit_api_v1_audit_get: {
-        parameters: {
-            query?: {
-                action?: string[] | null;
-                actor?: string[] | null;
-                from_ts?: string | null;
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-                resource_id?: string[] | null;
-                resource_type?: string[] | null;
-                to_ts?: string | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_AuditDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_backfill_api_v1_backfills__backfill_id__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                backfill_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BackfillDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cancel_backfill_api_v1_backfills__backfill_id__cancel_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                backfill_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BackfillDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_calendars_api_v1_calendars_get: {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_CalendarDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    make_calendar_api_v1_calendars_post: {
+    healthz_healthz_get: {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CalendarSpec"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CalendarDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_calendar_api_v1_calendars__name__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
         requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CalendarDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    set_calendar_api_v1_calendars__name__put: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CalendarSpec"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CalendarDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    delete_calendar_api_v1_calendars__name__delete: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    import_calendar_api_v1_calendars_import_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CalendarFile"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CalendarDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_events_api_v1_events_get: {
-        parameters: {
-            query?: {
-                /** @description The offset to go on behind. */
-                after?: number;
-                page_size?: number;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_EventDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_all_api_v1_executions_get: {
-        parameters: {
-            query?: {
-                /** @description Fire times at or after this. */
-                fire_from?: string | null;
-                /** @description Fire times before this. */
-                fire_to?: string | null;
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-                queue?: string[] | null;
-                schedule_id?: string[] | null;
-                status?: components["schemas"]["Status"][] | null;
-                triggered_by?: components["schemas"]["TriggeredBy"][] | null;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_ExecutionDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_api_v1_executions__execution_id__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                execution_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExecutionDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_attempts_api_v1_executions__execution_id__attempts_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                execution_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_AttemptDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    cancel_api_v1_executions__execution_id__cancel_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                execution_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["Because"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExecutionDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    complete_api_v1_executions__execution_id__complete_post: {
-        parameters: {
-            query?: never;
-            header?: {
-                authorization?: string | null;
-                "x-foliot-token"?: string | null;
-            };
-            path: {
-                execution_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    /** Error */
-                    error?: string | null;
-                    /** Result */
-                    result?: unknown;
-                    /**
-                     * Status
-                     * @enum {string}
-                     */
-                    status: "success" | "failed";
-                };
-            };
-        };
         responses: {
             /** @description Successful Response */
             200: {
@@ -5397,92 +4045,13 @@ export interface operations {
                     };
                 };
             };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token is missing, or not for this execution and attempt */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description There is no such execution */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description That attempt does not run any more */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database can't be reached now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
         };
     };
-    read_logs_api_v1_executions__execution_id__logs_get: {
+    readyz_readyz_get: {
         parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
+            query?: never;
             header?: never;
-            path: {
-                execution_id: string;
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -5493,964 +4062,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListOf_LineDocument_"];
+                    "application/json": unknown;
                 };
             };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            /** @description Not now; `problems` says why */
             503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    progress_api_v1_executions__execution_id__progress_post: {
-        parameters: {
-            query?: never;
-            header?: {
-                authorization?: string | null;
-                "x-foliot-token"?: string | null;
-            };
-            path: {
-                execution_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": {
-                    /**
-                     * Fraction
-                     * @example 0.5
-                     */
-                    fraction: number;
-                    /**
-                     * Text
-                     * @default
-                     * @example half way
-                     */
-                    text?: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token is missing, or not for this execution and attempt */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description There is no such execution */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description That attempt does not run any more */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The database can't be reached now */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": unknown;
-                };
-            };
         };
     };
-    retry_api_v1_executions__execution_id__retry_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                execution_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["Because"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExecutionDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    act_on_executions_api_v1_executions_bulk_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ExecutionBulk"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BulkDone"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_hosts_api_v1_hosts_get: {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_HostDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    make_host_api_v1_hosts_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewHost"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HostDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_instances_api_v1_instances_get: {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_InstanceDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_keys_api_v1_keys_get: {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_KeyDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    make_key_api_v1_keys_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewKey"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MadeKeyDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    revoke_key_api_v1_keys__key_id__delete: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                key_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_kinds_api_v1_kinds_get: {
+    read_metrics_metrics_get: {
         parameters: {
             query?: never;
             header?: never;
@@ -6465,520 +4089,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListOf_KindDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    read_load_api_v1_load_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecentDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    me_api_v1_me_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MeDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_queues_api_v1_queues_get: {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_QueueDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    pause_queue_api_v1_queues__name__pause_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["Because"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QueueDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    resume_queue_api_v1_queues__name__resume_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["Because"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QueueDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/plain": string;
                 };
             };
         };
@@ -6986,28 +4097,28 @@ export interface operations {
     list_schedules_api_v1_schedules_get: {
         parameters: {
             query?: {
-                active?: boolean | null;
-                calendar?: string[] | null;
-                /** @description As `name:value`, of several all must hold. */
-                label?: string[] | null;
-                last_status?: components["schemas"]["Status"][] | null;
-                managed_by?: components["schemas"]["ManagedBy"][] | null;
-                name?: string[] | null;
+                /** @description With so many of the latest executions. */
+                recent?: number;
                 /** @description How many items at most. */
                 page_size?: number;
                 /** @description `next_page_token` of the page before; empty for the first. */
                 page_token?: string;
-                priority?: components["schemas"]["Priority"][] | null;
+                name?: string[] | null;
                 /** @description A part of the name or of the description. */
                 q?: string;
+                active?: boolean | null;
                 queue?: string[] | null;
-                /** @description With so many of the latest executions. */
-                recent?: number;
-                /** @description With `-` the other way round. What has nothing to sort by comes last. */
-                sort?: "name" | "-name" | "next_run_ts" | "-next_run_ts" | "created_ts" | "-created_ts" | "updated_ts" | "-updated_ts" | "last_run_ts" | "-last_run_ts";
-                state?: components["schemas"]["ScheduleState"][] | null;
+                priority?: components["schemas"]["Priority"][] | null;
                 /** @description Kinds of target. */
                 target?: ("function" | "http" | "event" | "celery")[] | null;
+                last_status?: components["schemas"]["Status"][] | null;
+                state?: components["schemas"]["ScheduleState"][] | null;
+                managed_by?: components["schemas"]["ManagedBy"][] | null;
+                calendar?: string[] | null;
+                /** @description As `name:value`, of several all must hold. */
+                label?: string[] | null;
+                /** @description With `-` the other way round. What has nothing to sort by comes last. */
+                sort?: "name" | "-name" | "next_run_ts" | "-next_run_ts" | "created_ts" | "-created_ts" | "updated_ts" | "-updated_ts" | "last_run_ts" | "-last_run_ts";
             };
             header?: never;
             path?: never;
@@ -7701,401 +4812,6 @@ export interface operations {
             };
         };
     };
-    backfill_schedule_api_v1_schedules__schedule_id__backfill_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["BackfillRange"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BackfillDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_backfills_api_v1_schedules__schedule_id__backfills_get: {
-        parameters: {
-            query?: {
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-            };
-            header?: never;
-            path: {
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_BackfillDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_of_schedule_api_v1_schedules__schedule_id__executions_get: {
-        parameters: {
-            query?: {
-                /** @description Fire times at or after this. */
-                fire_from?: string | null;
-                /** @description Fire times before this. */
-                fire_to?: string | null;
-                /** @description How many items at most. */
-                page_size?: number;
-                /** @description `next_page_token` of the page before; empty for the first. */
-                page_token?: string;
-                queue?: string[] | null;
-                status?: components["schemas"]["Status"][] | null;
-                triggered_by?: components["schemas"]["TriggeredBy"][] | null;
-            };
-            header?: never;
-            path: {
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_ExecutionDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_fires_api_v1_schedules__schedule_id__fires_get: {
-        parameters: {
-            query?: {
-                /** @description At or after this. */
-                from?: string | null;
-                /** @description At most so many past, and so many to come. */
-                n?: number;
-                /** @description Before this. */
-                to?: string | null;
-            };
-            header?: never;
-            path: {
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListOf_FireDocument_"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     pause_schedule_api_v1_schedules__schedule_id__pause_post: {
         parameters: {
             query?: never;
@@ -8352,91 +5068,6 @@ export interface operations {
             };
         };
     };
-    read_stats_api_v1_schedules__schedule_id__stats_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                schedule_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StatsDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such thing, or it is another host's */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     trigger_schedule_api_v1_schedules__schedule_id__trigger_post: {
         parameters: {
             query?: never;
@@ -8517,6 +5148,214 @@ export interface operations {
             };
             /** @description The body is of a type that is not understood */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    backfill_schedule_api_v1_schedules__schedule_id__backfill_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BackfillRange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_fires_api_v1_schedules__schedule_id__fires_get: {
+        parameters: {
+            query?: {
+                /** @description At or after this. */
+                from?: string | null;
+                /** @description Before this. */
+                to?: string | null;
+                /** @description At most so many past, and so many to come. */
+                n?: number;
+            };
+            header?: never;
+            path: {
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_FireDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8861,18 +5700,28 @@ export interface operations {
             };
         };
     };
-    apply_api_v1_schedules_apply_post: {
+    list_of_schedule_api_v1_schedules__schedule_id__executions_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+                status?: components["schemas"]["Status"][] | null;
+                queue?: string[] | null;
+                triggered_by?: components["schemas"]["TriggeredBy"][] | null;
+                /** @description Fire times at or after this. */
+                fire_from?: string | null;
+                /** @description Fire times before this. */
+                fire_to?: string | null;
+            };
             header?: never;
-            path?: never;
+            path: {
+                schedule_id: string;
+            };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Apply"];
-            };
-        };
+        requestBody?: never;
         responses: {
             /** @description Successful Response */
             200: {
@@ -8880,7 +5729,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Applied"];
+                    "application/json": components["schemas"]["ListOf_ExecutionDocument_"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -8903,6 +5752,360 @@ export interface operations {
             };
             /** @description The credential does not allow this */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_stats_api_v1_schedules__schedule_id__stats_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatsDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_backfills_api_v1_schedules__schedule_id__backfills_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path: {
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_BackfillDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_backfill_api_v1_backfills__backfill_id__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                backfill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_backfill_api_v1_backfills__backfill_id__cancel_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                backfill_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BackfillDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9071,7 +6274,7 @@ export interface operations {
             };
         };
     };
-    preview_trigger_api_v1_schedules_preview_post: {
+    act_on_executions_api_v1_executions_bulk_post: {
         parameters: {
             query?: never;
             header?: never;
@@ -9080,7 +6283,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["PreviewAsked"];
+                "application/json": components["schemas"]["ExecutionBulk"];
             };
         };
         responses: {
@@ -9090,7 +6293,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PreviewDocument"];
+                    "application/json": components["schemas"]["BulkDone"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -9176,13 +6379,126 @@ export interface operations {
             };
         };
     };
-    list_secrets_api_v1_secrets_get: {
+    apply_api_v1_schedules_apply_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Apply"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Applied"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_all_api_v1_executions_get: {
         parameters: {
             query?: {
+                schedule_id?: string[] | null;
                 /** @description How many items at most. */
                 page_size?: number;
                 /** @description `next_page_token` of the page before; empty for the first. */
                 page_token?: string;
+                status?: components["schemas"]["Status"][] | null;
+                queue?: string[] | null;
+                triggered_by?: components["schemas"]["TriggeredBy"][] | null;
+                /** @description Fire times at or after this. */
+                fire_from?: string | null;
+                /** @description Fire times before this. */
+                fire_to?: string | null;
             };
             header?: never;
             path?: never;
@@ -9196,7 +6512,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListOf_SecretDocument_"];
+                    "application/json": components["schemas"]["ListOf_ExecutionDocument_"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -9255,128 +6571,114 @@ export interface operations {
             };
         };
     };
-    set_secret_api_v1_secrets_post: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewSecret"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SecretDocument"];
-                };
-            };
-            /** @description A parameter is not known here, or the request can't be understood */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential is missing or not valid */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not allow this */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description It is in conflict with what there is */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is too large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is of a type that is not understood */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Something in the request is not as it should be; `errors` says what */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too many requests; `Retry-After` says when */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    delete_secret_api_v1_secrets__name__delete: {
+    read_api_v1_executions__execution_id__get: {
         parameters: {
             query?: never;
             header?: never;
             path: {
-                name: string;
+                execution_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             /** @description Successful Response */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["ExecutionDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_api_v1_executions__execution_id__retry_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Because"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecutionDocument"];
+                };
             };
             /** @description A parameter is not known here, or the request can't be understood */
             400: {
@@ -9470,11 +6772,129 @@ export interface operations {
             };
         };
     };
-    rotate_api_v1_secrets_rotate_post: {
+    cancel_api_v1_executions__execution_id__cancel_post: {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Because"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecutionDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_attempts_api_v1_executions__execution_id__attempts_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                execution_id: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
@@ -9485,7 +6905,408 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RotatedDocument"];
+                    "application/json": components["schemas"]["ListOf_AttemptDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_logs_api_v1_executions__execution_id__logs_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_LineDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    progress_api_v1_executions__execution_id__progress_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                authorization?: string | null;
+                "x-foliot-token"?: string | null;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Fraction
+                     * @example 0.5
+                     */
+                    fraction: number;
+                    /**
+                     * Text
+                     * @default
+                     * @example half way
+                     */
+                    text?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing, or not for this execution and attempt */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description There is no such execution */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description That attempt does not run any more */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database can't be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+        };
+    };
+    complete_api_v1_executions__execution_id__complete_post: {
+        parameters: {
+            query?: never;
+            header?: {
+                authorization?: string | null;
+                "x-foliot-token"?: string | null;
+            };
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Status
+                     * @enum {string}
+                     */
+                    status: "success" | "failed";
+                    /** Result */
+                    result?: unknown;
+                    /** Error */
+                    error?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: string;
+                    };
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing, or not for this execution and attempt */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description There is no such execution */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description That attempt does not run any more */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database can't be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
+                };
+            };
+        };
+    };
+    preview_trigger_api_v1_schedules_preview_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewAsked"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewDocument"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -9645,30 +7466,27 @@ export interface operations {
             };
         };
     };
-    stream_api_v1_stream_get: {
+    read_timeline_api_v1_timeline_get: {
         parameters: {
             query?: {
-                /** @description Only these kinds of events, with commas between */
-                kinds?: string | null;
-                /** @description Only of these schedules and their executions */
-                schedule_id?: string[] | null;
+                from?: string | null;
+                to?: string | null;
+                /** @description At most so many. */
+                bins?: number;
             };
-            header?: {
-                /** @description The id of the last event, to go on from there */
-                "last-event-id"?: string | null;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The events, without an end */
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "application/json": components["schemas"]["TimelineDocument"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -9716,13 +7534,161 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many streams are open here, or the database can't be reached now */
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
             503: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": unknown;
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_load_api_v1_load_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecentDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_kinds_api_v1_kinds_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_KindDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -9730,15 +7696,15 @@ export interface operations {
     list_tasks_api_v1_task_functions_get: {
         parameters: {
             query?: {
+                name?: string[] | null;
+                /** @description A part of the name or of the description. */
+                q?: string;
                 is_active?: boolean | null;
                 is_system?: boolean | null;
-                name?: string[] | null;
                 /** @description How many items at most. */
                 page_size?: number;
                 /** @description `next_page_token` of the page before; empty for the first. */
                 page_token?: string;
-                /** @description A part of the name or of the description. */
-                q?: string;
             };
             header?: never;
             path?: never;
@@ -10012,13 +7978,13 @@ export interface operations {
             };
         };
     };
-    read_timeline_api_v1_timeline_get: {
+    list_queues_api_v1_queues_get: {
         parameters: {
             query?: {
-                /** @description At most so many. */
-                bins?: number;
-                from?: string | null;
-                to?: string | null;
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
             };
             header?: never;
             path?: never;
@@ -10032,7 +7998,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TimelineDocument"];
+                    "application/json": components["schemas"]["ListOf_QueueDocument_"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -10091,14 +8057,20 @@ export interface operations {
             };
         };
     };
-    healthz_healthz_get: {
+    pause_queue_api_v1_queues__name__pause_post: {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                name: string;
+            };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Because"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
@@ -10106,57 +8078,2003 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: string;
-                    };
+                    "application/json": components["schemas"]["QueueDocument"];
                 };
             };
-        };
-    };
-    read_metrics_metrics_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": string;
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-        };
-    };
-    readyz_readyz_get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
+            /** @description The credential is missing or not valid */
+            401: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not now; `problems` says why */
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
             503: {
                 headers: {
                     [name: string]: unknown;
                 };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_queue_api_v1_queues__name__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Because"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_instances_api_v1_instances_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_InstanceDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_calendars_api_v1_calendars_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_CalendarDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_calendar_api_v1_calendars_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CalendarSpec"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalendarDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_calendar_api_v1_calendars_import_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CalendarFile"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalendarDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_calendar_api_v1_calendars__name__get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalendarDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_calendar_api_v1_calendars__name__put: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CalendarSpec"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalendarDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_calendar_api_v1_calendars__name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
                 content?: never;
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_secrets_api_v1_secrets_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_SecretDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_secret_api_v1_secrets_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSecret"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rotate_api_v1_secrets_rotate_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_secret_api_v1_secrets__name__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_events_api_v1_events_get: {
+        parameters: {
+            query?: {
+                /** @description The offset to go on behind. */
+                after?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_EventDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_keys_api_v1_keys_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_KeyDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_key_api_v1_keys_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewKey"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MadeKeyDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_key_api_v1_keys__key_id__delete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or it is another host's */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_hosts_api_v1_hosts_get: {
+        parameters: {
+            query?: {
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_HostDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_host_api_v1_hosts_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewHost"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in conflict with what there is */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is of a type that is not understood */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    me_api_v1_me_get: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeDocument"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_audit_api_v1_audit_get: {
+        parameters: {
+            query?: {
+                action?: string[] | null;
+                actor?: string[] | null;
+                resource_type?: string[] | null;
+                resource_id?: string[] | null;
+                from_ts?: string | null;
+                to_ts?: string | null;
+                /** @description How many items at most. */
+                page_size?: number;
+                /** @description `next_page_token` of the page before; empty for the first. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOf_AuditDocument_"];
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now: overloaded, starting, or the database can't be reached; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
         };
     };
@@ -10432,6 +10350,88 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stream_api_v1_stream_get: {
+        parameters: {
+            query?: {
+                /** @description Only of these schedules and their executions */
+                schedule_id?: string[] | null;
+                /** @description Only these kinds of events, with commas between */
+                kinds?: string | null;
+            };
+            header?: {
+                /** @description The id of the last event, to go on from there */
+                "last-event-id"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events, without an end */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description A parameter is not known here, or the request can't be understood */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential is missing or not valid */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Something in the request is not as it should be; `errors` says what */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many streams are open here, or the database can't be reached now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": unknown;
                 };
             };
         };

@@ -45,6 +45,7 @@ export const dueNextHour = queryOptions({
 
 export const instances = queryOptions({
   queryKey: ["instances"],
-  queryFn: ({ signal }) => ask(api.GET("/api/v1/instances", { params: { query: { page_size: 100 } }, signal })),
+  queryFn: ({ signal }) =>
+    ask(api.GET("/api/v1/instances", { params: { query: { page_size: 100 } }, signal })),
   refetchInterval: 10_000,
 });

@@ -54,7 +54,10 @@ test("what the server sends is told with its kind", () => {
   last().opens();
   last().sends("status", { counts: { running: 2 }, leaders: ["a"] });
   last().sends("reset", { reason: "too_slow" });
-  expect(told).toEqual([{ kind: "status", data: { counts: { running: 2 }, leaders: ["a"] } }, { kind: "reset" }]);
+  expect(told).toEqual([
+    { kind: "status", data: { counts: { running: 2 }, leaders: ["a"] } },
+    { kind: "reset" },
+  ]);
 });
 
 test("a broken connection is left to the browser, which misses nothing", () => {

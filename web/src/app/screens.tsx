@@ -21,20 +21,28 @@ const ENTRIES: readonly Entry[] = [
     path: "/schedules/new",
     key: "new schedule",
     show: () => (
-      <Placeholder title="New schedule" commands={['foliot schedule create nightly-report --cron "0 2 * * *" …']} />
+      <Placeholder
+        title="New schedule"
+        commands={['foliot schedule create nightly-report --cron "0 2 * * *" …']}
+      />
     ),
   },
   { path: "/schedules/:id", key: "schedules", show: ({ id }) => <Schedules openId={id ?? null} /> },
   {
     path: "/executions",
     key: "executions",
-    show: () => <Placeholder title="Executions" commands={["foliot execution list", "foliot execution list --watch"]} />,
+    show: () => (
+      <Placeholder title="Executions" commands={["foliot execution list", "foliot execution list --watch"]} />
+    ),
   },
   {
     path: "/executions/:id",
     key: "execution",
     show: ({ id }) => (
-      <Placeholder title="Execution" commands={[`foliot execution get ${id}`, `foliot execution logs ${id}`]} />
+      <Placeholder
+        title="Execution"
+        commands={[`foliot execution get ${id}`, `foliot execution logs ${id}`]}
+      />
     ),
   },
   {
@@ -50,7 +58,9 @@ const ENTRIES: readonly Entry[] = [
   {
     path: "/access",
     key: "access",
-    show: () => <Placeholder title="Access" commands={["foliot key list", "foliot key create NAME --role viewer"]} />,
+    show: () => (
+      <Placeholder title="Access" commands={["foliot key list", "foliot key create NAME --role viewer"]} />
+    ),
   },
 ];
 

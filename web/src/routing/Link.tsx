@@ -9,7 +9,8 @@ interface Props extends ComponentProps<"a"> {
 export function Link({ href, onClick, ...rest }: Props) {
   function follow(event: MouseEvent<HTMLAnchorElement>) {
     onClick?.(event);
-    const wantsAnother = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0;
+    const wantsAnother =
+      event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0;
     if (event.defaultPrevented || wantsAnother) {
       return;
     }

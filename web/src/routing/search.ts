@@ -48,7 +48,9 @@ export function anyOf<T extends string>(allowed: readonly T[]): Field<readonly T
 export function readSearch<S extends object>(shape: S, search: string): Values<S> {
   const given = new URLSearchParams(search);
   const entries = Object.entries(shape as Record<string, Field<unknown>>);
-  return Object.fromEntries(entries.map(([name, field]) => [name, field.read(given.getAll(name))])) as Values<S>;
+  return Object.fromEntries(
+    entries.map(([name, field]) => [name, field.read(given.getAll(name))]),
+  ) as Values<S>;
 }
 
 /** The search with some values changed, in the order that it had. */

@@ -9,8 +9,8 @@ import { Drawer } from "@/ui/Dialog";
 import { Icon, type IconName } from "@/ui/Icon";
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from "@/ui/Menu";
 import { Tooltip } from "@/ui/Tooltip";
-import { Brand, Places } from "./Navigation";
 import { findKeys } from "./keys";
+import { Brand, Places } from "./Navigation";
 
 export function Header({ onFind }: { onFind: () => void }) {
   const [isOpen, setOpen] = useState(false);
@@ -46,8 +46,16 @@ export function Header({ onFind }: { onFind: () => void }) {
 
 const LIVENESS = {
   live: { words: "Live", tip: "What you see is kept up to date.", dot: "bg-(--status-success)" },
-  connecting: { words: "Connecting", tip: "Changes are shown once there is a connection.", dot: "bg-(--status-retrying)" },
-  broken: { words: "Not live", tip: "The connection is lost. It is tried again.", dot: "bg-(--status-failed)" },
+  connecting: {
+    words: "Connecting",
+    tip: "Changes are shown once there is a connection.",
+    dot: "bg-(--status-retrying)",
+  },
+  broken: {
+    words: "Not live",
+    tip: "The connection is lost. It is tried again.",
+    dot: "bg-(--status-failed)",
+  },
 } as const;
 
 function LiveMark() {
@@ -56,7 +64,9 @@ function LiveMark() {
   return (
     <Tooltip text={tip} side="bottom">
       <span role="status" className="text-ink-soft mr-1.5 flex items-center gap-1.5 text-xs">
-        <span className={`size-2 rounded-full ${dot} ${liveness === "connecting" ? "animate-waiting" : ""}`} />
+        <span
+          className={`size-2 rounded-full ${dot} ${liveness === "connecting" ? "animate-waiting" : ""}`}
+        />
         <span className={liveness === "live" ? "sr-only lg:not-sr-only" : ""}>{words}</span>
       </span>
     </Tooltip>
@@ -95,7 +105,16 @@ const THEME_WORDS: Record<Theme, string> = { system: "As the system", light: "Li
 function ThemeMenu() {
   const chosen = useTheme();
   return (
-    <Menu button={<Button look="quiet" icon={THEME_ICONS[chosen]} className="px-2" aria-label={`Theme: ${THEME_WORDS[chosen]}`} />}>
+    <Menu
+      button={
+        <Button
+          look="quiet"
+          icon={THEME_ICONS[chosen]}
+          className="px-2"
+          aria-label={`Theme: ${THEME_WORDS[chosen]}`}
+        />
+      }
+    >
       <MenuChoice
         label="Theme"
         value={chosen}

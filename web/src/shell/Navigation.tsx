@@ -37,7 +37,11 @@ export function SideNavigation() {
 
 export function Brand({ isWide }: { isWide: boolean }) {
   return (
-    <Link href="/" aria-label="Foliot, overview" className="mb-3 flex h-9 items-center gap-2 rounded-md px-1.5">
+    <Link
+      href="/"
+      aria-label="Foliot, overview"
+      className="mb-3 flex h-9 items-center gap-2 rounded-md px-1.5"
+    >
       <Mark />
       {isWide && <span className="text-lg font-semibold tracking-tight">Foliot</span>}
     </Link>

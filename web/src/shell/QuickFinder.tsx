@@ -44,7 +44,8 @@ function Finder({ onGo }: { onGo: (href: string) => void }) {
   const chosen = found[Math.min(at, found.length - 1)];
 
   useEffect(() => {
-    if (chosen !== undefined) document.getElementById(`found-${chosen.key}`)?.scrollIntoView({ block: "nearest" });
+    if (chosen !== undefined)
+      document.getElementById(`found-${chosen.key}`)?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
 
   function steer(event: KeyboardEvent) {

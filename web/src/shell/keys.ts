@@ -6,5 +6,10 @@ export function findKeys(): string {
 }
 
 export function opensFinder(event: KeyboardEvent): boolean {
-  return event.key.toLowerCase() === "k" && (isApple ? event.metaKey : event.ctrlKey) && !event.shiftKey && !event.altKey;
+  return (
+    event.key.toLowerCase() === "k" &&
+    (isApple ? event.metaKey : event.ctrlKey) &&
+    !event.shiftKey &&
+    !event.altKey
+  );
 }

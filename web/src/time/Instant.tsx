@@ -16,7 +16,11 @@ export function Instant({ at, zone, className }: Props) {
   const now = useNow();
   const date = new Date(at);
   return (
-    <time dateTime={at} title={fullInstant(date, shown)} className={`numbers whitespace-nowrap ${className ?? ""}`}>
+    <time
+      dateTime={at}
+      title={fullInstant(date, shown)}
+      className={`numbers whitespace-nowrap ${className ?? ""}`}
+    >
       {instant(date, shown, now)}
     </time>
   );
@@ -28,7 +32,11 @@ export function RelativeTime({ at, zone, className }: Props) {
   const now = useNow();
   const date = new Date(at);
   return (
-    <time dateTime={at} title={fullInstant(date, shown)} className={`numbers whitespace-nowrap ${className ?? ""}`}>
+    <time
+      dateTime={at}
+      title={fullInstant(date, shown)}
+      className={`numbers whitespace-nowrap ${className ?? ""}`}
+    >
       {relative(date, now)}
     </time>
   );

@@ -50,7 +50,11 @@ export function Button({
       }}
       className={`${COMMON} ${LOOKS[look]} ${size === "small" ? "h-7 px-2 text-xs" : "h-8 px-3 text-sm"} ${className}`}
     >
-      {isBusy ? <Icon name="spin" size={14} className="animate-spin" /> : icon && <Icon name={icon} size={14} />}
+      {isBusy ? (
+        <Icon name="spin" size={14} className="animate-spin" />
+      ) : (
+        icon && <Icon name={icon} size={14} />
+      )}
       {children}
     </button>
   );

@@ -1,4 +1,5 @@
 import type { MouseEvent } from "react";
+import { Icon } from "./Icon";
 
 interface Props {
   label: string;
@@ -12,7 +13,7 @@ interface Props {
 export function Checkbox({ label, isChecked, isPartly = false, onClick }: Props) {
   return (
     // The area to hit is larger than the box.
-    <label className="-m-1.5 inline-flex cursor-pointer p-1.5">
+    <label className="relative -m-1.5 inline-grid cursor-pointer place-items-center p-1.5">
       <input
         type="checkbox"
         aria-label={label}
@@ -22,8 +23,13 @@ export function Checkbox({ label, isChecked, isPartly = false, onClick }: Props)
         ref={(element) => {
           if (element !== null) element.indeterminate = isPartly;
         }}
-        className="accent-accent size-4 cursor-pointer rounded"
+        className="border-control bg-surface checked:border-accent checked:bg-accent indeterminate:border-accent indeterminate:bg-accent size-4 cursor-pointer appearance-none rounded border"
       />
+      {isPartly ? (
+        <span className="bg-on-accent pointer-events-none absolute h-0.5 w-2 rounded-full" />
+      ) : (
+        isChecked && <Icon name="check" size={12} className="text-on-accent pointer-events-none absolute" />
+      )}
     </label>
   );
 }

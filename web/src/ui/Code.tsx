@@ -87,7 +87,11 @@ function Node({ value, depth, name }: { value: unknown; depth: number; name?: st
               <Node key={key} name={key} value={item} depth={depth + 1} />
             ))}
             {entries.length > most && (
-              <button type="button" className="text-accent pl-4 hover:underline" onClick={() => setMost(most + MOST_SHOWN)}>
+              <button
+                type="button"
+                className="text-accent pl-4 hover:underline"
+                onClick={() => setMost(most + MOST_SHOWN)}
+              >
                 {entries.length - most} more
               </button>
             )}

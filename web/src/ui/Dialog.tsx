@@ -30,7 +30,9 @@ export function Sheet({ title, description, actions, children, onClose }: SheetP
           <header className="border-line flex items-start gap-2 border-b px-5 py-3.5">
             <div className="min-w-0 grow">
               <Radix.Title className="truncate text-lg font-semibold">{title}</Radix.Title>
-              {description && <Radix.Description className="text-ink-soft text-sm">{description}</Radix.Description>}
+              {description && (
+                <Radix.Description className="text-ink-soft text-sm">{description}</Radix.Description>
+              )}
             </div>
             {actions}
             <IconButton icon="close" label="Close" onClick={onClose} />

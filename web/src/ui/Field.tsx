@@ -30,7 +30,11 @@ function Labelled({ label, hint, problem, children }: Shared & { children: (wire
       <label htmlFor={id} className="text-sm font-medium">
         {label}
       </label>
-      {children({ id, "aria-invalid": problem ? true : undefined, "aria-describedby": describedBy || undefined })}
+      {children({
+        id,
+        "aria-invalid": problem ? true : undefined,
+        "aria-describedby": describedBy || undefined,
+      })}
       {problem && (
         <p id={`${id}-problem`} className="text-danger flex items-start gap-1.5 text-xs">
           <Icon name="warning" size={14} className="mt-0.5" />
@@ -55,7 +59,15 @@ interface TextFieldProps extends Shared, Input {
   onChange: (value: string) => void;
 }
 
-export function TextField({ label, hint, problem = null, value, onChange, className = "", ...rest }: TextFieldProps) {
+export function TextField({
+  label,
+  hint,
+  problem = null,
+  value,
+  onChange,
+  className = "",
+  ...rest
+}: TextFieldProps) {
   return (
     <Labelled label={label} hint={hint} problem={problem}>
       {(wired) => (
@@ -76,7 +88,15 @@ interface TextAreaProps extends Shared, Omit<ComponentProps<"textarea">, "value"
   onChange: (value: string) => void;
 }
 
-export function TextArea({ label, hint, problem = null, value, onChange, className = "", ...rest }: TextAreaProps) {
+export function TextArea({
+  label,
+  hint,
+  problem = null,
+  value,
+  onChange,
+  className = "",
+  ...rest
+}: TextAreaProps) {
   return (
     <Labelled label={label} hint={hint} problem={problem}>
       {(wired) => (
@@ -98,7 +118,14 @@ interface SelectProps<T extends string> extends Shared {
   onChange: (value: T) => void;
 }
 
-export function SelectField<T extends string>({ label, hint, problem = null, value, choices, onChange }: SelectProps<T>) {
+export function SelectField<T extends string>({
+  label,
+  hint,
+  problem = null,
+  value,
+  choices,
+  onChange,
+}: SelectProps<T>) {
   return (
     <Labelled label={label} hint={hint} problem={problem}>
       {(wired) => (
@@ -122,7 +149,7 @@ export function SelectField<T extends string>({ label, hint, problem = null, val
 /** What is wrong with a form as a whole. */
 export function FormProblem({ text }: { text: string | null }) {
   return (
-    <div role="alert">
+    <div role="alert" className="empty:hidden">
       {text !== null && (
         <p className="bg-danger-soft text-danger flex items-start gap-2 rounded-md px-3 py-2 text-sm">
           <Icon name="warning" className="mt-0.5" />

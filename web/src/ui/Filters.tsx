@@ -47,15 +47,22 @@ interface FacetProps<T extends string> {
 
 /** Any of several values. */
 export function Facet<T extends string>({ label, choices, chosen, onChange }: FacetProps<T>) {
-  const words = chosen.map((value) => choices.find((each) => each.value === value)?.label ?? value).join(", ");
+  const words = chosen
+    .map((value) => choices.find((each) => each.value === value)?.label ?? value)
+    .join(", ");
   return (
     <Menu
       align="start"
       button={
-        <Button look={chosen.length > 0 ? "plain" : "quiet"} className={chosen.length > 0 ? "" : "border-line border-dashed"}>
+        <Button
+          look={chosen.length > 0 ? "plain" : "quiet"}
+          className={chosen.length > 0 ? "" : "border-line border-dashed"}
+        >
           {label}
           {chosen.length > 0 && (
-            <span className="bg-accent-soft text-accent max-w-32 truncate rounded px-1.5 text-xs">{words}</span>
+            <span className="bg-accent-soft text-accent max-w-32 truncate rounded px-1.5 text-xs">
+              {words}
+            </span>
           )}
           <Icon name="down" size={12} className="text-ink-faint" />
         </Button>

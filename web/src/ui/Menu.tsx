@@ -18,7 +18,11 @@ interface MenuProps {
 
 export function Menu({ button, children, align = "end", isOpen, onOpenChange }: MenuProps) {
   return (
-    <Radix.Root modal={false} {...(isOpen === undefined ? {} : { open: isOpen })} {...(onOpenChange ? { onOpenChange } : {})}>
+    <Radix.Root
+      modal={false}
+      {...(isOpen === undefined ? {} : { open: isOpen })}
+      {...(onOpenChange ? { onOpenChange } : {})}
+    >
       <Radix.Trigger asChild>{button}</Radix.Trigger>
       <Radix.Portal>
         <Radix.Content

@@ -7,6 +7,7 @@ import "uplot/dist/uPlot.min.css";
 import { useShownTheme } from "@/settings/theme";
 import { useZone } from "@/settings/zone";
 import { shortClockTime } from "@/time/format";
+import { stacked } from "./stacking";
 
 export interface Series {
   label: string;
@@ -63,7 +64,9 @@ export function Plot({ summary, times, series, kind, format, height = 168 }: Pro
     <figure className="flex flex-col gap-2">
       <div ref={box} role="img" aria-label={summary} className="w-full" style={{ height }} />
       <figcaption className="text-ink-soft flex flex-wrap gap-x-4 gap-y-1 text-xs">
-        <span className="numbers w-10">{at === undefined ? "" : shortClockTime(new Date(at * 1000), zone)}</span>
+        <span className="numbers w-10">
+          {at === undefined ? "" : shortClockTime(new Date(at * 1000), zone)}
+        </span>
         {series.map((each) => {
           const value = under === null ? null : (each.values[under] ?? null);
           return (
@@ -87,14 +90,8 @@ function dataOf(times: readonly number[], series: readonly Series[], kind: Props
   return [[...times], ...stacked(series.map((each) => each.values)).toReversed()] as uPlot.AlignedData;
 }
 
-export function stacked(layers: readonly (readonly (number | null)[])[]): number[][] {
-  const sums: number[] = [];
-  return layers.map((layer) =>
-    layer.map((value, index) => {
-      sums[index] = (sums[index] ?? 0) + (value ?? 0);
-      return sums[index];
-    }),
-  );
+function stepOf(times: ArrayLike<number>): number {
+  return times.length > 1 ? (times[1] ?? 0) - (times[0] ?? 0) : 0;
 }
 
 interface Drawn {
@@ -110,22 +107,24 @@ interface Drawn {
 function optionsOf({ element, series, kind, format, height, zone, onUnder }: Drawn): uPlot.Options {
   const style = getComputedStyle(element);
   // A canvas knows no variables.
-  const colour = (text: string) => (text.startsWith("var(") ? style.getPropertyValue(text.slice(4, -1)).trim() : text);
+  const colour = (text: string) =>
+    text.startsWith("var(") ? style.getPropertyValue(text.slice(4, -1)).trim() : text;
   const axis: uPlot.Axis = {
     stroke: colour("var(--ink-faint)"),
     font: `11px ${style.fontFamily}`,
     ticks: { show: false },
     grid: { stroke: colour("var(--line)"), width: 1 },
   };
-  const drawn = series.map((each): uPlot.Series =>
-    kind === "lines"
-      ? { stroke: colour(each.colour), width: 1.75, points: { show: false }, spanGaps: false }
-      : {
-          fill: colour(each.colour),
-          width: 0,
-          points: { show: false },
-          ...(uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.72, 14], align: 1 }) } : {}),
-        },
+  const drawn = series.map(
+    (each): uPlot.Series =>
+      kind === "lines"
+        ? { stroke: colour(each.colour), width: 1.75, points: { show: false }, spanGaps: false }
+        : {
+            fill: colour(each.colour),
+            width: 0,
+            points: { show: false },
+            ...(uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [0.72, 14], align: 1 }) } : {}),
+          },
   );
   return {
     width: element.clientWidth,
@@ -133,7 +132,11 @@ function optionsOf({ element, series, kind, format, height, zone, onUnder }: Dra
     padding: [10, 6, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { show: kind === "lines" }, drag: { x: false, y: false } },
-    scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+    scales: {
+      // A bar stands to the right of its time.
+      x: { range: (plot, low, high) => [low, kind === "lines" ? high : high + stepOf(plot.data[0])] },
+      y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
+    },
     axes: [
       {
         ...axis,

@@ -37,7 +37,14 @@ export function Sparkline({ recent, size = 20 }: Props) {
   const words = `Last ${shown.length}: ${summaryOf(shown.map((each) => each.status))}`;
   const width = size * (WIDTH + GAP) - GAP;
   return (
-    <svg width={width} height={HEIGHT} viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={words} className="block">
+    <svg
+      width={width}
+      height={HEIGHT}
+      viewBox={`0 0 ${width} ${HEIGHT}`}
+      role="img"
+      aria-label={words}
+      className="block"
+    >
       {Array.from({ length: size - shown.length }, (_, index) => (
         <rect
           // biome-ignore lint/suspicious/noArrayIndexKey: places that are empty are all alike

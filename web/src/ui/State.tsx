@@ -13,11 +13,15 @@ interface EmptyProps {
   icon: IconName;
   title: string;
   children?: ReactNode;
+  /** Within a card among others. */
+  isSmall?: boolean;
 }
 
-export function EmptyState({ icon, title, children }: EmptyProps) {
+export function EmptyState({ icon, title, children, isSmall = false }: EmptyProps) {
   return (
-    <div className="flex flex-col items-center gap-2 px-6 py-14 text-center">
+    <div
+      className={`flex grow flex-col items-center justify-center gap-2 px-6 text-center ${isSmall ? "py-6 text-sm" : "py-14"}`}
+    >
       <span className="bg-sunken text-ink-faint grid size-10 place-items-center rounded-full">
         <Icon name={icon} size={20} />
       </span>

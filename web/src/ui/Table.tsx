@@ -141,7 +141,8 @@ function Grid<Row extends object>({
     if (goal !== undefined) {
       event.preventDefault();
       const next = shown[Math.min(Math.max(goal, 0), shown.length - 1)];
-      if (next !== undefined) body.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(next.id)}"]`)?.focus();
+      if (next !== undefined)
+        body.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(next.id)}"]`)?.focus();
     } else if (event.key === "Enter" && row && onOpen) {
       event.preventDefault();
       onOpen(row.original);
@@ -153,7 +154,7 @@ function Grid<Row extends object>({
 
   return (
     <div className="overflow-x-auto">
-      <table className="w-full text-sm" aria-label={label} aria-busy={isLoading || undefined}>
+      <table className="w-full min-w-[52rem] table-fixed text-sm" aria-label={label} aria-busy={isLoading || undefined}>
         <thead className="text-ink-soft text-left text-xs">
           {table.getHeaderGroups().map((group) => (
             <tr key={group.id} className="border-line border-b">
@@ -310,7 +311,10 @@ function isPlain(element: HTMLElement): boolean {
 
 // --- sorting ---------------------------------------------------------------------------------------------
 
-function sortOf(by: string | undefined, sorting: Sorting | undefined): "ascending" | "descending" | undefined {
+function sortOf(
+  by: string | undefined,
+  sorting: Sorting | undefined,
+): "ascending" | "descending" | undefined {
   if (by === undefined || sorting === undefined) return undefined;
   if (sorting.sort === by) return "ascending";
   return sorting.sort === `-${by}` ? "descending" : undefined;

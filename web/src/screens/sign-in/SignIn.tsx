@@ -57,8 +57,8 @@ export function SignIn() {
             <Word>foliot up</Word> prints a link that signs one browser in, once. It needs no key.
           </p>
           <p>
-            Keys are made by an admin: <Word>foliot key create</Word>. The operator's own is FOLIOT_ADMIN_KEY, or in
-            the file <Word>foliot.db.admin-key</Word> beside the database.
+            Keys are made by an admin: <Word>foliot key create</Word>. The operator's own is FOLIOT_ADMIN_KEY,
+            or in the file <Word>foliot.db.admin-key</Word> beside the database.
           </p>
         </div>
       </div>

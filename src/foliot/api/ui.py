@@ -1,0 +1,181 @@
+"""The web interface: its page, the files that the page loads, and what stands in for it until it is built.
+
+The page is one for all addresses: what a browser asks for, and no route of the API is, is for the page to show.
+Its files are looked for at each request, so that a build that ends while the server runs is served at once.
+Nothing here is secret, so nothing here is behind the gate; what the page shows it asks the API for.
+"""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import anyio.to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from foliot.api.front import API_PREFIX
+from foliot.version import __version__
+
+WEB_DIST = Path(__file__).parent.parent / "web_dist"
+"""Where `scripts/build-web` puts what it built."""
+
+POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "object-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+    )
+)
+REFRESH_S = 2
+
+_ASSET = re.compile(r"/assets/[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_BESIDE = ("/theme.js", "/mark.svg")
+_FOR_EVER = "public, max-age=31536000, immutable"
+_ASK_AGAIN = "no-cache"
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+
+_ABOUT = f"""\
+Foliot {__version__}: a distributed scheduler. Every due time is decided exactly once.
+
+/               in a browser: the web interface
+/api/v1/        schedules, executions and all else: needs a credential
+/openapi.json   every route, described
+/healthz        whether this process is alive
+/readyz         whether it can do its work, and why not
+/metrics        what it measures, for Prometheus
+"""
+
+_STAND_IN = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+{head}<title>Foliot</title>
+</head>
+<body>
+<h1>Foliot</h1>
+{body}
+<p>Everything else runs: the API at <code>/api/v1</code>, and the command line.</p>
+</body>
+</html>
+"""
+_BEING_BUILT = _STAND_IN.format(
+    head=f'<meta http-equiv="refresh" content="{REFRESH_S}">\n',
+    body="<p>The UI is being built. This page shows it as soon as it is ready.</p>",
+)
+_NOT_BUILT = _STAND_IN.format(
+    head="",
+    body="<p>The UI is not built. With Node 20.19 or newer installed, run <code>scripts/build-web</code> "
+    "in the project's folder, and load this page again.</p>",
+)
+
+
+def ui_routes(folder: Path = WEB_DIST) -> list[BaseRoute]:
+    """To be put behind all other routes: they leave to the others whatever is theirs."""
+    ui = Ui(folder)
+
+    async def root(request: Request) -> Response:
+        if not _wants_html(request):
+            return PlainTextResponse(_ABOUT, headers={"Vary": "Accept"})
+        return await ui.answer(request)
+
+    return [Route("/", root, methods=["GET"], include_in_schema=False), ui]
+
+
+class Ui(BaseRoute):
+    """The files of the page, and the page itself for every other address that a browser comes to."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._marker = folder.with_name(f"{folder.name}.building")
+        """While somebody builds, it has the number of the process that does."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            return Match.NONE, {}
+        request = Request(scope)
+        path: str = scope["path"]
+        # An address of the API that does not exist is an error, and no page.
+        is_page = not f"{path}/".startswith(API_PREFIX) and _wants_html(request)
+        return (Match.FULL if _is_file(path) or is_page else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self.answer(Request(scope))
+        await response(scope, receive, send)
+
+    async def answer(self, request: Request) -> Response:
+        # Looking at files may take a while.
+        response = await anyio.to_thread.run_sync(self._answer, request)
+        response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+    def _answer(self, request: Request) -> Response:
+        path = request.url.path
+        if _is_file(path):
+            found = self._file(request, path, _FOR_EVER if path not in _BESIDE else _ASK_AGAIN)
+            if found is None:
+                raise HTTPException(404, "there is nothing at this address")
+            return found
+        page = self._file(request, "/index.html", _ASK_AGAIN)
+        if page is None:
+            html = _BEING_BUILT if self._is_being_built() else _NOT_BUILT
+            return HTMLResponse(html, headers={"Cache-Control": "no-store"})
+        page.headers.add_vary_header("Accept")
+        return page
+
+    def _file(self, request: Request, path: str, caching: str) -> Response | None:
+        """A file of the build, compressed if there is such a copy and the browser takes it; None: none."""
+        file = self._folder / path.removeprefix("/")
+        media_type = _MEDIA_TYPES.get(file.suffix)
+        if media_type is None or not file.is_file():
+            return None
+        headers = {"Cache-Control": caching, "Vary": "Accept-Encoding"}
+        compressed = file.with_name(f"{file.name}.gz")
+        if _takes_gzip(request) and compressed.is_file():
+            file = compressed
+            headers["Content-Encoding"] = "gzip"
+        return FileResponse(file, headers=headers, media_type=media_type)
+
+    def _is_being_built(self) -> bool:
+        try:
+            builder = int(self._marker.read_text(encoding="ascii"))
+            return builder > 0 and _lives(builder)
+        except (OSError, ValueError, OverflowError):
+            return False
+
+
+def _lives(number: int) -> bool:
+    """Whether there is a process with this number. Raises ProcessLookupError if there is none."""
+    with suppress(PermissionError):  # there is one, and it is another user's
+        os.kill(number, 0)
+    return True
+
+
+def _is_file(path: str) -> bool:
+    return path in _BESIDE or _ASSET.fullmatch(path) is not None
+
+
+def _wants_html(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")

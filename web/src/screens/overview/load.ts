@@ -1,0 +1,43 @@
+// The last hour as it is drawn. Pure.
+
+import type { Minute, Status } from "@/api/types";
+
+/** From the ground up: what went well carries the rest. */
+const LAYERS: readonly Status[] = [
+  "success",
+  "skipped",
+  "cancelled",
+  "pending",
+  "running",
+  "retrying",
+  "unknown",
+  "timeout",
+  "failed",
+];
+
+const ALWAYS: readonly Status[] = ["success", "failed"];
+
+export interface Layer {
+  status: Status;
+  counts: number[];
+}
+
+/** Executions per minute, by status; of statuses that don't occur only those that one looks for. */
+export function layersOf(minutes: readonly Minute[]): Layer[] {
+  return LAYERS.map((status) => ({
+    status,
+    counts: minutes.map((minute) => minute.by_status[status] ?? 0),
+  })).filter(({ status, counts }) => ALWAYS.includes(status) || counts.some((count) => count > 0));
+}
+
+export function timesOf(minutes: readonly Minute[]): number[] {
+  return minutes.map((minute) => Date.parse(minute.start_ts) / 1000);
+}
+
+/** The highest of a series; null: it has no values. */
+export function highest(values: readonly (number | null)[]): number | null {
+  return values.reduce<number | null>(
+    (most, value) => (value !== null && (most === null || value > most) ? value : most),
+    null,
+  );
+}

@@ -1,0 +1,225 @@
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { type Chosen, scheduleList } from "@/api/schedules";
+import { useWhyNot } from "@/api/session";
+import { type ListedSchedule, SCHEDULE_STATES, STATUSES } from "@/api/types";
+import { navigate, useLocation } from "@/routing/location";
+import { useSearch } from "@/routing/search";
+import { FirstSchedule } from "@/screens/FirstSchedule";
+import { isOneOf, kept, useKept } from "@/settings/kept";
+import { Screen } from "@/shell/Screen";
+import { Button, IconButton } from "@/ui/Button";
+import { Facet, FilterChip, SearchBox, words } from "@/ui/Filters";
+import { NewsBar } from "@/ui/NewsBar";
+import { EmptyState } from "@/ui/State";
+import { useSteadyRows } from "@/ui/steady";
+import { DataTable } from "@/ui/Table";
+import { ScheduleActions } from "./actions";
+import { BulkBar } from "./Bulk";
+import { COLUMNS, ScheduleCard } from "./columns";
+import { filterOf, isFiltered, OWNERS, PRIORITIES, type Search, shape, TARGETS, UNFILTERED } from "./filters";
+import { ScheduleSheet } from "./ScheduleSheet";
+import { StatusPanel } from "./StatusPanel";
+
+const PANEL = ["shown", "hidden"] as const;
+const panel = kept<(typeof PANEL)[number]>("schedules-panel", "shown", isOneOf(PANEL));
+
+const NOTHING: ReadonlySet<string> = new Set();
+const idOf = (row: ListedSchedule) => row.schedule_id;
+const nameOf = (row: ListedSchedule) => row.name;
+
+/** All schedules; `openId` is the one whose panel is open. */
+export default function Schedules({ openId }: { openId: string | null }) {
+  const [search, setSearch] = useSearch(shape);
+  const { search: address } = useLocation();
+  const mayNotEdit = useWhyNot("editor");
+  const hasPanel = useKept(panel) === "shown";
+  const filter = useMemo(() => filterOf(search), [search]);
+  const list = useInfiniteQuery({ ...scheduleList(filter, search.sort), placeholderData: keepPreviousData });
+  const fresh = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
+  const key = JSON.stringify([filter, search.sort, list.isPlaceholderData]);
+  const steady = useSteadyRows(fresh, idOf, key);
+  const choice = useChoice(filter);
+
+  const open = useCallback(
+    (row: ListedSchedule) => navigate(`/schedules/${row.schedule_id}${address}`),
+    [address],
+  );
+  const close = useCallback(() => navigate(`/schedules${address}`), [address]);
+  const names = useMemo(() => new Map(steady.rows.map((row) => [row.schedule_id, row.name])), [steady.rows]);
+
+  return (
+    <ScheduleActions
+      onDeleted={(id) => {
+        steady.show();
+        if (id === openId) close();
+      }}
+    >
+      <Screen
+        title="Schedules"
+        actions={
+          <>
+            <span className="hidden xl:block">
+              <IconButton
+                icon="panel"
+                label={hasPanel ? "Hide the status" : "Show the status"}
+                aria-pressed={hasPanel}
+                onClick={() => panel.set(hasPanel ? "hidden" : "shown")}
+              />
+            </span>
+            <Button look="primary" icon="plus" whyNot={mayNotEdit} onClick={() => navigate("/schedules/new")}>
+              New schedule
+            </Button>
+          </>
+        }
+      >
+        <div className={`grid items-start gap-4 ${hasPanel ? "xl:grid-cols-[minmax(0,1fr)_16rem]" : ""}`}>
+          <div className="min-w-0">
+            <Filters search={search} onChange={setSearch} />
+            <div className="border-line bg-surface shadow-low relative rounded-lg border">
+              <NewsBar steady={steady} />
+              <DataTable
+                label="Schedules"
+                columns={COLUMNS}
+                rows={steady.rows}
+                rowId={idOf}
+                rowName={nameOf}
+                isLoading={list.isPending || list.isPlaceholderData}
+                error={list.error}
+                onRetry={() => list.refetch()}
+                empty={
+                  isFiltered(search) ? (
+                    <EmptyState icon="search" title="No schedule matches">
+                      <Button onClick={() => setSearch(UNFILTERED)}>Show all</Button>
+                    </EmptyState>
+                  ) : (
+                    <div className="p-4">
+                      <FirstSchedule />
+                    </div>
+                  )
+                }
+                sorting={{ sort: search.sort, onSort: (sort) => setSearch({ sort: sort as Search["sort"] }) }}
+                choosing={{ chosen: choice.ids, isAll: choice.isAll, onChoose: choice.choose }}
+                onOpen={open}
+                openId={openId}
+                gone={steady.gone}
+                card={(row) => <ScheduleCard schedule={row} />}
+                more={
+                  list.hasNextPage
+                    ? { isLoading: list.isFetchingNextPage, load: () => void list.fetchNextPage() }
+                    : null
+                }
+              />
+            </div>
+            {choice.chosen !== null && (
+              <BulkBar
+                chosen={choice.chosen}
+                isAll={choice.isAll}
+                hasMore={list.hasNextPage || choice.ids.size < steady.rows.length}
+                onAll={choice.chooseAll}
+                onClear={choice.clear}
+                nameOf={(id) => names.get(id)}
+                onDone={() => {
+                  choice.clear();
+                  steady.show();
+                }}
+              />
+            )}
+          </div>
+          {hasPanel && (
+            <div className="hidden xl:sticky xl:top-17 xl:block">
+              <StatusPanel />
+            </div>
+          )}
+        </div>
+      </Screen>
+      {openId !== null && <ScheduleSheet id={openId} onClose={close} />}
+    </ScheduleActions>
+  );
+}
+
+/** Which rows are chosen: some, or all that match. Another filter begins anew. */
+function useChoice(filter: ReturnType<typeof filterOf>) {
+  const [ids, setIds] = useState(NOTHING);
+  const [isAll, setAll] = useState(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen was chosen under another filter
+  useEffect(() => {
+    setIds(NOTHING);
+    setAll(false);
+  }, [filter]);
+  const chosen: Chosen | null = isAll ? { filter } : ids.size > 0 ? { ids: [...ids] } : null;
+  return {
+    ids,
+    isAll,
+    chosen,
+    choose(made: ReadonlySet<string>) {
+      setAll(false);
+      setIds(made);
+    },
+    chooseAll: () => setAll(true),
+    clear() {
+      setAll(false);
+      setIds(NOTHING);
+    },
+  };
+}
+
+interface FiltersProps {
+  search: Search;
+  onChange: (changes: Partial<Search>, options?: { replace?: boolean }) => void;
+}
+
+function Filters({ search, onChange }: FiltersProps) {
+  const find = useCallback((q: string) => onChange({ q }, { replace: true }), [onChange]);
+  return (
+    <search aria-label="Filter schedules" className="mb-3 flex flex-col gap-2 sm:flex-row sm:flex-wrap sm:items-center sm:gap-1.5">
+      <SearchBox label="Name or description" value={search.q} onChange={find} />
+      <Facet
+        label="State"
+        choices={words(SCHEDULE_STATES)}
+        chosen={search.state}
+        onChange={(state) => onChange({ state })}
+      />
+      <Facet
+        label="Last result"
+        choices={words(
+          STATUSES.filter((status) => !["pending", "running", "retrying", "skipped"].includes(status)),
+        )}
+        chosen={search.last_status}
+        onChange={(last_status) => onChange({ last_status })}
+      />
+      <Facet
+        label="Target"
+        choices={words(TARGETS)}
+        chosen={search.target}
+        onChange={(target) => onChange({ target })}
+      />
+      <Facet
+        label="Owner"
+        choices={words(OWNERS)}
+        chosen={search.managed_by}
+        onChange={(managed_by) => onChange({ managed_by })}
+      />
+      <Facet
+        label="Priority"
+        choices={words(PRIORITIES)}
+        chosen={search.priority}
+        onChange={(priority) => onChange({ priority })}
+      />
+      {(["queue", "label", "calendar"] as const).flatMap((name) =>
+        search[name].map((value) => (
+          <FilterChip
+            key={`${name} ${value}`}
+            label={`${name} ${value}`}
+            onRemove={() => onChange({ [name]: search[name].filter((each) => each !== value) })}
+          />
+        )),
+      )}
+      {isFiltered(search) && (
+        <Button look="quiet" onClick={() => onChange(UNFILTERED)}>
+          Clear
+        </Button>
+      )}
+    </search>
+  );
+}

@@ -1,0 +1,148 @@
+// Pieces of a schedule that its row, its card and its panel share.
+
+import type { Schedule, Target } from "@/api/types";
+import { Countdown } from "@/time/Countdown";
+import { Instant } from "@/time/Instant";
+import { StateBadge } from "@/ui/Badge";
+import { IconButton } from "@/ui/Button";
+import { copyText } from "@/ui/Copy";
+import { Icon } from "@/ui/Icon";
+import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
+import { Switch } from "@/ui/Switch";
+import { toast } from "@/ui/Toasts";
+import { useScheduleActions } from "./actions";
+import { expressionOf, shownZoneOf, TARGET_ICONS, targetOf, whenOf, whyFixed, zoneOf } from "./words";
+
+/** In words over the expression, with its zone. */
+export function When({ schedule }: { schedule: Pick<Schedule, "trigger" | "trigger_description"> }) {
+  const zone = shownZoneOf(schedule.trigger);
+  const expression = expressionOf(schedule.trigger);
+  return (
+    <div className="min-w-0">
+      <div className="truncate" title={whenOf(schedule)}>
+        {whenOf(schedule)}
+      </div>
+      <div className="text-ink-soft flex gap-1.5 truncate text-xs">
+        <code className="truncate font-mono" title={expression}>
+          {expression}
+        </code>
+        {zone !== null && <span className="text-ink-faint shrink-0">{zone}</span>}
+      </div>
+    </div>
+  );
+}
+
+export function TargetLine({ target }: { target: Target }) {
+  return (
+    <span className="text-ink-soft flex min-w-0 items-center gap-1 text-xs">
+      <Icon name={TARGET_ICONS[target.kind]} size={13} className="text-ink-faint" />
+      <span className="sr-only">{target.kind}</span>
+      <span className="truncate" title={targetOf(target)}>
+        {targetOf(target)}
+      </span>
+    </span>
+  );
+}
+
+/** Pauses and resumes. What the definition says is another matter. */
+export function EnabledSwitch({ schedule }: { schedule: Schedule }) {
+  const { pause, resume, switchingId, mayNotSteer } = useScheduleActions();
+  return (
+    <Switch
+      label={`${schedule.name} is enabled`}
+      isOn={schedule.active && !schedule.paused}
+      isBusy={switchingId === schedule.schedule_id}
+      whyNot={mayNotSteer ?? whyFixed(schedule)}
+      onChange={(isOn) => (isOn ? resume(schedule) : pause(schedule))}
+    />
+  );
+}
+
+/** How it stands: when it runs next, or why it does not. */
+export function Standing({ schedule }: { schedule: Schedule }) {
+  const zone = zoneOf(schedule.trigger);
+  const { state, next_run_ts: next, paused_until_ts: until } = schedule;
+  const reason = state === "paused" ? schedule.pause_reason : schedule.state_reason;
+  return (
+    <div className="flex min-w-0 flex-col gap-0.5">
+      <span className="flex items-center gap-2">
+        <StateBadge state={state} />
+        {state === "active" && next && <Countdown at={next} zone={zone} className="font-medium" />}
+      </span>
+      {state === "active" && next && <Instant at={next} zone={zone} className="text-ink-faint text-xs" />}
+      {state === "paused" && until && (
+        <span className="text-ink-soft text-xs">
+          until <Instant at={until} zone={zone} />
+        </span>
+      )}
+      {reason && (
+        <span className="text-ink-soft block truncate text-xs" title={reason}>
+          {reason}
+        </span>
+      )}
+    </div>
+  );
+}
+
+const OWNER_WORDS: Record<Schedule["managed_by"], string> = {
+  api: "API",
+  ui: "UI",
+  code: "code",
+  file: "file",
+};
+
+/** Where it is defined, and so where it is to be changed. */
+export function Owner({ schedule }: { schedule: Schedule }) {
+  return (
+    <span
+      className="text-ink-faint shrink-0 text-xs"
+      title={`Managed by ${OWNER_WORDS[schedule.managed_by]}${schedule.managed_source ? `, ${schedule.managed_source}` : ""}`}
+    >
+      {OWNER_WORDS[schedule.managed_by]}
+    </span>
+  );
+}
+
+export function ScheduleMenu({ schedule, onOpen }: { schedule: Schedule; onOpen?: () => void }) {
+  const { trigger, resume, askPause, askDelete, mayNotSteer, mayNotEdit } = useScheduleActions();
+  async function copy(text: string, what: string) {
+    const isCopied = await copyText(text);
+    toast(
+      isCopied
+        ? { tone: "good", text: `Copied ${what}` }
+        : { tone: "bad", text: "This browser lets nothing be copied here" },
+    );
+  }
+  return (
+    <Menu button={<IconButton icon="more" label={`Actions for ${schedule.name}`} />}>
+      {onOpen && (
+        <MenuItem icon="panel" onSelect={onOpen}>
+          Open
+        </MenuItem>
+      )}
+      <MenuItem icon="play" whyNot={mayNotSteer} onSelect={() => trigger(schedule)}>
+        Run now
+      </MenuItem>
+      {schedule.paused ? (
+        <MenuItem icon="play" whyNot={mayNotSteer} onSelect={() => resume(schedule)}>
+          Resume
+        </MenuItem>
+      ) : (
+        <MenuItem icon="pause" whyNot={mayNotSteer} onSelect={() => askPause(schedule)}>
+          Pause…
+        </MenuItem>
+      )}
+      <MenuLine />
+      <MenuItem icon="copy" onSelect={() => copy(schedule.name, "the name")}>
+        Copy name
+      </MenuItem>
+      <MenuItem icon="copy" onSelect={() => copy(schedule.schedule_id, "the id")}>
+        Copy id
+      </MenuItem>
+      <MenuLine />
+      <MenuItem icon="trash" isDangerous whyNot={mayNotEdit} onSelect={() => askDelete(schedule)}>
+        Delete…
+      </MenuItem>
+    </Menu>
+  );
+}
