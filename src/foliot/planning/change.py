@@ -8,6 +8,7 @@ has the old version in its wheel finds its guarded update refused.
 from collections.abc import Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from foliot.model.execution import SkipReason
@@ -33,6 +34,14 @@ class Author:
     def because(self, reason: str | None) -> "Author":
         """The same with this reason; None: with the one that there is."""
         return self if reason is None else replace(self, reason=reason)
+
+
+class Owner(NamedTuple):
+    """In whose hands a schedule is."""
+
+    managed_by: ManagedBy
+    source: str | None = None
+    """Which set of files, if it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +132,16 @@ def edit(
 def adopt(
     schedule: Schedule,
     change: Change | None,
-    managed_by: ManagedBy,
-    managed_source: str | None,
+    owner: Owner,
     *,
     now: datetime,
     author: Author,
 ) -> Change | None:
     """The same edit (or none), by which the schedule also comes into other hands."""
-    if (schedule.managed_by, schedule.managed_source) == (managed_by, managed_source):
+    if (schedule.managed_by, schedule.managed_source) == owner:
         return change
     edited = change or Change(ChangeKind.EDITED, _touched(schedule, now, author))
-    owned = replace(edited.schedule, managed_by=managed_by, managed_source=managed_source)
+    owned = replace(edited.schedule, managed_by=owner.managed_by, managed_source=owner.source)
     return replace(edited, schedule=owned)
 
 

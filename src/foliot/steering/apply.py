@@ -14,7 +14,7 @@ from uuid import UUID
 
 from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
-from foliot.planning.change import Author, create, edit
+from foliot.planning.change import Author, Owner, create, edit
 from foliot.planning.document_diff import Difference, diff
 from foliot.steering.admission import Admission
 from foliot.steering.schedules import ScheduleSteering
@@ -166,8 +166,7 @@ class ApplySteering:
                     author,
                     host_id=host_id,
                     expected_version=step.version,
-                    managed_by=ManagedBy.FILE,
-                    managed_source=source,
+                    owner=Owner(ManagedBy.FILE, source),
                 )
             case ApplyAction.DELETE:
                 assert step.schedule_id is not None

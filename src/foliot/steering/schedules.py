@@ -8,15 +8,24 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from foliot.model.backfill import Backfill
-from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.errors import InvalidError, NotFoundError, OverloadedError
 from foliot.model.event import Observer, ScheduleChanged
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
-from foliot.planning.change import Author, Change, adopt, create, delete, edit, pause, resume
+from foliot.planning.change import Author, Change, Owner, adopt, create, delete, edit, pause, resume
 from foliot.steering.admission import Admission
 from foliot.store.hints import Hint, Hints
 from foliot.store.sql import SqlStore
+
+Redefine = Callable[[Schedule], ScheduleSpec]
+"""From a schedule as it stands to the definition that it shall have."""
+
+TRIES = 20
+
+
+class _ChecksDifferError(Exception):
+    """What was read to check a definition does not fit the one that it became."""
 
 
 class ScheduleSteering:
@@ -72,29 +81,47 @@ class ScheduleSteering:
     async def edit(
         self,
         schedule_id: UUID,
-        spec: ScheduleSpec,
+        spec: ScheduleSpec | Redefine,
         author: Author,
         *,
         host_id: UUID | None = None,
         expected_version: int | None = None,
-        managed_by: ManagedBy | None = None,
-        managed_source: str | None = None,
+        owner: Owner | None = None,
     ) -> Schedule:
         """Give it another definition. Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError.
 
-        With `managed_by` it changes hands too.
+        A definition that depends on the one before is made under the schedule's lock, so that no change of
+        others is lost. With an `owner` it changes hands too.
         """
+        for _ in range(TRIES):
+            try:
+                return await self._edit(schedule_id, spec, author, host_id, expected_version, owner)
+            except _ChecksDifferError:
+                continue
+        raise OverloadedError("too many change this schedule at once; try again")
+
+    async def _edit(
+        self,
+        schedule_id: UUID,
+        wanted: ScheduleSpec | Redefine,
+        author: Author,
+        host_id: UUID | None,
+        expected_version: int | None,
+        owner: Owner | None,
+    ) -> Schedule:
         known = await self._store.schedules.get(schedule_id, host_id=host_id)
-        check_target = await self._admission.checker(spec)
-        calendars = await self._calendars_for(known.host_id, spec)
+        foreseen = wanted if isinstance(wanted, ScheduleSpec) else wanted(known)
+        check_target = await self._admission.checker(foreseen)
+        calendars = await self._calendars_for(known.host_id, foreseen)
 
         def plan(schedule: Schedule, now: datetime) -> Change | None:
+            spec = wanted if isinstance(wanted, ScheduleSpec) else wanted(schedule)
+            if (spec.target, spec.calendars) != (foreseen.target, foreseen.calendars):
+                raise _ChecksDifferError
             change = edit(
                 schedule, spec, now=now, author=author, check_target=check_target, calendars=calendars
             )
-            if managed_by is None:
-                return change
-            return adopt(schedule, change, managed_by, managed_source, now=now, author=author)
+            return change if owner is None else adopt(schedule, change, owner, now=now, author=author)
 
         return await self._change(schedule_id, plan, author, host_id, expected_version)
 

@@ -14,8 +14,11 @@ class SharedSteering:
         self._store = store
         self._hints = hints
 
-    async def set_calendar(self, host_id: UUID, spec: CalendarSpec, author: Author) -> CalendarRecord:
-        record = await self._store.calendars.put(host_id, spec, author)
+    async def set_calendar(
+        self, host_id: UUID, spec: CalendarSpec, author: Author, *, replaces: bool = True
+    ) -> CalendarRecord:
+        """Make it, or replace the one of that name; NameTakenError where it must not."""
+        record = await self._store.calendars.put(host_id, spec, author, replaces=replaces)
         self._hints.send(Hint.SCHEDULES)
         return record
 

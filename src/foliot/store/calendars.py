@@ -15,7 +15,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.calendar import CalendarSpec
-from foliot.model.errors import CalendarInUseError, NotFoundError
+from foliot.model.errors import CalendarInUseError, NameTakenError, NotFoundError
 from foliot.model.ids import new_id
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
@@ -38,7 +38,9 @@ class Calendars:
 
     # --- changing ---------------------------------------------------------------------------------
 
-    async def put(self, host_id: UUID, spec: CalendarSpec, author: Author) -> CalendarRecord:
+    async def put(
+        self, host_id: UUID, spec: CalendarSpec, author: Author, *, replaces: bool = True
+    ) -> CalendarRecord:
         compile_calendar(spec)
 
         async def work(connection: AsyncConnection) -> CalendarRecord:
@@ -52,10 +54,15 @@ class Calendars:
             statement = self._dialect.insert(calendar_t).values(
                 calendar_id=new_id(now), host_id=host_id, calendar_name=spec.name, created_ts=now, **values
             )
-            upsert = statement.on_conflict_do_update(
-                index_elements=[calendar_t.c.host_id, calendar_t.c.calendar_name], set_=values
+            name = [calendar_t.c.host_id, calendar_t.c.calendar_name]
+            upsert = (
+                statement.on_conflict_do_update(index_elements=name, set_=values)
+                if replaces
+                else statement.on_conflict_do_nothing(index_elements=name)
             )
-            row = (await connection.execute(upsert.returning(*calendar_t.c))).one()
+            row = (await connection.execute(upsert.returning(*calendar_t.c))).one_or_none()
+            if row is None:
+                raise NameTakenError(spec.name, what="calendar")
             await self._raise_revision(connection)
             await record_audit(
                 connection,

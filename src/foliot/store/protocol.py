@@ -484,8 +484,13 @@ class CalendarRecord:
 
 
 class CalendarStore(Protocol):
-    async def put(self, host_id: UUID, spec: CalendarSpec, author: Author) -> CalendarRecord:
-        """Make the calendar, or replace the one of that name. Raises InvalidError."""
+    async def put(
+        self, host_id: UUID, spec: CalendarSpec, author: Author, *, replaces: bool = True
+    ) -> CalendarRecord:
+        """Make the calendar, or replace the one of that name. Raises InvalidError.
+
+        Where it must not replace one, NameTakenError.
+        """
         ...
 
     async def delete(self, host_id: UUID, name: str, author: Author) -> None:

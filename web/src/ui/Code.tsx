@@ -13,9 +13,9 @@ export function CodeBlock({ code, what }: CodeBlockProps) {
   return (
     <div className="border-line bg-sunken relative rounded-lg border">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <pre tabIndex={0} aria-label={what} className="overflow-x-auto p-3 pr-11 font-mono text-xs leading-5">
-        {code}
-      </pre>
+      <section aria-label={what} tabIndex={0} className="overflow-x-auto rounded-lg">
+        <pre className="w-fit p-3 pr-11 font-mono text-xs leading-5">{code}</pre>
+      </section>
       <CopyButton text={code} what={what} className="absolute top-1 right-1" />
     </div>
   );

@@ -1,11 +1,37 @@
 // Filters of a list, bound to the address by the screen that shows them.
 
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { Button, IconButton } from "./Button";
 import { Icon } from "./Icon";
 import { Menu, MenuCheckItem, MenuLabel } from "./Menu";
 
 const TYPING_MS = 250;
+
+interface BarProps {
+  label: string;
+  search: ReactNode;
+  /** Facets and chips. */
+  children: ReactNode;
+  /** Null: there is nothing to clear. */
+  onClear: (() => void) | null;
+}
+
+/** The filters of a list in one line; on narrow screens they slide sideways. */
+export function FilterBar({ label, search, children, onClear }: BarProps) {
+  return (
+    <search aria-label={label} className="mb-3 flex flex-col gap-2 sm:flex-row sm:flex-wrap sm:items-center">
+      {search}
+      <div className="-mx-4 flex items-center gap-1.5 overflow-x-auto px-4 py-0.5 sm:mx-0 sm:flex-wrap sm:overflow-visible sm:p-0">
+        {children}
+        {onClear && (
+          <Button look="quiet" onClick={onClear}>
+            Clear
+          </Button>
+        )}
+      </div>
+    </search>
+  );
+}
 
 interface SearchBoxProps {
   label: string;

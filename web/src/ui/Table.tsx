@@ -154,7 +154,11 @@ function Grid<Row extends object>({
 
   return (
     <div className="overflow-x-auto">
-      <table className="w-full min-w-[52rem] table-fixed text-sm" aria-label={label} aria-busy={isLoading || undefined}>
+      <table
+        className="w-full min-w-[52rem] table-fixed text-sm"
+        aria-label={label}
+        aria-busy={isLoading || undefined}
+      >
         <thead className="text-ink-soft text-left text-xs">
           {table.getHeaderGroups().map((group) => (
             <tr key={group.id} className="border-line border-b">

@@ -75,6 +75,7 @@ function ToastBox({ toast: shown }: { toast: Kept }) {
   }, [isHeld, shown.id]);
 
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: pointing at it only makes it wait
     <div
       role={shown.tone === "bad" ? "alert" : undefined}
       onPointerEnter={() => setHeld(true)}

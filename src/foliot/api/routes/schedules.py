@@ -32,9 +32,6 @@ from foliot.model.errors import StaleVersionError
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.store.schedule_list import ListedSchedule
 
-TRIES = 5
-"""How often a patch without If-Match is made anew, when others change the schedule at the same time."""
-
 
 class Pause(Form):
     """Why it is paused, and until when."""
@@ -182,24 +179,17 @@ def _add_defining(router: APIRouter, services: Services) -> None:
         schedule_id: UUID, caller: Caller, author: Writer, body: JsonBody, expected: IfMatch
     ) -> Response:
         """A JSON merge patch (RFC 7396): what is not named stays, null gives a field its default."""
-        document = require_object(body)
+        listed = await lists.get_with_status(schedule_id, caller.host_id)
+        _require_version(listed.schedule, expected)
+        changes = definition_of(require_object(body), show_schedule(services, listed), services.now())
 
-        async def patch() -> Schedule:
-            listed = await lists.get_with_status(schedule_id, caller.host_id)
-            known = listed.schedule
-            _require_version(known, expected)
-            changes = definition_of(document, show_schedule(services, listed), services.now())
-            spec = parse(ScheduleSpec, merge_definition(known.spec.model_dump(mode="json"), changes))
-            return await steering.edit(
-                schedule_id, spec, author, host_id=caller.host_id, expected_version=known.aggregate_version
-            )
+        def patched(known: Schedule) -> ScheduleSpec:
+            return parse(ScheduleSpec, merge_definition(known.spec.model_dump(mode="json"), changes))
 
-        for _ in range(TRIES if expected is None else 0):
-            try:
-                return await answer_schedule(services, await patch())
-            except StaleVersionError:
-                continue  # changed since we read it: a patch fits what it has become as well
-        return await answer_schedule(services, await patch())
+        schedule = await steering.edit(
+            schedule_id, patched, author, host_id=caller.host_id, expected_version=expected
+        )
+        return await answer_schedule(services, schedule)
 
     @router.delete("/{schedule_id}", status_code=204, summary="Delete a schedule")
     async def delete_schedule(

@@ -16,7 +16,7 @@ from foliot.api.lists import ListOf
 from foliot.api.paging import MOST_PER_PAGE, Page
 from foliot.api.services import API, Services
 from foliot.model.calendar import CalendarSpec
-from foliot.model.errors import InvalidError, NameTakenError, NotFoundError
+from foliot.model.errors import InvalidError, NotFoundError
 from foliot.store.outbox_list import OutboxMessage
 from foliot.store.protocol import CalendarRecord
 from foliot.store.secrets import SecretName
@@ -146,7 +146,9 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
     )
     async def make_calendar(caller: Caller, author: Writer, body: JsonBody) -> Response:
         """A name that is taken is a 409; to replace one, PUT it."""
-        return await _make(caller, author, parse(CalendarSpec, body))
+        spec = parse(CalendarSpec, body)
+        record = await steering.set_calendar(caller.host_id, spec, author, replaces=False)
+        return answer(_calendar_document(record), 201, {"Location": f"{API}/calendars/{spec.name}"})
 
     @router.post(
         "/calendars/import",
@@ -166,12 +168,6 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
         )
         record = await steering.set_calendar(caller.host_id, spec, author)
         return answer(_calendar_document(record), 201, {"Location": f"{API}/calendars/{asked.name}"})
-
-    async def _make(caller: Caller, author: Writer, spec: CalendarSpec) -> Response:
-        if spec.name in await store.names(caller.host_id):
-            raise NameTakenError(spec.name, what="calendar")
-        record = await steering.set_calendar(caller.host_id, spec, author)
-        return answer(_calendar_document(record), 201, {"Location": f"{API}/calendars/{spec.name}"})
 
     @router.get("/calendars/{name}", tags=tags, summary="Read a calendar", response_model=CalendarDocument)
     async def read_calendar(name: str, caller: Caller) -> Response:

@@ -2,14 +2,13 @@ import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { type Chosen, scheduleList } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
-import { type ListedSchedule, SCHEDULE_STATES, STATUSES } from "@/api/types";
+import type { ListedSchedule } from "@/api/types";
 import { navigate, useLocation } from "@/routing/location";
 import { useSearch } from "@/routing/search";
 import { FirstSchedule } from "@/screens/FirstSchedule";
 import { isOneOf, kept, useKept } from "@/settings/kept";
 import { Screen } from "@/shell/Screen";
 import { Button, IconButton } from "@/ui/Button";
-import { Facet, FilterChip, SearchBox, words } from "@/ui/Filters";
 import { NewsBar } from "@/ui/NewsBar";
 import { EmptyState } from "@/ui/State";
 import { useSteadyRows } from "@/ui/steady";
@@ -17,7 +16,8 @@ import { DataTable } from "@/ui/Table";
 import { ScheduleActions } from "./actions";
 import { BulkBar } from "./Bulk";
 import { COLUMNS, ScheduleCard } from "./columns";
-import { filterOf, isFiltered, OWNERS, PRIORITIES, type Search, shape, TARGETS, UNFILTERED } from "./filters";
+import { filterOf, isFiltered, type Search, shape, UNFILTERED } from "./filters";
+import { ScheduleFilters } from "./ScheduleFilters";
 import { ScheduleSheet } from "./ScheduleSheet";
 import { StatusPanel } from "./StatusPanel";
 
@@ -75,7 +75,7 @@ export default function Schedules({ openId }: { openId: string | null }) {
       >
         <div className={`grid items-start gap-4 ${hasPanel ? "xl:grid-cols-[minmax(0,1fr)_16rem]" : ""}`}>
           <div className="min-w-0">
-            <Filters search={search} onChange={setSearch} />
+            <ScheduleFilters search={search} onChange={setSearch} />
             <div className="border-line bg-surface shadow-low relative rounded-lg border">
               <NewsBar steady={steady} />
               <DataTable
@@ -162,64 +162,4 @@ function useChoice(filter: ReturnType<typeof filterOf>) {
       setIds(NOTHING);
     },
   };
-}
-
-interface FiltersProps {
-  search: Search;
-  onChange: (changes: Partial<Search>, options?: { replace?: boolean }) => void;
-}
-
-function Filters({ search, onChange }: FiltersProps) {
-  const find = useCallback((q: string) => onChange({ q }, { replace: true }), [onChange]);
-  return (
-    <search aria-label="Filter schedules" className="mb-3 flex flex-col gap-2 sm:flex-row sm:flex-wrap sm:items-center sm:gap-1.5">
-      <SearchBox label="Name or description" value={search.q} onChange={find} />
-      <Facet
-        label="State"
-        choices={words(SCHEDULE_STATES)}
-        chosen={search.state}
-        onChange={(state) => onChange({ state })}
-      />
-      <Facet
-        label="Last result"
-        choices={words(
-          STATUSES.filter((status) => !["pending", "running", "retrying", "skipped"].includes(status)),
-        )}
-        chosen={search.last_status}
-        onChange={(last_status) => onChange({ last_status })}
-      />
-      <Facet
-        label="Target"
-        choices={words(TARGETS)}
-        chosen={search.target}
-        onChange={(target) => onChange({ target })}
-      />
-      <Facet
-        label="Owner"
-        choices={words(OWNERS)}
-        chosen={search.managed_by}
-        onChange={(managed_by) => onChange({ managed_by })}
-      />
-      <Facet
-        label="Priority"
-        choices={words(PRIORITIES)}
-        chosen={search.priority}
-        onChange={(priority) => onChange({ priority })}
-      />
-      {(["queue", "label", "calendar"] as const).flatMap((name) =>
-        search[name].map((value) => (
-          <FilterChip
-            key={`${name} ${value}`}
-            label={`${name} ${value}`}
-            onRemove={() => onChange({ [name]: search[name].filter((each) => each !== value) })}
-          />
-        )),
-      )}
-      {isFiltered(search) && (
-        <Button look="quiet" onClick={() => onChange(UNFILTERED)}>
-          Clear
-        </Button>
-      )}
-    </search>
-  );
 }

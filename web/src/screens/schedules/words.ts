@@ -10,7 +10,8 @@ export function zoneOf(trigger: Trigger): string | null {
 
 /** The zone where it makes a difference: hours and less are the same everywhere. */
 export function shownZoneOf(trigger: Trigger): string | null {
-  const isElapsed = trigger.kind === "interval" && ["SECONDS", "MINUTES", "HOURS"].includes(trigger.frequency_unit);
+  const isElapsed =
+    trigger.kind === "interval" && ["SECONDS", "MINUTES", "HOURS"].includes(trigger.frequency_unit);
   return isElapsed ? null : zoneOf(trigger);
 }
 
