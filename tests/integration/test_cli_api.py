@@ -148,6 +148,10 @@ def test_a_schedule_can_come_from_a_file_with_options_over_it(cli: Cli, name: st
     made = cli.json("schedule", "create", name, "-f", "one.yaml", "--cron", "0 0 1 1 *", "--queue", "slow")
     assert made["trigger"]["kind"] == "cron"
     assert (made["priority"], made["queue"], made["target"]["args"]) == ("low", "slow", {"name": "file"})
+    other = cli.json("schedule", "create", f"{name}-b", "-f", "one.yaml", "--arg", "name=option")
+    assert (other["trigger"]["kind"], other["target"]["args"]) == ("once", {"name": "option"})
+    (tmp_path / "bad.yaml").write_text("trigger: 3\ntarget: {kind: function, name: greet}\n")
+    cli("schedule", "create", name, "-f", "bad.yaml", "--tz", "UTC", code=2)
 
 
 def test_a_dry_run_checks_all_shows_the_times_and_makes_nothing(cli: Cli, name: str) -> None:

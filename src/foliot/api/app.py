@@ -1,4 +1,4 @@
-"""The HTTP application: health and metrics for machines, the API for everybody who has a credential."""
+"""The HTTP application: health and metrics for machines, the API for all who have a credential, the UI."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -11,19 +11,8 @@ from prometheus_client.exposition import choose_encoder
 from foliot.api import errors, openapi
 from foliot.api.front import OnError, add_front
 from foliot.api.gate import Gate, GatedRoute
+from foliot.api.ui import ui_routes
 from foliot.version import __version__
-
-_PAGE = f"""\
-Foliot {__version__}: a distributed scheduler. Every due time is decided exactly once.
-
-/api/v1/        schedules, executions and all else: needs a credential
-/openapi.json   every route, described
-/healthz        whether this process is alive
-/readyz         whether it can do its work, and why not
-/metrics        what it measures, for Prometheus
-
-The web interface comes with a later version.
-"""
 
 Problems = Callable[[], Awaitable[list[str]]]
 
@@ -43,15 +32,13 @@ def make_app(
     add_front(app, on_error)
     for router in (_probes(problems, metrics), *routers):
         app.include_router(router)
+    # Behind all others: the page is for whatever address is nobody else's.
+    app.router.routes.extend(ui_routes())
     return app
 
 
 def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
     router = APIRouter(tags=["health"], route_class=GatedRoute)
-
-    @router.get("/", response_class=PlainTextResponse, summary="What this is")
-    async def page() -> str:
-        return _PAGE
 
     @router.get("/healthz", summary="Whether this process is alive")
     async def healthz() -> dict[str, str]:

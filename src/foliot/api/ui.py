@@ -1,6 +1,6 @@
 """The web interface: its page, the files that the page loads, and what stands in for it until it is built.
 
-The page is one for all addresses: what a browser asks for, and no route of the API is, is for the page to show.
+The page is one for all addresses: what a browser asks for, and no route of the API has, is for it to show.
 Its files are looked for at each request, so that a build that ends while the server runs is served at once.
 Nothing here is secret, so nothing here is behind the gate; what the page shows it asks the API for.
 """

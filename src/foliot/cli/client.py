@@ -5,6 +5,7 @@ Anything else that gets no answer may or may not have been done, and says so.
 """
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -199,7 +200,7 @@ class Api:
             raise InvalidError.at("", "json", f"can't be sent as JSON: {error}") from None
 
     def _unreachable(self, error: Exception, *, is_sent: bool = False) -> UnreachableError:
-        reason = str(error) or type(error).__name__
+        reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
         is_connected = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
         if not is_connected and isinstance(error, httpx2.ConnectTimeout):
             reason = f"no connection within {CONNECT_S:.0f} s"

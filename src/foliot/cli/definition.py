@@ -156,8 +156,8 @@ class Definition:
             "active": self.active,
             "timeout_seconds": _seconds(self.timeout, "--timeout"),
             "jitter_seconds": _seconds(self.jitter, "--jitter"),
-            "trigger": self._trigger(now, known.get("trigger", {})),
-            "target": self._target(known.get("target", {})),
+            "trigger": self._trigger(now, _mapping(known.get("trigger"))),
+            "target": self._target(_mapping(known.get("target"))),
             "misfire": _some(
                 policy=self.misfire,
                 grace_seconds=_seconds(self.grace, "--grace"),
@@ -219,7 +219,7 @@ class Definition:
     def _window(self, changes: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         if self.days is None and self.hours is None:
             return {}
-        old = known.get("window") or {}
+        old = _mapping(known.get("window"))
         parts: dict[str, Any] = {}
         if self.days is not None:
             parts["days_of_week"] = (
@@ -230,7 +230,7 @@ class Definition:
         if all(value is None for value in parts.values()):
             is_all = set(parts) == {"days_of_week", "hours_of_day"} or not old
             return {"window": None if is_all else parts}
-        trigger = {**known.get("trigger", {}), **changes.get("trigger", {})}
+        trigger = {**_mapping(known.get("trigger")), **changes.get("trigger", {})}
         if "timezone" in trigger and ("timezone" not in old or self.tz is not None):
             parts["timezone"] = trigger["timezone"]
         return {"window": parts}
@@ -265,9 +265,9 @@ class Definition:
         if given and place is None:
             raise InvalidError.at("--arg", "option", "goes with --function, --event or --celery")
         is_another = kind == "function" and self.function not in (None, known.get("name"))
-        old = known.get("args") if is_another and known.get("kind") == kind else None
         # Arguments of another function would only be refused.
-        gone = {name: None for name in old or {} if name not in given}
+        old = _mapping(known.get("args")) if is_another and known.get("kind") == kind else {}
+        gone = {name: None for name in old if name not in given}
         return {place: {**gone, **given}} if place and (given or gone) else {}
 
     def _request(self, kind: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,6 +317,11 @@ def replacing(old: Any, new: Any) -> Any:
         return new
     gone = {name: None for name in old if name not in new}
     return {**gone, **{name: replacing(old.get(name), value) for name, value in new.items()}}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """What is known may come from a file, where anything can stand."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def _number(text: str, least: int, names: Sequence[str]) -> int | None:

@@ -30,10 +30,10 @@ class FileError(InvalidError):
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A document, and where it stands."""
+    """A document, and where it stands; nowhere: it was given by options."""
 
     document: dict[str, Any]
-    origin: str
+    origin: str = ""
 
 
 def read_schedules(sources: Sequence[str]) -> list[Sourced]:

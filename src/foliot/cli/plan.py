@@ -65,9 +65,12 @@ class Request:
         if found is None or int(found[1]) >= len(self.schedules):
             return str(problem)
         each = self.schedules[int(found[1])]
+        told = str(replace(problem, pointer=found[2] or ""))
+        if not each.origin:
+            return told
         name = each.document.get("name")
         where = f'"{name}" ({each.origin})' if isinstance(name, str) else each.origin
-        return f"{where}: {replace(problem, pointer=found[2] or '')}"
+        return f"{where}: {told}"
 
 
 class Plan:

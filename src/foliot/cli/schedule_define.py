@@ -72,10 +72,11 @@ def create(
 
 
 def _new(name: str | None, file: str | None, given: Definition) -> dict[str, Any]:
-    patch = given.patch(SystemClock().now())
+    base = {} if file is None else _read_one(file)
+    patch = given.patch(SystemClock().now(), base)
     if name is not None:
         patch = {"name": name, **patch}
-    document = _merged({} if file is None else _read_one(file), patch)
+    document = _merged(base, patch)
     missing = [
         what
         for field, what in (
@@ -118,7 +119,7 @@ def _show_dry_run(api: "Api", document: dict[str, Any], output: Format) -> None:
     from foliot.cli.plan import Request
 
     # Checks all of it, with the same rules as creating does.
-    planned = Request(schedules=[Sourced(document, "given")]).plan(api).items[0]
+    planned = Request(schedules=[Sourced(document)]).plan(api).items[0]
     if planned["action"] != "create":
         raise CommandError(f'a schedule named "{document["name"]}" exists already', Exit.CONFLICT)
     preview = api.post("schedules/preview", {name: document[name] for name in PREVIEWED if name in document})
@@ -188,7 +189,7 @@ def _show_change(api: "Api", known: Mapping[str, Any], patch: Mapping[str, Any],
 
     # Under its old name: under a new one it would be another schedule.
     document = {**merge_definition(definition(known), patch), "name": known["name"]}
-    planned = Request(schedules=[Sourced(document, "given")], adopts=True).plan(api)
+    planned = Request(schedules=[Sourced(document)], adopts=True).plan(api)
     item = planned.items[0]
     changes = item["changes"]
     if patch.get("name", known["name"]) != known["name"]:

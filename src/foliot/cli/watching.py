@@ -37,20 +37,25 @@ _CLEAR = "\x1b[2J\x1b[H"
 
 def show(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
     """A list once or, with `--watch`, anew every 2 seconds until Ctrl-C."""
-    _show(listing, fetch(), view)
     if not listing.watch:
+        _show(listing, fetch(), view)
         return
     with suppress(KeyboardInterrupt):
+        _show(listing, fetch(), view)
         while True:
             time.sleep(REFRESH_S)
-            try:
-                found = fetch()
-            except CommandError as error:
-                if not may_pass(error):
-                    raise
-                tell(error)
-            else:
-                _show(listing, found, view)
+            _show_again(listing, fetch, view)
+
+
+def _show_again(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
+    try:
+        found = fetch()
+    except CommandError as error:
+        if not may_pass(error):
+            raise
+        tell(error)
+    else:
+        _show(listing, found, view)
 
 
 def _show(listing: Listing, found: "Found", view: View) -> None:

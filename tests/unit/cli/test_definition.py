@@ -194,6 +194,15 @@ def test_a_zone_means_nothing_to_a_single_instant() -> None:
         _patch({"trigger": {"kind": "once"}}, tz="UTC")
 
 
+@pytest.mark.parametrize("junk", [3, None, "text", [1]])
+def test_options_over_a_file_of_junk_leave_its_faults_to_the_server(junk: Any) -> None:
+    known = {"trigger": junk, "target": {"kind": "function", "name": "f", "args": junk}, "window": junk}
+    options = {"tz": "UTC", "function": "g", "arg": ["a=1"], "days": "mon"}
+    patch = _patch(known, **options)
+    assert patch["target"]["args"] == {"a": 1}
+    assert patch["window"]["days_of_week"] == [1]
+
+
 def test_of_an_argument_given_twice_the_last_counts() -> None:
     assert arguments_of(["a=1", "a=2"]) == {"a": 2}
 

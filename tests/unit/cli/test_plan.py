@@ -99,6 +99,14 @@ def test_a_problem_names_the_schedule_and_its_file() -> None:
     assert caught.value.exit == 2
 
 
+def test_a_problem_of_what_options_said_is_told_as_the_server_tells_it() -> None:
+    with (
+        _refusing({"pointer": "/schedules/0/trigger/expression", "detail": "never fires"}) as api,
+        pytest.raises(CommandError, match=r"^trigger\.expression: never fires$"),
+    ):
+        Request(schedules=[Sourced({"name": "a"})]).plan(api)
+
+
 def test_only_carrying_out_is_no_dry_run() -> None:
     bodies: list[dict[str, Any]] = []
 

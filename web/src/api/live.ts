@@ -84,7 +84,9 @@ function withRow(known: InfiniteData<Page>, told: ExecutionTold): InfiniteData<P
 function madeOld(told: Told): readonly string[] {
   switch (told.kind) {
     case "execution":
-      return isOpen(told.data.status) ? ["schedules"] : ["schedules", "status", "execution", "executions"];
+      return isOpen(told.data.status)
+        ? ["schedules", "schedule", "executions"]
+        : ["schedules", "schedule", "status", "execution", "executions"];
     case "schedule":
       return ["schedules", "schedule", "status", "timeline"];
     case "status":

@@ -21,7 +21,7 @@ const error = ProblemError.of(new Response(null, { status: 422 }), document);
 test("a field finds what is wrong with it by its pointer", () => {
   expect(problemOf(error, "/trigger/timezone")).toEqual({
     text: "There is no such zone.",
-    hint: "did you mean Europe/Berlin?",
+    hint: "Did you mean Europe/Berlin?",
   });
   expect(problemOf(error, "/target/url")).toBeNull();
 });

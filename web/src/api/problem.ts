@@ -53,7 +53,9 @@ export function problemOf(error: unknown, pointer: string): FieldProblem | null 
     return null;
   }
   const found = error.errors.find((each) => each.pointer === pointer);
-  return found === undefined ? null : { text: sentence(found.detail), hint: found.hint };
+  return found === undefined
+    ? null
+    : { text: sentence(found.detail), hint: found.hint && sentence(found.hint) };
 }
 
 /** What is wrong besides the fields that are shown by themselves; null: nothing. */

@@ -19,8 +19,10 @@ export function Header({ onFind }: { onFind: () => void }) {
       <div className="md:hidden">
         <IconButton icon="menu" label="Navigation" aria-expanded={isOpen} onClick={() => setOpen(true)} />
         <Drawer label="Navigation" isOpen={isOpen} onOpenChange={setOpen}>
-          <Brand isWide />
-          <Places isWide onGo={() => setOpen(false)} />
+          <nav aria-label="Main">
+            <Brand isWide />
+            <Places isWide onGo={() => setOpen(false)} />
+          </nav>
         </Drawer>
       </div>
       <button

@@ -17,7 +17,8 @@ export function SideNavigation() {
   const wanted = useKept(width);
   const isWide = wanted === "wide" || (wanted === "fitting" && hasRoom);
   return (
-    <div
+    <nav
+      aria-label="Main"
       className={`border-line bg-surface sticky top-0 hidden h-dvh shrink-0 flex-col border-r p-2.5 md:flex ${isWide ? "w-52" : "w-14"}`}
     >
       <Brand isWide={isWide} />
@@ -31,7 +32,7 @@ export function SideNavigation() {
           onClick={() => width.set(isWide ? "narrow" : "wide")}
         />
       </div>
-    </div>
+    </nav>
   );
 }
 
@@ -56,37 +57,35 @@ interface PlacesProps {
 export function Places({ isWide, onGo }: PlacesProps) {
   const { path } = useLocation();
   return (
-    <nav aria-label="Main">
-      <ul className="flex flex-col gap-0.5">
-        {PLACES.map((place) => {
-          const isHere = isAt(place, path);
-          const link = (
-            <Link
-              href={place.path}
-              aria-current={isHere ? "page" : undefined}
-              aria-label={isWide ? undefined : place.name}
-              onClick={onGo}
-              className={`flex h-8 items-center gap-2.5 rounded-md px-2 text-sm font-medium transition-colors ${
-                isHere ? "bg-accent-soft text-accent" : "text-ink-soft hover:bg-hover hover:text-ink"
-              } ${isWide ? "" : "w-9 justify-center"}`}
-            >
-              <Icon name={place.icon} />
-              {isWide && place.name}
-            </Link>
-          );
-          return (
-            <li key={place.path}>
-              {isWide ? (
-                link
-              ) : (
-                <Tooltip text={place.name} side="right">
-                  {link}
-                </Tooltip>
-              )}
-            </li>
-          );
-        })}
-      </ul>
-    </nav>
+    <ul className="flex flex-col gap-0.5">
+      {PLACES.map((place) => {
+        const isHere = isAt(place, path);
+        const link = (
+          <Link
+            href={place.path}
+            aria-current={isHere ? "page" : undefined}
+            aria-label={isWide ? undefined : place.name}
+            onClick={onGo}
+            className={`flex h-8 items-center gap-2.5 rounded-md px-2 text-sm font-medium transition-colors ${
+              isHere ? "bg-accent-soft text-accent" : "text-ink-soft hover:bg-hover hover:text-ink"
+            } ${isWide ? "" : "w-9 justify-center"}`}
+          >
+            <Icon name={place.icon} />
+            {isWide && place.name}
+          </Link>
+        );
+        return (
+          <li key={place.path}>
+            {isWide ? (
+              link
+            ) : (
+              <Tooltip text={place.name} side="right">
+                {link}
+              </Tooltip>
+            )}
+          </li>
+        );
+      })}
+    </ul>
   );
 }

@@ -2,12 +2,14 @@ import { type ComponentProps, type MouseEvent, useId } from "react";
 import { Icon, type IconName } from "./Icon";
 import { Tooltip } from "./Tooltip";
 
-type Look = "primary" | "plain" | "quiet" | "danger";
+type Look = "primary" | "plain" | "quiet" | "link" | "danger" | "quiet danger";
 
 const LOOKS: Record<Look, string> = {
   primary: "bg-accent text-on-accent not-aria-disabled:hover:bg-accent-strong border-transparent shadow-low",
   plain: "bg-surface text-ink border-line-strong not-aria-disabled:hover:bg-hover shadow-low",
   quiet: "text-ink-soft border-transparent not-aria-disabled:hover:bg-hover not-aria-disabled:hover:text-ink",
+  link: "text-accent border-transparent not-aria-disabled:hover:bg-hover",
+  "quiet danger": "text-danger border-transparent not-aria-disabled:hover:bg-danger-soft",
   danger: "bg-danger text-on-accent not-aria-disabled:hover:bg-danger-strong border-transparent shadow-low",
 };
 

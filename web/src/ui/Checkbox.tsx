@@ -13,7 +13,7 @@ interface Props {
 export function Checkbox({ label, isChecked, isPartly = false, onClick }: Props) {
   return (
     // The area to hit is larger than the box.
-    <label className="relative -m-1.5 inline-grid cursor-pointer place-items-center p-1.5">
+    <label className="relative -m-1.5 grid size-7 cursor-pointer place-items-center">
       <input
         type="checkbox"
         aria-label={label}

@@ -1,11 +1,29 @@
-// What opens over the page: a panel at its side, and questions in its middle. Radix keeps the focus inside,
-// gives it back afterwards, and closes on Escape.
+// What opens over the page: a panel at its side, and questions in its middle. Radix keeps the focus inside, and
+// closes on Escape.
 
 import * as Radix from "@radix-ui/react-dialog";
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo, useRef } from "react";
 import { IconButton } from "./Button";
 
 const VEIL = "animate-appear bg-veil fixed inset-0 z-40";
+
+/** Gives the focus back to what had it. Radix would give it to a button that opened the dialog, and ours are
+ * opened by addresses, keys and menus. */
+function useFocusBack() {
+  const before = useRef<Element | null>(null);
+  return useMemo(
+    () => ({
+      onOpenAutoFocus: () => {
+        before.current = document.activeElement;
+      },
+      onCloseAutoFocus: (event: Event) => {
+        event.preventDefault();
+        if (before.current instanceof HTMLElement) before.current.focus({ preventScroll: true });
+      },
+    }),
+    [],
+  );
+}
 
 interface SheetProps {
   title: ReactNode;
@@ -19,11 +37,19 @@ interface SheetProps {
 
 /** A panel over a list, for one thing of it. */
 export function Sheet({ title, description, actions, children, onClose }: SheetProps) {
+  const focus = useFocusBack();
   return (
     <Radix.Root open onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Radix.Portal>
         <Radix.Overlay className={VEIL} />
         <Radix.Content
+          {...focus}
+          // Rather than its first button, whose tooltip would open at once.
+          onOpenAutoFocus={(event) => {
+            focus.onOpenAutoFocus();
+            event.preventDefault();
+            (event.currentTarget as HTMLElement).focus();
+          }}
           className="animate-slide-in border-line bg-surface shadow-high fixed inset-y-0 right-0 z-40 flex w-full max-w-2xl flex-col border-l focus:outline-none"
           {...(description ? {} : { "aria-describedby": undefined })}
         >
@@ -53,12 +79,14 @@ interface DrawerProps {
 
 /** A panel from the left, for the navigation of narrow screens. */
 export function Drawer({ label, isOpen, onOpenChange, children }: DrawerProps) {
+  const focus = useFocusBack();
   return (
     <Radix.Root open={isOpen} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className={VEIL} />
         <Radix.Content
           aria-describedby={undefined}
+          {...focus}
           className="animate-slide-in-left border-line bg-surface shadow-high fixed inset-y-0 left-0 z-40 flex w-64 max-w-[85vw] flex-col border-r p-3 focus:outline-none"
         >
           <Radix.Title className="sr-only">{label}</Radix.Title>
@@ -79,12 +107,14 @@ interface DialogProps {
 
 /** A question, or a short form. */
 export function Dialog({ title, description, isOpen, onOpenChange, children }: DialogProps) {
+  const focus = useFocusBack();
   return (
     <Radix.Root open={isOpen} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className={VEIL} />
         <Radix.Content
           {...(description ? {} : { "aria-describedby": undefined })}
+          {...focus}
           className="animate-rise border-line bg-raised shadow-high fixed inset-x-4 top-[12vh] z-40 mx-auto max-h-[76vh] max-w-md overflow-y-auto rounded-xl border p-5 focus:outline-none"
         >
           <Radix.Title className="text-lg font-semibold">{title}</Radix.Title>
@@ -100,12 +130,14 @@ export function Dialog({ title, description, isOpen, onOpenChange, children }: D
 
 /** A box near the top without a visible title, for finding things. */
 export function Palette({ label, isOpen, onOpenChange, children }: DrawerProps) {
+  const focus = useFocusBack();
   return (
     <Radix.Root open={isOpen} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className={VEIL} />
         <Radix.Content
           aria-describedby={undefined}
+          {...focus}
           className="animate-rise border-line bg-raised shadow-high fixed inset-x-4 top-[12vh] z-40 mx-auto flex max-h-[70vh] max-w-xl flex-col overflow-hidden rounded-xl border focus:outline-none"
         >
           <Radix.Title className="sr-only">{label}</Radix.Title>

@@ -23,7 +23,7 @@ export function Switch({ label, isOn, onChange, whyNot = null, isBusy = false }:
       aria-busy={isBusy || undefined}
       aria-describedby={whyNot === null ? undefined : reason}
       onClick={() => !isOff && onChange(!isOn)}
-      className="group relative inline-flex h-6 w-8 items-center aria-disabled:cursor-not-allowed aria-disabled:opacity-50"
+      className="relative flex h-6 w-8 items-center aria-disabled:cursor-not-allowed aria-disabled:opacity-50"
     >
       <span
         className={`inline-block h-4.5 w-8 rounded-full border transition-colors ${isOn ? "border-accent bg-accent" : "border-control bg-sunken"}`}

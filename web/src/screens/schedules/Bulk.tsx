@@ -71,7 +71,7 @@ export function BulkBar({ chosen, isAll, hasMore, onAll, onClear, nameOf, onDone
           {isAll ? "All that match are chosen" : `${"ids" in chosen ? chosen.ids.length : 0} chosen`}
         </span>
         {!isAll && hasMore && (
-          <Button look="quiet" size="small" className="text-accent" onClick={onAll}>
+          <Button look="link" size="small" onClick={onAll}>
             Choose all that match
           </Button>
         )}
@@ -80,9 +80,8 @@ export function BulkBar({ chosen, isAll, hasMore, onAll, onClear, nameOf, onDone
           <Button
             key={each}
             size="small"
-            look="quiet"
+            look={each === "delete" ? "quiet danger" : "quiet"}
             icon={ACTS[each].icon}
-            className={each === "delete" ? "text-danger" : "text-ink"}
             whyNot={each === "delete" ? mayNotEdit : mayNotSteer}
             onClick={() => setAct(each)}
           >

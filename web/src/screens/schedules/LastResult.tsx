@@ -15,7 +15,7 @@ export function LastResult({ schedule }: { schedule: ListedSchedule }) {
   return (
     <div className="flex min-w-0 flex-col gap-0.5">
       <span className="flex items-center gap-2">
-        <Link href={`/executions/${id}`} className="rounded-full">
+        <Link href={`/executions/${id}`} className="flex h-6 items-center rounded-full">
           <StatusBadge status={status} />
         </Link>
         <RelativeTime at={at} zone={zoneOf(schedule.trigger)} className="text-ink-soft text-xs" />

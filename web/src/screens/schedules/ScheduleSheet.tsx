@@ -9,7 +9,7 @@ import { CopyButton } from "@/ui/Copy";
 import { Sheet } from "@/ui/Dialog";
 import { ErrorState, Skeleton } from "@/ui/State";
 import { Tabs } from "@/ui/Tabs";
-import { EnabledSwitch, Owner, ScheduleMenu, Standing, TargetLine, When } from "./parts";
+import { EnabledSwitch, ScheduleMenu, Standing, TargetLine, When } from "./parts";
 import { zoneOf } from "./words";
 
 /** One schedule, over the list. */
@@ -79,7 +79,8 @@ function Summary({ schedule: known }: { schedule: Schedule }) {
           {known.last_run_ts ? <RelativeTime at={known.last_run_ts} zone={zone} /> : "not yet"}
         </Entry>
         <Entry name="Owner">
-          <Owner schedule={known} />
+          {known.managed_by}
+          {known.managed_source && `, ${known.managed_source}`}
         </Entry>
         <Entry name="Changed">
           <RelativeTime at={known.updated_ts} zone={zone} />

@@ -103,7 +103,7 @@ function Panel({ status }: { status: ClusterStatus }) {
           <p className="text-ink-soft">None in the last 24 hours.</p>
         ) : (
           <ul className="flex flex-col gap-1.5">
-            {status.recent_failures.slice(0, 4).map((failure) => (
+            {status.recent_failures.slice(0, 3).map((failure) => (
               <li key={failure.execution_id}>
                 <Link
                   href={`/executions/${failure.execution_id}`}

@@ -64,7 +64,7 @@ export function Name({ schedule }: { schedule: ListedSchedule }) {
       >
         {schedule.name}
       </Link>
-      <span className="flex items-center gap-1.5">
+      <span className="flex items-center gap-1">
         <TargetLine target={schedule.target} />
         <Owner schedule={schedule} />
       </span>
@@ -92,7 +92,7 @@ export function ScheduleCard({ schedule }: { schedule: ListedSchedule }) {
         <Standing schedule={schedule} />
         <div className="flex min-w-0 flex-col gap-1.5">
           <LastResult schedule={schedule} />
-          <Sparkline recent={schedule.recent ?? []} />
+          {schedule.recent && schedule.recent.length > 0 && <Sparkline recent={schedule.recent} />}
         </div>
       </div>
     </div>

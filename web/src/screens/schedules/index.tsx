@@ -127,7 +127,7 @@ export default function Schedules({ openId }: { openId: string | null }) {
             )}
           </div>
           {hasPanel && (
-            <div className="hidden xl:sticky xl:top-17 xl:block">
+            <div className="hidden max-h-[calc(100dvh-5.5rem)] overflow-y-auto rounded-lg xl:sticky xl:top-17 xl:block">
               <StatusPanel />
             </div>
           )}

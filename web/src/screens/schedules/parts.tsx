@@ -22,11 +22,11 @@ export function When({ schedule }: { schedule: Pick<Schedule, "trigger" | "trigg
       <div className="truncate" title={whenOf(schedule)}>
         {whenOf(schedule)}
       </div>
-      <div className="text-ink-soft flex gap-1.5 truncate text-xs">
-        <code className="truncate font-mono" title={expression}>
+      <div className="text-ink-soft flex gap-1.5 text-xs">
+        <code className="max-w-3/4 shrink-0 truncate font-mono" title={expression}>
           {expression}
         </code>
-        {zone !== null && <span className="text-ink-faint shrink-0">{zone}</span>}
+        {zone !== null && <span className="text-ink-faint truncate">{zone}</span>}
       </div>
     </div>
   );
@@ -98,7 +98,7 @@ export function Owner({ schedule }: { schedule: Schedule }) {
       className="text-ink-faint shrink-0 text-xs"
       title={`Managed by ${OWNER_WORDS[schedule.managed_by]}${schedule.managed_source ? `, ${schedule.managed_source}` : ""}`}
     >
-      {OWNER_WORDS[schedule.managed_by]}
+      · {OWNER_WORDS[schedule.managed_by]}
     </span>
   );
 }
