@@ -108,9 +108,7 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
 
 def _problem_of(item: Any) -> Problem:
     path = [str(part) for part in item["loc"][1:]]
-    expected = item.get("ctx", {}).get("expected")
-    hint = f"one of: {expected}" if expected else ""
-    return Problem("/" + "/".join(path) if path else "", item["type"], str(item["msg"]), hint)
+    return Problem("/" + "/".join(path) if path else "", item["type"], str(item["msg"]))
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:

@@ -15,7 +15,7 @@ these could.
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
@@ -34,6 +34,9 @@ API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
+LARGER_BODIES = {"/api/v1/schedules/apply": 16 * 1024**2, "/api/v1/calendars/import": 4 * 1024**2}
+"""Whole sets of files come in one request."""
+
 OnError = Callable[[Exception, str], None]
 """Told of an exception that nobody handled, and the id of its request."""
 
@@ -48,7 +51,7 @@ def add_front(
 ) -> None:
     """Put all layers around an application; `uncounted` are paths that are answered under any load."""
     # Starlette puts the last one added outermost.
-    app.add_middleware(BodyLimit, limit=body_limit)
+    app.add_middleware(BodyLimit, limit=body_limit, larger=LARGER_BODIES)
     app.add_middleware(Overload, most=most_under_way, uncounted=uncounted)
     app.add_middleware(UnhandledErrors, on_error=on_error)
     app.add_middleware(SecurityHeaders)
@@ -187,17 +190,26 @@ class BodyLimit:
     A request counts as under way while its body comes in, so slow ones must not be able to keep others out.
     """
 
-    def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT, seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        limit: int = BODY_LIMIT,
+        seconds: float = BODY_SECONDS,
+        larger: Mapping[str, int] | None = None,
+    ) -> None:
+        """`larger` has the paths that take more."""
         self._app = app
         self._limit = limit
         self._seconds = seconds
+        self._larger = larger or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = _Body(self._limit, self._seconds, scope, receive, send)
-        if _announced(scope) > self._limit:
+        limit = self._larger.get(scope["path"], self._limit)
+        body = _Body(limit, self._seconds, scope, receive, send)
+        if _announced(scope) > limit:
             await body.refuse_size()
             return
         try:

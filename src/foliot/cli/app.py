@@ -12,6 +12,7 @@ from foliot.cli import (
     doctor,
     event,
     execution,
+    importing,
     instance,
     key,
     queue,
@@ -66,6 +67,7 @@ app.add_typer(cron.app, name="cron")
 app.add_typer(key.app, name="key")
 app.add_typer(secret.app, name="secret")
 app.add_typer(calendar.app, name="calendar")
+app.add_typer(importing.app, name="import")
 app.command()(doctor.doctor)
 app.command()(version.version)
 

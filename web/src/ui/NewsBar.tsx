@@ -1,23 +1,25 @@
 import type { Steady } from "./steady";
 
-/** Says what has changed in the list and is not shown yet: rows stay where they are until the reader wants. */
+/** Says what has changed in a list and is not shown yet; floats over it, since rows stay where they are. */
 export function NewsBar<Row>({ steady }: { steady: Steady<Row> & { show: () => void } }) {
   const parts = [
     steady.arrived > 0 ? `${steady.arrived} new` : "",
     steady.gone.size > 0 ? `${steady.gone.size} no longer here` : "",
   ].filter(Boolean);
-  const hasNews = parts.length > 0 || steady.isReordered;
+  const hasNews = parts.length > 0;
   return (
-    <div role="status" className="contents">
-      {hasNews && (
+    <div role="status" className="sticky top-16 z-20 flex h-0 justify-center">
+      {(hasNews || steady.isReordered) && (
         <button
           type="button"
           onClick={steady.show}
-          className={`border-line hover:bg-hover w-full rounded-t-lg border-b px-4 py-1.5 text-center text-xs font-medium focus-visible:-outline-offset-2 ${
-            parts.length > 0 ? "bg-accent-soft text-accent" : "text-ink-soft"
+          className={`animate-appear shadow-high h-6 -translate-y-1/2 rounded-full border px-3 text-xs font-medium ${
+            hasNews
+              ? "border-transparent bg-accent text-on-accent hover:bg-accent-strong"
+              : "border-line-strong bg-raised text-ink-soft hover:text-ink"
           }`}
         >
-          {parts.length > 0 ? `${parts.join(", ")} — show` : "The order has changed — sort again"}
+          {hasNews ? `${parts.join(", ")} — show` : "Order has changed — sort again"}
         </button>
       )}
     </div>

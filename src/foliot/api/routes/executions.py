@@ -13,7 +13,7 @@ from foliot.api.documents import ExecutionDocument, execution_document
 from foliot.api.execution_filters import ExecutionQuery, list_executions
 from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page, bad_token
+from foliot.api.paging import Page, bad_token, next_token
 from foliot.api.services import API, Services
 from foliot.model.execution import AttemptRecord, LoggedLine, Status
 
@@ -50,6 +50,12 @@ class LineDocument(BaseModel):
     level: str
     logger: str
     message: str
+
+
+class LinePage(ListOf[LineDocument]):
+    """A page of what was logged."""
+
+    follow_token: str = Field(description="`page_token` for what is logged from here on.")
 
 
 def _attempt_document(attempt: AttemptRecord) -> dict[str, Any]:
@@ -118,10 +124,10 @@ def execution_routes(services: Services) -> APIRouter:
     @router.get(
         "/{execution_id}/logs",
         summary="Read what an execution logged",
-        response_model=ListOf[LineDocument],
+        response_model=LinePage,
     )
     async def read_logs(execution_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
-        """In order. The token of the last page stays valid while it runs: later lines come after it."""
+        """In order. With `follow_token` as `page_token` come the lines that were logged since."""
         position = page.position()
         if position is not None and (len(position) != 2 or not all(type(part) is int for part in position)):
             raise bad_token()
@@ -129,6 +135,13 @@ def execution_routes(services: Services) -> APIRouter:
         lines = await store.executions.logs(
             execution_id, after=after, limit=page.limit, host_id=caller.host_id
         )
-        return page.answer(lines, _line_document, lambda line: [line.attempt, line.line])
+        shown = lines[: page.page_size]
+        last = next_token([shown[-1].attempt, shown[-1].line]) if shown else page.page_token
+        document = {
+            "items": [_line_document(line) for line in shown],
+            "next_page_token": last if len(lines) > page.page_size else "",
+            "follow_token": last,
+        }
+        return answer(document)
 
     return router

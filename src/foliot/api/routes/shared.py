@@ -86,6 +86,12 @@ class EventDocument(BaseModel):
     payload: Any = Field(description="A CloudEvents 1.0 document.")
 
 
+class EventPage(ListOf[EventDocument]):
+    """A page of the outbox."""
+
+    last_offset: int = Field(description="That of the latest event; 0: there is none.")
+
+
 def _calendar_document(record: CalendarRecord) -> dict[str, Any]:
     return {
         **record.spec.model_dump(mode="json"),
@@ -110,9 +116,7 @@ def shared_routes(services: Services) -> APIRouter:
     _add_calendars(router, services)
     _add_secrets(router, services)
 
-    @router.get(
-        "/events", tags=["events"], summary="Read the outbox in order", response_model=ListOf[EventDocument]
-    )
+    @router.get("/events", tags=["events"], summary="Read the outbox in order", response_model=EventPage)
     async def list_events(
         caller: Caller,
         after: Annotated[int, Query(ge=0, le=2**62, description="The offset to go on behind.")] = 0,
@@ -121,7 +125,12 @@ def shared_routes(services: Services) -> APIRouter:
         """Oldest first, without gaps. `next_page_token` is the offset to ask for next."""
         rows = await services.store.outbox.after(caller.host_id, after, limit=page_size)
         token = str(rows[-1].c_offset) if len(rows) == page_size else ""
-        return answer({"items": [_event_document(row) for row in rows], "next_page_token": token})
+        document = {
+            "items": [_event_document(row) for row in rows],
+            "next_page_token": token,
+            "last_offset": await services.store.outbox.latest_offset(caller.host_id),
+        }
+        return answer(document)
 
     return router
 
