@@ -26,30 +26,32 @@ app.run()  # or: foliot up --tasks this_file.py`;
 export function FirstSchedule() {
   const whyNot = useWhyNot("editor");
   return (
-    <section aria-labelledby="first" className="mx-auto flex max-w-5xl flex-col gap-5 py-4">
+    <section aria-labelledby="first" className="mx-auto flex w-full max-w-5xl flex-col gap-5 py-4">
       <div className="text-center">
         <h2 id="first" className="text-lg font-semibold">
           There is no schedule yet
         </h2>
         <p className="text-ink-soft text-sm">Three ways to make the first. It shows up here at once.</p>
       </div>
-      <div className="grid gap-4 lg:grid-cols-3">
-        <Way
-          icon="form"
-          title="With the form"
-          text="Choose when and what, and see the next times before you save."
-        >
-          <Button look="primary" icon="plus" whyNot={whyNot} onClick={() => navigate("/schedules/new")}>
-            New schedule
-          </Button>
-        </Way>
-        <Way
-          icon="terminal"
-          title="On the command line"
-          text="From a shell, a script, or a file kept in version control."
-        >
-          <CodeBlock code={COMMAND} what="the command" />
-        </Way>
+      <div className="grid gap-4 lg:grid-cols-2">
+        <div className="flex min-w-0 flex-col gap-4">
+          <Way
+            icon="form"
+            title="With the form"
+            text="Choose when and what, and see the next times before you save."
+          >
+            <Button look="primary" icon="plus" whyNot={whyNot} onClick={() => navigate("/schedules/new")}>
+              New schedule
+            </Button>
+          </Way>
+          <Way
+            icon="terminal"
+            title="On the command line"
+            text="From a shell, a script, or a file kept in version control."
+          >
+            <CodeBlock code={COMMAND} what="the command" />
+          </Way>
+        </div>
         <Way
           icon="code"
           title="In your code"
@@ -71,13 +73,13 @@ interface WayProps {
 
 function Way({ icon, title, text, children }: WayProps) {
   return (
-    <div className="border-line bg-surface shadow-low flex min-w-0 flex-col gap-3 rounded-lg border p-4">
+    <div className="border-line bg-surface shadow-low flex min-w-0 grow flex-col gap-3 rounded-lg border p-4">
       <h3 className="flex items-center gap-2 font-semibold">
         <Icon name={icon} className="text-accent" />
         {title}
       </h3>
       <p className="text-ink-soft text-sm">{text}</p>
-      <div className="mt-auto min-w-0">{children}</div>
+      <div className="min-w-0">{children}</div>
     </div>
   );
 }

@@ -16,7 +16,7 @@ export function CodeBlock({ code, what }: CodeBlockProps) {
       <section aria-label={what} tabIndex={0} className="overflow-x-auto rounded-lg">
         <pre className="w-fit p-3 pr-11 font-mono text-xs leading-5">{code}</pre>
       </section>
-      <CopyButton text={code} what={what} className="absolute top-1 right-1" />
+      <CopyButton text={code} what={what} className="bg-sunken absolute top-1 right-1 rounded-md" />
     </div>
   );
 }

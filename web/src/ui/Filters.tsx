@@ -3,7 +3,7 @@
 import { type ReactNode, useEffect, useState } from "react";
 import { Button, IconButton } from "./Button";
 import { Icon } from "./Icon";
-import { Menu, MenuCheckItem, MenuLabel } from "./Menu";
+import { Menu, MenuCheckItem, MenuChoice, MenuLabel } from "./Menu";
 
 const TYPING_MS = 250;
 
@@ -107,6 +107,30 @@ export function Facet<T extends string>({ label, choices, chosen, onChange }: Fa
         </MenuCheckItem>
       ))}
     </Menu>
+  );
+}
+
+interface SortProps<T extends string> {
+  value: T;
+  choices: readonly { value: T; label: string }[];
+  onChange: (value: T) => void;
+}
+
+/** The order of a list, where it has no headings to click. */
+export function SortMenu<T extends string>({ value, choices, onChange }: SortProps<T>) {
+  return (
+    <div className="md:hidden">
+      <Menu
+        align="start"
+        button={
+          <Button look="quiet" icon="sort">
+            {choices.find((choice) => choice.value === value)?.label ?? "Sort"}
+          </Button>
+        }
+      >
+        <MenuChoice label="Sort by" value={value} choices={choices} onChange={onChange} />
+      </Menu>
+    </div>
   );
 }
 

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { clusterStatus } from "@/api/status";
+import type { ClusterStatus } from "@/api/types";
 import { FirstSchedule } from "@/screens/FirstSchedule";
 import { Screen } from "@/shell/Screen";
 import { ErrorState, Skeleton } from "@/ui/State";
@@ -29,24 +30,29 @@ export default function Overview() {
   const hasSchedules = Object.values(status.data.schedules.by_state).some((count) => count > 0);
   return (
     <Screen title="Overview">
-      <div className="flex flex-col gap-4">
-        {hasSchedules ? (
-          <>
-            <Tiles status={status.data} />
-            <div className="grid gap-4 lg:grid-cols-2">
-              <LoadCard />
-              <LatenessCard />
-            </div>
-          </>
-        ) : (
-          <FirstSchedule />
-        )}
-        <div className="grid gap-4 lg:grid-cols-2 xl:grid-cols-3">
-          {hasSchedules && <NextFiresCard fires={status.data.next_fires} />}
-          {hasSchedules && <FailuresCard failures={status.data.recent_failures} />}
+      {hasSchedules ? <Figures status={status.data} /> : <FirstSchedule />}
+      {!hasSchedules && (
+        <div className="mx-auto max-w-5xl">
           <ClusterCard status={status.data} />
         </div>
-      </div>
+      )}
     </Screen>
+  );
+}
+
+function Figures({ status }: { status: ClusterStatus }) {
+  return (
+    <div className="flex flex-col gap-4">
+      <Tiles status={status} />
+      <div className="grid gap-4 lg:grid-cols-2">
+        <LoadCard />
+        <LatenessCard />
+      </div>
+      <div className="grid gap-4 lg:grid-cols-2 xl:grid-cols-3">
+        <NextFiresCard fires={status.next_fires} />
+        <FailuresCard failures={status.recent_failures} />
+        <ClusterCard status={status} />
+      </div>
+    </div>
   );
 }

@@ -1,12 +1,20 @@
 import { useCallback } from "react";
 import { SCHEDULE_STATES, STATUSES } from "@/api/types";
-import { Facet, FilterBar, FilterChip, SearchBox, words } from "@/ui/Filters";
+import { Facet, FilterBar, FilterChip, SearchBox, SortMenu, words } from "@/ui/Filters";
 import { isFiltered, OWNERS, PRIORITIES, type Search, TARGETS, UNFILTERED } from "./filters";
 
 /** How a run may have ended, or stands while it is tried again. */
 const RESULTS = STATUSES.filter(
   (status) => status !== "pending" && status !== "running" && status !== "skipped",
 );
+
+const ORDERS: readonly { value: Search["sort"]; label: string }[] = [
+  { value: "name", label: "Name" },
+  { value: "next_run_ts", label: "Next run" },
+  { value: "-last_run_ts", label: "Latest run" },
+  { value: "-updated_ts", label: "Latest change" },
+  { value: "-created_ts", label: "Newest" },
+];
 
 interface Props {
   search: Search;
@@ -21,6 +29,7 @@ export function ScheduleFilters({ search, onChange }: Props) {
       search={<SearchBox label="Name or description" value={search.q} onChange={find} />}
       onClear={isFiltered(search) ? () => onChange(UNFILTERED) : null}
     >
+      <SortMenu value={search.sort} choices={ORDERS} onChange={(sort) => onChange({ sort })} />
       <Facet
         label="State"
         choices={words(SCHEDULE_STATES)}

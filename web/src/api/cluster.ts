@@ -1,0 +1,136 @@
+// Who runs, where work waits, and what can be run.
+
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, ask } from "./client";
+import { tokenAfter } from "./pages";
+import type { components } from "./schema";
+
+export type Queue = components["schemas"]["QueueDocument"];
+export type Task = components["schemas"]["TaskDocument"];
+export type Leader = components["schemas"]["LeaderDocument"];
+export type Priority = components["schemas"]["Priority"];
+
+/** As many as one answer may hold: what is counted over them is counted over all, up to here. */
+const MOST = 500;
+/** Of instances and queues no stream tells. */
+const READ_EVERY_MS = 3000;
+
+export const allInstances = queryOptions({
+  queryKey: ["instances", "all"],
+  queryFn: ({ signal }) =>
+    ask(api.GET("/api/v1/instances", { params: { query: { page_size: MOST } }, signal })),
+  refetchInterval: READ_EVERY_MS,
+});
+
+export const allQueues = queryOptions({
+  queryKey: ["queues", "all"],
+  queryFn: ({ signal }) => ask(api.GET("/api/v1/queues", { params: { query: { page_size: MOST } }, signal })),
+  refetchInterval: READ_EVERY_MS,
+});
+
+interface QueueAsked {
+  name: string;
+  reason?: string;
+}
+
+export function usePauseQueue() {
+  const refresh = useRefresh();
+  return useMutation({
+    mutationFn: ({ name, reason }: QueueAsked) =>
+      ask(
+        api.POST("/api/v1/queues/{name}/pause", {
+          params: { path: { name } },
+          body: { reason: reason || null },
+        }),
+      ),
+    onSettled: refresh,
+  });
+}
+
+export function useResumeQueue() {
+  const refresh = useRefresh();
+  return useMutation({
+    mutationFn: ({ name, reason }: QueueAsked) =>
+      ask(
+        api.POST("/api/v1/queues/{name}/resume", {
+          params: { path: { name } },
+          body: { reason: reason || null },
+        }),
+      ),
+    onSettled: refresh,
+  });
+}
+
+export interface TaskWanted {
+  q: string;
+  /** Null: either. */
+  isActive: boolean | null;
+}
+
+export function taskList({ q, isActive }: TaskWanted) {
+  return infiniteQueryOptions({
+    queryKey: ["tasks", "list", q, isActive],
+    queryFn: ({ pageParam, signal }) => {
+      const query = {
+        page_size: 100,
+        page_token: pageParam,
+        ...(q === "" ? {} : { q }),
+        ...(isActive === null ? {} : { is_active: isActive }),
+      };
+      return ask(api.GET("/api/v1/task-functions", { params: { query }, signal }));
+    },
+    initialPageParam: "",
+    getNextPageParam: tokenAfter,
+    refetchInterval: 10_000,
+  });
+}
+
+export function taskFunction(name: string) {
+  return queryOptions({
+    queryKey: ["tasks", "one", name],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/task-functions/{name}", { params: { path: { name } }, signal })),
+  });
+}
+
+/** The first schedules that run a task function, and what workers know. Enough to warn by. */
+export const functionSchedules = queryOptions({
+  queryKey: ["schedules", "of functions"],
+  queryFn: async ({ signal }) => {
+    const query = { target: ["function" as const], active: true, page_size: MOST };
+    const found = await ask(api.GET("/api/v1/schedules", { params: { query }, signal }));
+    return { schedules: found.items, isAll: found.next_page_token === "" };
+  },
+  refetchInterval: 30_000,
+});
+
+export const allTasks = queryOptions({
+  queryKey: ["tasks", "all"],
+  queryFn: async ({ signal }) => {
+    const found = await ask(
+      api.GET("/api/v1/task-functions", { params: { query: { page_size: MOST } }, signal }),
+    );
+    return { tasks: found.items, isAll: found.next_page_token === "" };
+  },
+  refetchInterval: 30_000,
+});
+
+export function useSwitchTask() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ name, isActive, reason }: { name: string; isActive: boolean; reason?: string }) =>
+      ask(
+        api.PATCH("/api/v1/task-functions/{name}", {
+          params: { path: { name } },
+          body: { is_active: isActive, reason: reason || null },
+        }),
+      ),
+    onSettled: () => client.invalidateQueries({ queryKey: ["tasks"] }),
+  });
+}
+
+function useRefresh(): () => Promise<unknown> {
+  const client = useQueryClient();
+  return () =>
+    Promise.all([["queues"], ["status"]].map((queryKey) => client.invalidateQueries({ queryKey })));
+}
