@@ -16,7 +16,7 @@ help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 run: $(VENV)/.run ## Start everything on SQLite, with a few live demo schedules
-	@scripts/build-web & exec $(BIN)/foliot up --demo $(ARGS)
+	@(scripts/build-web &); exec $(BIN)/foliot up --demo $(ARGS)
 
 test: $(VENV)/.develop ## Run all tests, or those that ARGS select
 	@scripts/test-servers

@@ -4,6 +4,7 @@ Run it with the project's Python when the API has changed. A test compares the t
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ def document() -> dict[str, Any]:
         settings=Settings(database_url="sqlite:///never-opened.db", admin_key="0" * 32),
         roles=frozenset({Role.API}),
     )
-    made: dict[str, Any] = Serving(lambda observers: Instance(plan)).app.openapi()
+    made: dict[str, Any] = Serving(
+        lambda observers: Instance(replace(plan, observers=observers))
+    ).app.openapi()
     return made
 
 

@@ -4,6 +4,7 @@ import difflib
 import os
 import re
 import sys
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -62,6 +63,7 @@ class Settings(BaseSettings):
     rate_limit: str = "6000/minute"
     rate_limit_anonymous: str = "100/15minutes"
     redis_url: str | None = None
+    trusted_proxies: str = ""
     lease_provider: Literal["database"] = "database"
     lease_ttl_seconds: float = Field(default=3, ge=0.2, le=86400 * 3650)
     heartbeat_seconds: float = Field(default=1, ge=0.02, le=86400 * 3650)
@@ -121,6 +123,16 @@ class Settings(BaseSettings):
     def _is_redis(cls, value: str | None) -> str | None:
         if value is not None and not re.match(r"^(rediss?|unix)://", value):
             raise ValueError("must be an address such as redis://host:6379/0")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: str) -> str:
+        for each in filter(None, (part.strip() for part in value.split(","))):
+            try:
+                ip_network(each, strict=False)
+            except ValueError:
+                raise ValueError(f'"{each}" is no address or network; right would be 10.0.0.0/8') from None
         return value
 
     @field_validator("rate_limit", "rate_limit_anonymous")

@@ -27,6 +27,8 @@ from foliot.api.errors import problem
 BODY_LIMIT = 1024 * 1024
 BODY_SECONDS = 30.0
 MOST_UNDER_WAY = 200
+MOST_WAITING = 2_000
+"""Requests whose bodies are still to come."""
 RETRY_AFTER_S = 1
 PROBES = frozenset({"/healthz", "/readyz"})
 API_PREFIX = "/api/"
@@ -144,40 +146,75 @@ class UnhandledErrors:
 class Overload:
     """Refuses what comes while too many requests are under way.
 
-    A stream of server-sent events counts only until it begins: it waits far longer than it works.
+    A request counts while it is worked on: not while it waits for its body, which strangers may send as
+    slowly as they like, and not once it is a stream of events, which waits far longer than it works.
     """
 
-    def __init__(self, app: ASGIApp, most: int = MOST_UNDER_WAY, uncounted: Collection[str] = PROBES) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        most: int = MOST_UNDER_WAY,
+        uncounted: Collection[str] = PROBES,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
         self._app = app
         self._most = most
+        self._most_waiting = most_waiting
         self._uncounted = frozenset(uncounted)
         self.under_way = 0
+        self.waiting = 0
+        """For the rest of their bodies."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in self._uncounted:
             await self._app(scope, receive, send)
             return
-        if self.under_way >= self._most:
+        if self.under_way >= self._most or self.waiting >= self._most_waiting:
             detail = f"{self._most} requests are under way here, which is as many as are taken; try again"
             headers = {"Retry-After": str(RETRY_AFTER_S)}
             refusal = problem(Request(scope), 503, "overloaded", detail, headers=headers)
             await refusal(scope, receive, send)
             return
-        is_counted = True
+        counted = _Counted(self, receive, send)
         self.under_way += 1
-
-        async def watched_send(message: Message) -> None:
-            nonlocal is_counted
-            if is_counted and message["type"] == "http.response.start" and _is_stream(message):
-                is_counted = False
-                self.under_way -= 1
-            await send(message)
-
         try:
-            await self._app(scope, receive, watched_send)
+            await self._app(scope, counted.receive, counted.send)
         finally:
-            if is_counted:
-                self.under_way -= 1
+            counted.end()
+
+
+class _Counted:
+    """One request, and whether it counts now."""
+
+    def __init__(self, overload: Overload, receive: Receive, send: Send) -> None:
+        self._overload = overload
+        self._receive = receive
+        self._send = send
+        self._is_whole = False
+        self._is_counted = True
+
+    async def receive(self) -> Message:
+        if self._is_whole:
+            return await self._receive()
+        self._overload.under_way -= 1
+        self._overload.waiting += 1
+        try:
+            message = await self._receive()
+        finally:
+            self._overload.waiting -= 1
+            self._overload.under_way += 1
+        self._is_whole = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_stream(message):
+            self.end()
+        await self._send(message)
+
+    def end(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            self._overload.under_way -= 1
 
 
 def _is_stream(start: Message) -> bool:
@@ -185,10 +222,7 @@ def _is_stream(start: Message) -> bool:
 
 
 class BodyLimit:
-    """Lets no more than so many bytes of a body through, whatever was announced, and takes them only so long.
-
-    A request counts as under way while its body comes in, so slow ones must not be able to keep others out.
-    """
+    """Lets no more than so many bytes of a body through, whatever was announced, and waits only so long."""
 
     def __init__(
         self,

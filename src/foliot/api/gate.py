@@ -4,8 +4,8 @@ One place, in this order, so that no route can forget one of them:
 
 1. `access.py` says what the route asks for; a route that is not there does not answer.
 2. The credential is checked. Strangers are counted by their address: keys can't be guessed at leisure.
-3. The role, and for browsers where the request came from.
-4. The rate of the credential.
+3. The rate of the credential.
+4. The role, and for browsers where the request came from.
 5. Parameters that the route does not have are refused, not ignored.
 6. An `Idempotency-Key` that was used before is answered as it was.
 """
@@ -24,7 +24,9 @@ from foliot.api.errors import request_id_of
 from foliot.api.idempotency import Idempotency
 from foliot.api.rates import RateKind, RateLimiter, name_of_address
 from foliot.model.errors import (
+    BadTokenError,
     ForbiddenError,
+    NotFoundError,
     OverloadedError,
     Problem,
     UnauthenticatedError,
@@ -40,6 +42,7 @@ CSRF_HEADER = "X-CSRF-Token"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 REASON_HEADER = "X-Foliot-Reason"
 MOST_REASON = 1000
+MOST_ADDRESS = 64
 
 Handle = Callable[[Request], Awaitable[Response]]
 
@@ -70,17 +73,17 @@ class Gate:
         if not self._is_running():
             raise OverloadedError("the instance is starting or stopping; try again in a moment")
         if needed is Open.AGENT:
-            _refuse_unknown(request, known)
-            return await handle(request)
+            return await self._admit_agent(request, known, handle)
         if needed is Open.ANYBODY:
             await self._limiter.require(name_of_address(address_of(request)), RateKind.ANONYMOUS)
             return await handle(request)
         principal = await self._recognise(request)
         request.state.principal = principal
+        # What is refused below counts too.
+        await self._limiter.require(principal.credential, RateKind.CREDENTIAL)
         _authorise(principal, needed)
         if principal.kind is CredentialKind.SESSION:
             _require_own_page(request, self._own_names)
-        await self._limiter.require(principal.credential, RateKind.CREDENTIAL)
         _refuse_unknown(request, known)
         key = request.headers.get(IDEMPOTENCY_HEADER)
         if request.method != "POST" or key is None:
@@ -98,6 +101,15 @@ class Gate:
             handle_once,
             keeps_body=not request.url.path.endswith("/keys"),
         )
+
+    async def _admit_agent(self, request: Request, known: frozenset[str], handle: Handle) -> Response:
+        """The route itself looks at the token; who only guesses at tokens is a stranger."""
+        try:
+            _refuse_unknown(request, known)
+            return await handle(request)
+        except (BadTokenError, NotFoundError):
+            await self._limiter.require(name_of_address(address_of(request)), RateKind.ANONYMOUS)
+            raise
 
     async def _recognise(self, request: Request) -> Principal:
         try:
@@ -166,7 +178,7 @@ def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
 
 
 def address_of(request: Request) -> str:
-    return request.client.host if request.client is not None else "unknown"
+    return request.client.host[:MOST_ADDRESS] if request.client is not None else "unknown"
 
 
 # --- what routes ask of a request that has passed -----------------------------------------------------

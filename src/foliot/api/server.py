@@ -56,8 +56,11 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve for as long as the context lasts."""
+async def serving(app: Any, listener: socket.socket, *, trusted_proxies: str = "") -> AsyncIterator[None]:
+    """Serve for as long as the context lasts.
+
+    Of proxies at these addresses it is believed whom they speak for, and whether by HTTPS.
+    """
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -65,6 +68,8 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=trusted_proxies,
         timeout_graceful_shutdown=CLOSING_LIMIT_S,
     )
     server = _Server(config)

@@ -90,7 +90,7 @@ def _plan(
 async def _run_with_http(plan: Plan, listener: socket.socket, *, is_up: bool) -> None:
     made = Serving(lambda observers: Instance(replace(plan, observers=observers)), plan.observers)
     instance, url = made.instance, url_of(listener)
-    async with serving(made.app, listener):
+    async with serving(made.app, listener, trusted_proxies=plan.settings.trusted_proxies):
         _log().info("listening", url=url, database=instance.store.database.url)
         if not is_up:
             await _run_instance(instance)

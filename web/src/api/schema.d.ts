@@ -4,23 +4,6 @@
  */
 
 export interface paths {
-    "/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What this is */
-        get: operations["page__get"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -605,7 +588,7 @@ export interface paths {
         };
         /**
          * Read what an execution logged
-         * @description In order. The token of the last page stays valid while it runs: later lines come after it.
+         * @description In order. With `follow_token` as `page_token` come the lines that were logged since.
          *
          *     Takes the role viewer.
          */
@@ -1741,6 +1724,24 @@ export interface components {
             payload: unknown;
         };
         /**
+         * EventPage
+         * @description A page of the outbox.
+         */
+        EventPage: {
+            /** Items */
+            items: components["schemas"]["EventDocument"][];
+            /**
+             * Next Page Token
+             * @description `page_token` for the next page; empty: this was the last.
+             */
+            next_page_token: string;
+            /**
+             * Last Offset
+             * @description That of the latest event; 0: there is none.
+             */
+            last_offset: number;
+        };
+        /**
          * EventTarget
          * @description An event, written to the outbox in the transaction that fires.
          */
@@ -2197,6 +2198,24 @@ export interface components {
             /** Message */
             message: string;
         };
+        /**
+         * LinePage
+         * @description A page of what was logged.
+         */
+        LinePage: {
+            /** Items */
+            items: components["schemas"]["LineDocument"][];
+            /**
+             * Next Page Token
+             * @description `page_token` for the next page; empty: this was the last.
+             */
+            next_page_token: string;
+            /**
+             * Follow Token
+             * @description `page_token` for what is logged from here on.
+             */
+            follow_token: string;
+        };
         /** ListOf[AttemptDocument] */
         ListOf_AttemptDocument_: {
             /** Items */
@@ -2231,16 +2250,6 @@ export interface components {
         ListOf_CalendarDocument_: {
             /** Items */
             items: components["schemas"]["CalendarDocument"][];
-            /**
-             * Next Page Token
-             * @description `page_token` for the next page; empty: this was the last.
-             */
-            next_page_token: string;
-        };
-        /** ListOf[EventDocument] */
-        ListOf_EventDocument_: {
-            /** Items */
-            items: components["schemas"]["EventDocument"][];
             /**
              * Next Page Token
              * @description `page_token` for the next page; empty: this was the last.
@@ -2301,16 +2310,6 @@ export interface components {
         ListOf_KindDocument_: {
             /** Items */
             items: components["schemas"]["KindDocument"][];
-            /**
-             * Next Page Token
-             * @description `page_token` for the next page; empty: this was the last.
-             */
-            next_page_token: string;
-        };
-        /** ListOf[LineDocument] */
-        ListOf_LineDocument_: {
-            /** Items */
-            items: components["schemas"]["LineDocument"][];
             /**
              * Next Page Token
              * @description `page_token` for the next page; empty: this was the last.
@@ -3811,10 +3810,414 @@ export interface components {
         };
         /**
          * SchedulePatch
-         * @description Any fields of a schedule, each with its new value, or null for its default.
+         * @description Any fields of a schedule, each with its new value, or null for its default. Read-only ones may come back as they were read.
          */
         SchedulePatch: {
-            [key: string]: unknown;
+            /**
+             * Name
+             * @default null
+             */
+            name: string | null;
+            /**
+             * Description
+             * @default null
+             */
+            description: string | null;
+            /**
+             * Active
+             * @default null
+             */
+            active: boolean | null;
+            /** @default null */
+            priority: components["schemas"]["Priority"] | null;
+            /**
+             * Queue
+             * @default null
+             */
+            queue: string | null;
+            /**
+             * Trigger
+             * @default null
+             */
+            trigger: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Target
+             * @default null
+             */
+            target: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Start Ts
+             * @default null
+             */
+            start_ts: string | null;
+            /**
+             * End Ts
+             * @default null
+             */
+            end_ts: string | null;
+            /**
+             * Max Runs
+             * @default null
+             */
+            max_runs: number | null;
+            /**
+             * Timeout Seconds
+             * @default null
+             */
+            timeout_seconds: number | null;
+            /**
+             * Misfire
+             * @default null
+             */
+            misfire: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Overlap
+             * @default null
+             */
+            overlap: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Retry
+             * @default null
+             */
+            retry: {
+                [key: string]: unknown;
+            } | null;
+            /** @default null */
+            delivery: components["schemas"]["Delivery"] | null;
+            /**
+             * Dst
+             * @default null
+             */
+            dst: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Labels
+             * @default null
+             */
+            labels: {
+                [key: string]: string;
+            } | null;
+            /**
+             * Window
+             * @default null
+             */
+            window: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Calendars
+             * @default null
+             */
+            calendars: string[] | null;
+            /**
+             * Jitter Seconds
+             * @default null
+             */
+            jitter_seconds: number | null;
+            /**
+             * Schedule Id
+             * @default null
+             */
+            schedule_id: string | null;
+            /**
+             * Host Id
+             * @default null
+             */
+            host_id: string | null;
+            /** @default null */
+            state: components["schemas"]["ScheduleState"] | null;
+            /**
+             * State Reason
+             * @default null
+             */
+            state_reason: string | null;
+            /**
+             * Trigger Description
+             * @default null
+             */
+            trigger_description: string | null;
+            /**
+             * Next Run Ts
+             * @default null
+             */
+            next_run_ts: string | null;
+            /**
+             * Next Fire Ts
+             * @default null
+             */
+            next_fire_ts: string | null;
+            /**
+             * Last Run Ts
+             * @default null
+             */
+            last_run_ts: string | null;
+            /** @default null */
+            last_status: components["schemas"]["Status"] | null;
+            /**
+             * Last Execution Id
+             * @default null
+             */
+            last_execution_id: string | null;
+            /**
+             * Paused
+             * @default null
+             */
+            paused: boolean | null;
+            /**
+             * Pause Reason
+             * @default null
+             */
+            pause_reason: string | null;
+            /**
+             * Paused Until Ts
+             * @default null
+             */
+            paused_until_ts: string | null;
+            /**
+             * Run Count
+             * @default null
+             */
+            run_count: number | null;
+            /**
+             * Aggregate Version
+             * @default null
+             */
+            aggregate_version: number | null;
+            /** @default null */
+            managed_by: components["schemas"]["ManagedBy"] | null;
+            /**
+             * Managed Source
+             * @default null
+             */
+            managed_source: string | null;
+            /**
+             * Created By
+             * @default null
+             */
+            created_by: string | null;
+            /**
+             * Created Ts
+             * @default null
+             */
+            created_ts: string | null;
+            /**
+             * Updated By
+             * @default null
+             */
+            updated_by: string | null;
+            /**
+             * Updated Ts
+             * @default null
+             */
+            updated_ts: string | null;
+        };
+        /**
+         * ScheduleReplacement
+         * @description The definition of a schedule. Read-only fields may come back as they were read.
+         */
+        ScheduleReplacement: {
+            /** Name */
+            name: string;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Active
+             * @default true
+             */
+            active: boolean;
+            /** @default medium */
+            priority: components["schemas"]["Priority"];
+            /**
+             * Queue
+             * @default default
+             */
+            queue: string;
+            /** Trigger */
+            trigger: components["schemas"]["IntervalTrigger"] | components["schemas"]["CronTrigger"] | components["schemas"]["OnceTrigger"] | components["schemas"]["RRuleTrigger"] | components["schemas"]["DelayTrigger"];
+            /** Target */
+            target: components["schemas"]["FunctionTarget"] | components["schemas"]["HttpTarget"] | components["schemas"]["EventTarget"] | components["schemas"]["CeleryTarget"];
+            /**
+             * Start Ts
+             * @default null
+             */
+            start_ts: string | null;
+            /**
+             * End Ts
+             * @default null
+             */
+            end_ts: string | null;
+            /**
+             * Max Runs
+             * @default null
+             */
+            max_runs: number | null;
+            /**
+             * Timeout Seconds
+             * @default 300
+             */
+            timeout_seconds: number;
+            /**
+             * @default {
+             *       "policy": "fire_once",
+             *       "grace_seconds": 3600,
+             *       "max_catchup": 100
+             *     }
+             */
+            misfire: components["schemas"]["Misfire"];
+            /**
+             * @default {
+             *       "policy": "skip",
+             *       "max_instances": 1
+             *     }
+             */
+            overlap: components["schemas"]["Overlap"];
+            /**
+             * @default {
+             *       "max_attempts": 3,
+             *       "initial_delay_seconds": 1,
+             *       "multiplier": 2,
+             *       "max_delay_seconds": 30,
+             *       "jitter": true
+             *     }
+             */
+            retry: components["schemas"]["Retry"];
+            /** @default at_least_once */
+            delivery: components["schemas"]["Delivery"];
+            /**
+             * @default {
+             *       "gap": "shift",
+             *       "repeat": "first"
+             *     }
+             */
+            dst: components["schemas"]["Dst"];
+            /** Labels */
+            labels?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            window: components["schemas"]["Window"] | null;
+            /**
+             * Calendars
+             * @default []
+             */
+            calendars: string[];
+            /**
+             * Jitter Seconds
+             * @default 0
+             */
+            jitter_seconds: number;
+            /**
+             * Schedule Id
+             * Format: uuid
+             * @default null
+             */
+            schedule_id: string;
+            /**
+             * Host Id
+             * Format: uuid
+             * @default null
+             */
+            host_id: string;
+            /** @default null */
+            state: components["schemas"]["ScheduleState"];
+            /**
+             * State Reason
+             * @default null
+             */
+            state_reason: string | null;
+            /**
+             * Trigger Description
+             * @default null
+             */
+            trigger_description: string;
+            /**
+             * Next Run Ts
+             * @default null
+             */
+            next_run_ts: string | null;
+            /**
+             * Next Fire Ts
+             * @default null
+             */
+            next_fire_ts: string | null;
+            /**
+             * Last Run Ts
+             * @default null
+             */
+            last_run_ts: string | null;
+            /** @default null */
+            last_status: components["schemas"]["Status"] | null;
+            /**
+             * Last Execution Id
+             * @default null
+             */
+            last_execution_id: string | null;
+            /**
+             * Paused
+             * @default null
+             */
+            paused: boolean;
+            /**
+             * Pause Reason
+             * @default null
+             */
+            pause_reason: string | null;
+            /**
+             * Paused Until Ts
+             * @default null
+             */
+            paused_until_ts: string | null;
+            /**
+             * Run Count
+             * @default null
+             */
+            run_count: number;
+            /**
+             * Aggregate Version
+             * @default null
+             */
+            aggregate_version: number;
+            /** @default null */
+            managed_by: components["schemas"]["ManagedBy"];
+            /**
+             * Managed Source
+             * @default null
+             */
+            managed_source: string | null;
+            /**
+             * Created By
+             * @default null
+             */
+            created_by: string | null;
+            /**
+             * Created Ts
+             * Format: date-time
+             * @default null
+             */
+            created_ts: string;
+            /**
+             * Updated By
+             * @default null
+             */
+            updated_by: string | null;
+            /**
+             * Updated Ts
+             * Format: date-time
+             * @default null
+             */
+            updated_ts: string;
         };
         /**
          * ScheduleSpec
@@ -4005,26 +4408,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    page__get: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": string;
-                };
-            };
-        };
-    };
     healthz_healthz_get: {
         parameters: {
             query?: never;
@@ -4443,7 +4826,7 @@ export interface operations {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["ScheduleSpec"];
+                "application/json": components["schemas"]["ScheduleReplacement"];
             };
         };
         responses: {
@@ -6995,7 +7378,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListOf_LineDocument_"];
+                    "application/json": components["schemas"]["LinePage"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */
@@ -9382,7 +9765,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListOf_EventDocument_"];
+                    "application/json": components["schemas"]["EventPage"];
                 };
             };
             /** @description A parameter is not known here, or the request can't be understood */

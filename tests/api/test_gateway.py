@@ -1,0 +1,256 @@
+"""What the API does for all of its routes: rates, overload, ids of requests, and a database that is away."""
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from foliot.api.front import MOST_UNDER_WAY
+from foliot.model.errors import SettingError
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.planning.change import Author
+from foliot.security.principal import Role
+from tests.api.answers import made, problem
+from tests.api.hosts import unique, yearly
+from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.waiting import until
+from tests.servers import PostgresServer
+
+SCHEDULES = f"{V1}/schedules"
+RATE, RATE_OF_STRANGERS = 30, 12
+
+
+@pytest.fixture(scope="module")
+def limited(module_url: str) -> Iterator[Served]:
+    """With rates that a test can use up, in windows that it does not outlast."""
+    rates = {"rate_limit": f"{RATE}/hour", "rate_limit_anonymous": f"{RATE_OF_STRANGERS}/hour"}
+    with served(module_url, roles=API_ALONE, **rates) as made_:
+        yield made_
+
+
+def new_key(server: Served, role: str = "viewer") -> str:
+    """Made behind the API's back, so that nobody's rate pays for it."""
+    keys = server.instance.store.keys
+    return server.run(keys.create(DEFAULT_HOST_ID, unique("key"), Role(role), None, Author("test"))).text
+
+
+def assert_is_rate_limited(answer: httpx2.Response) -> None:
+    assert problem(answer, 429)["code"] == "rate_limited"
+    assert 1 <= int(answer.headers["retry-after"]) <= 2 * 3600
+
+
+# --- rates -----------------------------------------------------------------------------------------
+
+
+def test_a_credential_has_its_rate_and_others_have_theirs(limited: Served) -> None:
+    client, other = limited.by(new_key(limited)), limited.by(new_key(limited))
+    answers = [client.get(f"{V1}/me") for _ in range(RATE + 5)]
+    assert [answer.status_code for answer in answers] == [200] * RATE + [429] * 5
+    assert_is_rate_limited(answers[-1])
+    assert_is_rate_limited(client.get(SCHEDULES))
+    assert other.get(f"{V1}/me").status_code == 200
+
+
+def test_what_was_asked_wrongly_counts_as_well(limited: Served) -> None:
+    client = limited.by(new_key(limited))
+    for _ in range(RATE // 3):
+        assert client.get(f"{SCHEDULES}?unknown=1").status_code == 400
+        assert client.get(f"{SCHEDULES}/{uuid4()}").status_code == 404
+        assert client.get(f"{SCHEDULES}?sort=size").status_code == 422
+    assert_is_rate_limited(client.get(f"{V1}/me"))
+
+
+def test_strangers_are_counted_by_their_address_and_spoil_nothing_for_others(limited: Served) -> None:
+    client, known = limited.by(new_key(limited)), new_key(limited)
+    stranger = limited.by(None)
+    answers = [stranger.get(f"{V1}/me") for _ in range(3)]
+    answers += [limited.by("nonsense").get(f"{V1}/me") for _ in range(3)]
+    answers += [limited.by(f"{known[:-1]}_").get(f"{V1}/me") for _ in range(3)]
+    answers += [stranger.post("/sign-in", json={"key": "nonsense"}) for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {401}
+    assert len(answers) == RATE_OF_STRANGERS
+    assert_is_rate_limited(stranger.get(f"{V1}/me"))
+    assert_is_rate_limited(limited.by("nonsense").get(f"{V1}/me"))
+    assert_is_rate_limited(stranger.post("/sign-in", json={"key": known}))
+    assert_is_rate_limited(stranger.get("/sign-in?token=nonsense"))
+    assert client.get(f"{V1}/me").status_code == 200
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+        assert stranger.get(path).status_code == 200, "machines ask these every few seconds"
+
+
+# --- ids of requests -------------------------------------------------------------------------------
+
+
+def test_every_answer_has_an_id_and_a_client_may_choose_it(server: Served, operator: httpx2.Client) -> None:
+    ids = {operator.get(path).headers["x-request-id"] for path in (f"{V1}/me", "/healthz", "/nowhere")}
+    assert len(ids) == 3
+    assert all(re.fullmatch(r"[0-9a-f]{16}", each) for each in ids)
+    for chosen in ("a", "A.b_c-9", "x" * 64):
+        answer = operator.get(f"{V1}/me", headers={"X-Request-ID": chosen})
+        assert answer.headers["x-request-id"] == chosen
+    refused = operator.get(f"{SCHEDULES}?unknown=1", headers={"X-Request-ID": "mine"})
+    assert problem(refused, 400)["request_id"] == "mine"
+
+
+@pytest.mark.parametrize("hostile", ["", "x" * 65, "a b", "<script>", "a;b", "ü", "../x", "${x}", "a\tb"])
+def test_an_id_that_could_do_harm_is_replaced(operator: httpx2.Client, hostile: str) -> None:
+    answer = operator.get(f"{V1}/me", headers={"X-Request-ID": hostile.encode()})
+    assert re.fullmatch(r"[0-9a-f]{16}", answer.headers["x-request-id"])
+
+
+def test_the_audit_says_by_which_request(operator: httpx2.Client) -> None:
+    chosen = unique("request")
+    document = made(operator.post(SCHEDULES, json=yearly(), headers={"X-Request-ID": chosen}))
+    path = f"{V1}/audit?resource_id={document['schedule_id']}"
+    assert [each["request_id"] for each in operator.get(path).json()["items"]] == [chosen]
+
+
+# --- overload --------------------------------------------------------------------------------------
+
+
+def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
+    server: Served, operator: httpx2.Client
+) -> None:
+    parts = urlsplit(server.url)
+    head = (
+        f"POST {SCHEDULES} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {OPERATOR_KEY}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    ).encode()
+    with ExitStack() as stack:
+        for _ in range(MOST_UNDER_WAY):
+            slow = stack.enter_context(socket.create_connection((parts.hostname, parts.port)))
+            slow.sendall(head)
+        until(lambda: operator.get(f"{V1}/me").status_code == 503)
+        answer = operator.get(f"{V1}/me")
+        assert problem(answer, 503)["code"] == "overloaded"
+        assert int(answer.headers["retry-after"]) >= 1
+        assert operator.get("/healthz").status_code == 200
+        assert operator.get("/readyz").status_code == 200
+    until(lambda: operator.get(f"{V1}/me").status_code == 200)
+
+
+def test_a_client_that_goes_in_the_middle_leaves_nothing_behind(
+    server: Served, operator: httpx2.Client
+) -> None:
+    parts, name = urlsplit(server.url), unique("gone")
+    body = json.dumps(yearly(name)).encode()
+    for cut in (1, len(body) // 2, len(body) - 1):
+        head = (
+            f"POST {SCHEDULES} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {OPERATOR_KEY}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        ).encode()
+        with socket.create_connection((parts.hostname, parts.port)) as connection:
+            connection.sendall(head + body[:cut])
+    assert operator.get(SCHEDULES, params={"name": name}).json()["items"] == []
+    assert server.bugs == []
+
+
+# --- starting and stopping -------------------------------------------------------------------------
+
+
+def test_while_it_starts_and_stops_it_is_alive_and_asks_to_come_back(module_url: str) -> None:
+    with served(module_url, roles=API_ALONE, is_started=False) as server:
+        operator = server.by(OPERATOR_KEY)
+
+        def assert_asks_to_come_back() -> None:
+            for answer in (operator.get(f"{V1}/me"), operator.post(SCHEDULES, json=yearly())):
+                assert problem(answer, 503)["code"] == "overloaded"
+                assert int(answer.headers["retry-after"]) >= 1
+            assert operator.get("/healthz").status_code == 200
+            assert operator.get("/readyz").status_code == 503
+
+        assert_asks_to_come_back()
+        server.start()
+        assert operator.get(f"{V1}/me").status_code == 200
+        assert operator.get("/readyz").status_code == 200
+        server.stop()
+        assert_asks_to_come_back()
+
+
+def test_a_stream_ends_when_the_instance_stops(module_url: str) -> None:
+    with (
+        served(module_url, roles=API_ALONE) as server,
+        server.client(OPERATOR_KEY) as client,
+        client.stream("GET", f"{V1}/stream") as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        for _ in lines:
+            pass
+        stopping.join()
+
+
+def test_without_a_key_that_anybody_could_use_it_does_not_start(sqlite_url: str) -> None:
+    with served(sqlite_url, roles=API_ALONE, is_started=False, admin_key=None) as server:
+        with pytest.raises(SettingError, match="FOLIOT_ADMIN_KEY"):
+            server.start()
+        assert server.by(None).get("/readyz").status_code == 503
+    with served(sqlite_url, roles=API_ALONE) as server:
+        key = new_key(server)
+    with served(sqlite_url, roles=API_ALONE, admin_key=None) as server:
+        assert server.by(key).get(f"{V1}/me").status_code == 200
+        assert server.by(OPERATOR_KEY).get(f"{V1}/me").status_code == 401
+
+
+# --- the database ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """One that a test may stop."""
+    server = PostgresServer()
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+def test_while_the_database_is_away_everything_says_so_and_goes_on_by_itself_afterwards(
+    own_postgres: PostgresServer,
+) -> None:
+    with served(own_postgres.url("postgres"), roles=ALL) as server:
+        operator = server.by(OPERATOR_KEY)
+        key = made(operator.post(f"{V1}/keys", json={"name": "k", "role": "admin"}))["key"]
+        document = made(operator.post(SCHEDULES, json=yearly()))
+        path = f"{SCHEDULES}/{document['schedule_id']}"
+        kept: dict[str, Any] = {"json": yearly(), "headers": {"Idempotency-Key": unique()}}
+        own_postgres.stop()
+        asks: list[tuple[str, str, dict[str, Any]]] = [
+            ("GET", SCHEDULES, {}),
+            ("GET", path, {}),
+            ("GET", f"{V1}/status", {}),
+            ("POST", SCHEDULES, {"json": yearly()}),
+            ("POST", SCHEDULES, kept),
+            ("PATCH", path, {"json": {"description": "x"}}),
+            ("POST", f"{path}/trigger", {}),
+            ("DELETE", path, {}),
+            ("POST", "/sign-in", {"json": {"key": key}}),
+        ]
+        for client in (operator, server.by(key)):
+            for method, where, options in asks:
+                answer = client.request(method, where, **options)
+                assert problem(answer, 503)["code"] == "database_unreachable"
+                assert int(answer.headers["retry-after"]) >= 1
+                assert str(own_postgres.port) not in answer.text, "where the database is stays inside"
+        assert operator.get("/healthz").status_code == 200
+        ready = operator.get("/readyz")
+        assert (ready.status_code, ready.json()["status"]) == (503, "not ready")
+        assert str(own_postgres.port) not in ready.text
+        own_postgres.start()
+        until(lambda: server.by(key).get(path).status_code == 200)
+        until(lambda: operator.get("/readyz").status_code == 200)
+        assert operator.get(path).json() == document, "nothing that was refused was done"
+        assert made(operator.post(SCHEDULES, **kept))["name"] == kept["json"]["name"]
+        location = operator.post(f"{path}/trigger").headers["location"]
+        until(lambda: operator.get(location).json()["status"] == "success")
+        assert server.bugs == []

@@ -1,0 +1,63 @@
+// The executions of the same schedule before and after one. Lists go from the latest to the oldest, so the one
+// before is the first of a list; the one after is the last of a list that ends here, and must be short enough to
+// be read as a whole: it is looked for in stretches of time that grow.
+
+import { queryOptions } from "@tanstack/react-query";
+import { api, ask } from "./client";
+import type { Execution } from "./types";
+
+export interface Neighbours {
+  before: Execution | null;
+  after: Execution | null;
+}
+
+const PAGE_SIZE = 50;
+const MOST_STRETCHES = 12;
+const FIRST_STRETCH_MS = 60_000;
+
+interface Listed {
+  items: readonly Execution[];
+  isWhole: boolean;
+}
+type Read = (from: string, to: string | null, pageSize: number) => Promise<Listed>;
+
+/** The next one after `known`; null: it is the latest. `read` lists those with fire times in [from, to). */
+export async function findAfter(known: Execution, before: Execution | null, read: Read) {
+  const others = ({ items }: Listed) => items.filter((each) => each.execution_id !== known.execution_id);
+  const all = await read(known.fire_ts, null, PAGE_SIZE);
+  if (all.isWhole) {
+    return others(all).at(-1) ?? null;
+  }
+  const here = Date.parse(known.fire_ts);
+  let width = before === null ? FIRST_STRETCH_MS : Math.max(1, here - Date.parse(before.fire_ts)) * 2;
+  for (let tries = 0; tries < MOST_STRETCHES; tries += 1) {
+    const found = await read(known.fire_ts, new Date(here + width).toISOString(), PAGE_SIZE);
+    const next = others(found).at(-1);
+    if (found.isWhole && next !== undefined) {
+      return next;
+    }
+    width = found.isWhole ? width * 8 : width / 4;
+  }
+  return null;
+}
+
+export function neighbours(known: Execution) {
+  return queryOptions({
+    queryKey: ["execution", known.execution_id, "neighbours"],
+    queryFn: async ({ signal }): Promise<Neighbours> => {
+      const of = { schedule_id: [known.schedule_id] };
+      const list = async (query: object): Promise<Listed> => {
+        const found = await ask(
+          api.GET("/api/v1/executions", { params: { query: { ...of, ...query } }, signal }),
+        );
+        return { items: found.items, isWhole: found.next_page_token === "" };
+      };
+      const before = (await list({ fire_to: known.fire_ts, page_size: 1 })).items[0] ?? null;
+      const after = await findAfter(known, before, (fire_from, fire_to, page_size) =>
+        list({ fire_from, ...(fire_to === null ? {} : { fire_to }), page_size }),
+      );
+      return { before, after };
+    },
+    staleTime: 10_000,
+  });
+}

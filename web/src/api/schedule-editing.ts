@@ -1,0 +1,113 @@
+// Making and changing schedules, and what a form needs to know for it.
+
+import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
+import { api, ask, newKey } from "./client";
+import type { components } from "./schema";
+import type { Schedule } from "./types";
+
+type Schemas = components["schemas"];
+
+/** What the author of a schedule writes: all of it, or what differs from the defaults. */
+export type Definition = Schemas["ScheduleSpec"];
+export type PreviewAsked = Schemas["PreviewAsked"];
+export type Preview = Schemas["PreviewDocument"];
+export type Kind = Schemas["KindDocument"];
+export type TaskFunction = Schemas["TaskDocument"];
+export type Calendar = Schemas["CalendarDocument"];
+
+/** When a trigger would fire. What is wrong with it is the error. */
+export function previewOf(asked: PreviewAsked | null) {
+  return queryOptions({
+    queryKey: ["preview", asked],
+    queryFn: ({ signal }) =>
+      ask(api.POST("/api/v1/schedules/preview", { body: asked as PreviewAsked, signal })),
+    enabled: asked !== null,
+    placeholderData: keepPreviousData,
+    staleTime: 30_000,
+    gcTime: 60_000,
+  });
+}
+
+export const kinds = queryOptions({
+  queryKey: ["kinds"],
+  queryFn: ({ signal }) => ask(api.GET("/api/v1/kinds", { signal })),
+  staleTime: 300_000,
+});
+
+/** Task functions that have these letters in their name or description. */
+export function taskFunctionsLike(q: string) {
+  return queryOptions({
+    queryKey: ["task-functions", "like", q],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/task-functions", { params: { query: { q, page_size: 50 } }, signal })),
+    placeholderData: keepPreviousData,
+    staleTime: 30_000,
+  });
+}
+
+export function taskFunction(name: string) {
+  return queryOptions({
+    queryKey: ["task-functions", name],
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/v1/task-functions/{name}", { params: { path: { name } }, signal })),
+    enabled: name !== "",
+    staleTime: 30_000,
+    retry: false,
+  });
+}
+
+export const calendarNames = queryOptions({
+  queryKey: ["calendars", "names"],
+  queryFn: async ({ signal }) => {
+    const found = await ask(
+      api.GET("/api/v1/calendars", { params: { query: { page_size: 500 } }, signal }),
+    );
+    return found.items.map((calendar) => calendar.name);
+  },
+  staleTime: 30_000,
+});
+
+export function useCreate() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ definition, reason, key }: { definition: Definition; reason: string; key: string }) =>
+      ask(
+        api.POST("/api/v1/schedules", {
+          body: definition,
+          headers: { "Idempotency-Key": key, ...becauseOf(reason) },
+        }),
+      ),
+    onSuccess: (made) => remember(client, made),
+  });
+}
+
+/** Refused with a 412 if the schedule is not at this version any more. */
+export function useReplace() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (asked: { id: string; definition: Definition; version: number; reason: string }) =>
+      ask(
+        api.PUT("/api/v1/schedules/{schedule_id}", {
+          params: { path: { schedule_id: asked.id } },
+          body: asked.definition,
+          headers: { "If-Match": `"${asked.version}"`, ...becauseOf(asked.reason) },
+        }),
+      ),
+    onSuccess: (made) => remember(client, made),
+  });
+}
+
+export { newKey };
+
+function remember(client: ReturnType<typeof useQueryClient>, made: Schedule): void {
+  client.setQueryData(["schedule", made.schedule_id], made);
+  for (const queryKey of [["schedules", "list"], ["schedule"], ["status"], ["timeline"]]) {
+    void client.invalidateQueries({ queryKey });
+  }
+}
+
+/** Headers are ASCII alone: the server is told what can be told. */
+function becauseOf(reason: string): Record<string, string> {
+  const told = reason.trim().replace(/[^\x20-\x7e]/g, "?");
+  return told === "" ? {} : { "X-Foliot-Reason": told };
+}

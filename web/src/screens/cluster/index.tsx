@@ -1,0 +1,61 @@
+import { NotHere } from "@/screens/not-here";
+import { navigate, useLocation } from "@/routing/location";
+import { Screen } from "@/shell/Screen";
+import { TabLinks } from "@/ui/TabLinks";
+import { Instances } from "./Instances";
+import { InstanceSheet } from "./InstanceSheet";
+import { Leaders } from "./Leaders";
+import { Queues } from "./Queues";
+import { Tasks } from "./Tasks";
+import { TaskSheet } from "./TaskSheet";
+import { Tiles } from "./Tiles";
+import { Workers } from "./Workers";
+
+const TABS = [
+  { tab: "instances", label: "Instances" },
+  { tab: "workers", label: "Workers" },
+  { tab: "queues", label: "Queues" },
+  { tab: "tasks", label: "Task functions" },
+  { tab: "leaders", label: "Leaders" },
+] as const;
+
+interface Props {
+  /** Null: the first. */
+  tab: string | null;
+  /** What has its panel open: an instance, or a task function. */
+  openId: string | null;
+}
+
+/** The machinery: who runs, who leads, what waits, what can be run. */
+export default function Cluster({ tab, openId }: Props) {
+  const { search } = useLocation();
+  const here = TABS.find((each) => each.tab === (tab ?? "instances"))?.tab;
+  if (here === undefined || (openId !== null && (here === "queues" || here === "leaders"))) {
+    return <NotHere />;
+  }
+  const close = () => navigate(`${addressOf(here)}${search}`);
+  return (
+    <Screen title="Cluster">
+      <Tiles />
+      <TabLinks
+        label="Parts of the cluster"
+        links={TABS.map((each) => ({ href: addressOf(each.tab), label: each.label, isHere: each.tab === here }))}
+      />
+      {here === "instances" && <Instances openId={openId} />}
+      {here === "workers" && <Workers openId={openId} />}
+      {here === "queues" && <Queues />}
+      {here === "tasks" && <Tasks openId={openId} />}
+      {here === "leaders" && <Leaders />}
+      {openId !== null &&
+        (here === "tasks" ? (
+          <TaskSheet name={openId} onClose={close} />
+        ) : (
+          <InstanceSheet id={openId} onClose={close} />
+        ))}
+    </Screen>
+  );
+}
+
+function addressOf(tab: string): string {
+  return tab === "instances" ? "/cluster" : `/cluster/${tab}`;
+}

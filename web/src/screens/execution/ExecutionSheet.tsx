@@ -1,0 +1,51 @@
+import { nameOf } from "./actions";
+import { navigate } from "@/routing/location";
+import { Instant } from "@/time/Instant";
+import { IconButton } from "@/ui/Button";
+import { Sheet } from "@/ui/Dialog";
+import { ErrorState, Skeleton } from "@/ui/State";
+import { ExecutionView } from "./ExecutionView";
+import { ExecutionButtons, NeighbourButtons, useExecution } from "./parts";
+
+interface Props {
+  id: string;
+  /** Where another execution is shown over the same list. */
+  addressOf: (id: string) => string;
+  onClose: () => void;
+}
+
+/** One execution, over the list. */
+export function ExecutionSheet({ id, addressOf, onClose }: Props) {
+  const found = useExecution(id);
+  const known = found.data;
+  return (
+    <Sheet
+      title={known ? nameOf(known) : found.error ? "No such execution" : "Loading…"}
+      description={
+        known && (
+          <>
+            Execution for <Instant at={known.fire_ts} />
+          </>
+        )
+      }
+      actions={
+        known && (
+          <>
+            <NeighbourButtons execution={known} addressOf={addressOf} />
+            <IconButton icon="screen" label="Show as a page" onClick={() => navigate(`/executions/${id}`)} />
+            <ExecutionButtons execution={known} />
+          </>
+        )
+      }
+      onClose={onClose}
+    >
+      {known ? (
+        <ExecutionView key={id} execution={known} isPage={false} />
+      ) : found.error ? (
+        <ErrorState error={found.error} onRetry={() => found.refetch()} />
+      ) : (
+        <Skeleton className="h-64" />
+      )}
+    </Sheet>
+  );
+}

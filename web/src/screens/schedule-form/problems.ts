@@ -1,0 +1,103 @@
+// Which control shows which problem. Pure.
+
+import type { FieldProblem } from "@/api/problem";
+import { ProblemError, textOf } from "@/api/problem";
+
+/** What is wrong, by the pointer of the control that shows it, and what no control can show. */
+export interface Problems {
+  readonly byField: ReadonlyMap<string, FieldProblem>;
+  readonly besides: string | null;
+}
+
+export const NO_PROBLEMS: Problems = { byField: new Map(), besides: null };
+
+/** A problem of a part of a field is the field's: of those shown, the one that is nearest above it. */
+function holderOf(pointer: string, shown: readonly string[]): string | null {
+  const above = shown.filter((each) => each === pointer || pointer.startsWith(`${each}/`));
+  return above.reduce<string | null>((best, each) => (best === null || each.length > best.length ? each : best), null);
+}
+
+/** `own` are problems that this page has found; they come first. */
+export function problemsOf(
+  error: unknown,
+  own: ReadonlyMap<string, string>,
+  shown: readonly string[],
+): Problems {
+  const byField = new Map<string, FieldProblem>();
+  const besides: string[] = [];
+  for (const [pointer, text] of own) {
+    const holder = holderOf(pointer, shown);
+    if (holder === null) besides.push(text);
+    else if (!byField.has(holder)) byField.set(holder, { text, hint: "" });
+  }
+  if (error instanceof ProblemError && error.errors.length > 0) {
+    for (const { pointer, detail, hint } of error.errors) {
+      const holder = holderOf(pointer, shown);
+      const within = holder === null ? pointer.slice(1) : pointer.slice((holder?.length ?? 0) + 1);
+      const text = sentence(within === "" ? detail : `${within.replaceAll("/", ".")} ${detail}`);
+      if (holder === null) besides.push(text);
+      else if (!byField.has(holder)) byField.set(holder, { text, hint: hint && sentence(hint) });
+    }
+  } else if (error) {
+    besides.push(textOf(error));
+  }
+  return { byField, besides: besides.length === 0 ? null : besides.join(" ") };
+}
+
+function sentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+/** Every control of the form, by its pointer. */
+export function shownPointers(argumentNames: readonly string[]): readonly string[] {
+  return [...STATIC, ...argumentNames.map((name) => `/target/args/${name}`)];
+}
+
+const STATIC = [
+  "/name",
+  "/description",
+  "/queue",
+  "/priority",
+  "/labels",
+  "/trigger",
+  "/trigger/expression",
+  "/trigger/timezone",
+  "/trigger/frequency_time",
+  "/trigger/at",
+  "/trigger/rule",
+  "/trigger/seconds",
+  "/target",
+  "/target/name",
+  "/target/args",
+  "/target/kind",
+  "/target/method",
+  "/target/url",
+  "/target/headers",
+  "/target/body",
+  "/target/expected_status",
+  "/target/event_topic",
+  "/target/event_type",
+  "/target/event_data",
+  "/target/task",
+  "/target/kwargs",
+  "/target/queue",
+  "/start_ts",
+  "/end_ts",
+  "/max_runs",
+  "/timeout_seconds",
+  "/jitter_seconds",
+  "/misfire/grace_seconds",
+  "/misfire/max_catchup",
+  "/overlap/max_instances",
+  "/retry",
+  "/retry/max_attempts",
+  "/retry/initial_delay_seconds",
+  "/retry/multiplier",
+  "/retry/max_delay_seconds",
+  "/window",
+  "/window/days_of_week",
+  "/window/hours_of_day",
+  "/window/timezone",
+  "/calendars",
+];

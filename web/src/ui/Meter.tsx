@@ -1,0 +1,35 @@
+interface Props {
+  /** What is measured. */
+  label: string;
+  value: number;
+  most: number;
+  /** In words, beside the bar. */
+  words: string;
+}
+
+/** From which share on there is little left. */
+const HIGH = 0.9;
+
+/** How much of something is in use. */
+export function Meter({ label, value, most, words }: Props) {
+  const share = most > 0 ? Math.min(1, Math.max(0, value / most)) : 0;
+  return (
+    <div className="flex min-w-0 items-center gap-2">
+      <div
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={most}
+        aria-valuenow={value}
+        aria-valuetext={words}
+        className="bg-line h-1.5 min-w-8 grow overflow-hidden rounded-full"
+      >
+        <div
+          className={`h-full rounded-full transition-[width] ${share >= HIGH ? "bg-(--status-timeout)" : "bg-accent"}`}
+          style={{ width: `${share * 100}%` }}
+        />
+      </div>
+      <span className="numbers text-ink-soft shrink-0 text-xs">{words}</span>
+    </div>
+  );
+}
