@@ -36,7 +36,7 @@ constraints: ## Resolve all dependencies anew and rewrite constraints.txt
 	@scripts/constraints
 
 clean: ## Remove what the other targets made; databases stay
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis web/node_modules web/dist
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis web/node_modules web/build.log src/foliot/web_dist*
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A link to an interpreter that is gone counts as missing, so an upgrade of the system's Python heals itself.

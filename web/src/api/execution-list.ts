@@ -29,12 +29,7 @@ export const TRIGGERED_BY = [
 ] as const satisfies readonly TriggeredBy[];
 
 /** What a person may ask another try of. */
-export const RETRYABLE = [
-  "failed",
-  "timeout",
-  "cancelled",
-  "unknown",
-] as const satisfies readonly Status[];
+export const RETRYABLE = ["failed", "timeout", "cancelled", "unknown"] as const satisfies readonly Status[];
 /** What can still be cancelled. */
 export const CANCELLABLE = ["pending", "running", "retrying"] as const satisfies readonly Status[];
 

@@ -1,8 +1,8 @@
 // Making and changing schedules, and what a form needs to know for it.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, newKey } from "./client";
-import type { components } from "./schema";
+import { api, ask, given, newKey } from "./client";
+import type { components, paths } from "./schema";
 import type { Schedule } from "./types";
 
 type Schemas = components["schemas"];
@@ -14,6 +14,9 @@ export type Preview = Schemas["PreviewDocument"];
 export type Kind = Schemas["KindDocument"];
 export type TaskFunction = Schemas["TaskDocument"];
 export type Calendar = Schemas["CalendarDocument"];
+
+type Replacement =
+  paths["/api/v1/schedules/{schedule_id}"]["put"]["requestBody"]["content"]["application/json"];
 
 /** When a trigger would fire. What is wrong with it is the error. */
 export function previewOf(asked: PreviewAsked | null) {
@@ -70,11 +73,11 @@ export const calendarNames = queryOptions({
 export function useCreate() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ definition, reason, key }: { definition: Definition; reason: string; key: string }) =>
+    mutationFn: ({ definition, reason }: { definition: Definition; reason: string }) =>
       ask(
         api.POST("/api/v1/schedules", {
           body: definition,
-          headers: { "Idempotency-Key": key, ...becauseOf(reason) },
+          headers: { "Idempotency-Key": newKey(), ...becauseOf(reason) },
         }),
       ),
     onSuccess: (made) => remember(client, made),
@@ -89,15 +92,13 @@ export function useReplace() {
       ask(
         api.PUT("/api/v1/schedules/{schedule_id}", {
           params: { path: { schedule_id: asked.id } },
-          body: asked.definition,
+          body: given<Replacement>(asked.definition),
           headers: { "If-Match": `"${asked.version}"`, ...becauseOf(asked.reason) },
         }),
       ),
     onSuccess: (made) => remember(client, made),
   });
 }
-
-export { newKey };
 
 function remember(client: ReturnType<typeof useQueryClient>, made: Schedule): void {
   client.setQueryData(["schedule", made.schedule_id], made);

@@ -6,6 +6,9 @@ import { NotHere, Placeholder } from "@/screens/Placeholder";
 
 const Overview = lazy(() => import("@/screens/overview"));
 const Schedules = lazy(() => import("@/screens/schedules"));
+const Executions = lazy(() => import("@/screens/executions"));
+const Execution = lazy(() => import("@/screens/execution"));
+const Timeline = lazy(() => import("@/screens/timeline"));
 
 interface Entry {
   path: string;
@@ -28,28 +31,9 @@ const ENTRIES: readonly Entry[] = [
     ),
   },
   { path: "/schedules/:id", key: "schedules", show: ({ id }) => <Schedules openId={id ?? null} /> },
-  {
-    path: "/executions",
-    key: "executions",
-    show: () => (
-      <Placeholder title="Executions" commands={["foliot execution list", "foliot execution list --watch"]} />
-    ),
-  },
-  {
-    path: "/executions/:id",
-    key: "execution",
-    show: ({ id }) => (
-      <Placeholder
-        title="Execution"
-        commands={[`foliot execution get ${id}`, `foliot execution logs ${id}`]}
-      />
-    ),
-  },
-  {
-    path: "/timeline",
-    key: "timeline",
-    show: () => <Placeholder title="Timeline" commands={["foliot schedule fires NAME"]} />,
-  },
+  { path: "/executions", key: "executions", show: () => <Executions /> },
+  { path: "/executions/:id", key: "execution", show: ({ id }) => <Execution id={id ?? ""} /> },
+  { path: "/timeline", key: "timeline", show: () => <Timeline /> },
   {
     path: "/cluster",
     key: "cluster",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from pydantic import Field
 
 from foliot.api.answer import no_content
@@ -15,12 +15,6 @@ from foliot.api.services import Services
 from foliot.model.errors import ForbiddenError
 from foliot.planning.change import Author
 from foliot.store.sessions import SESSION_LIFETIME_S, MadeSession
-
-_SPENT = """\
-This sign-in link was used already, or has run out.
-
-Start `foliot up` again for a new one, or sign in with a key.
-"""
 
 
 class SignIn(Form):
@@ -46,12 +40,12 @@ def sign_in_routes(
 
     @router.get("/sign-in", summary="Sign in by a one-time link", response_class=RedirectResponse)
     async def sign_in_by_link(request: Request, token: str = "") -> Response:
-        """Sets the cookie and leads to the UI. A link works once."""
+        """Sets the cookie and leads to the UI. A link works once; a spent one leads to the sign-in page."""
         if not token:
             return RedirectResponse("/", status_code=303)
         made = await sessions.use_link(token, _stranger(request))
         if made is None:
-            return PlainTextResponse(_SPENT, status_code=401)
+            return RedirectResponse("/?link=spent", status_code=303)
         response = RedirectResponse("/", status_code=303)
         return _with_cookie(request, made, response, is_secure=is_secure(request))
 

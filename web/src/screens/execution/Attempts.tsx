@@ -83,7 +83,9 @@ function Row({ bar, zone }: { bar: Bar; zone: string | null }) {
             )}
             {attempt.worker_id && <span className="break-all">by {attempt.worker_id}</span>}
           </p>
-          {attempt.error && <p className="text-bad text-sm break-words whitespace-pre-wrap">{attempt.error}</p>}
+          {attempt.error && (
+            <p className="text-bad text-sm break-words whitespace-pre-wrap">{attempt.error}</p>
+          )}
           {attempt.traceback && (
             <Traceback text={attempt.traceback} what={`the traceback of attempt ${attempt.attempt}`} />
           )}

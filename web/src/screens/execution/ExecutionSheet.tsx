@@ -1,9 +1,9 @@
-import { nameOf } from "./actions";
 import { navigate } from "@/routing/location";
 import { Instant } from "@/time/Instant";
 import { IconButton } from "@/ui/Button";
 import { Sheet } from "@/ui/Dialog";
 import { ErrorState, Skeleton } from "@/ui/State";
+import { nameOf } from "./actions";
 import { ExecutionView } from "./ExecutionView";
 import { ExecutionButtons, NeighbourButtons, useExecution } from "./parts";
 

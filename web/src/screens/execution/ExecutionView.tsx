@@ -33,7 +33,9 @@ export function ExecutionView({ execution, isPage }: Props) {
   const tries = attempts.data?.items ?? [];
   const facts = <Facts execution={execution} zone={own} />;
   return (
-    <div className={isPage ? "grid items-start gap-6 xl:grid-cols-[minmax(0,1fr)_20rem]" : "flex flex-col gap-6"}>
+    <div
+      className={isPage ? "grid items-start gap-6 xl:grid-cols-[minmax(0,1fr)_20rem]" : "flex flex-col gap-6"}
+    >
       <div className="@container flex min-w-0 flex-col gap-6">
         <Standing execution={execution} />
         <Part title="Life">
@@ -165,10 +167,7 @@ function Facts({ execution, zone }: { execution: Execution; zone: string | null 
           {execution.schedule_name === null ? (
             execution.aggregate_version
           ) : (
-            <Link
-              href={versionAddress(execution)}
-              className="text-accent rounded hover:underline"
-            >
+            <Link href={versionAddress(execution)} className="text-accent rounded hover:underline">
               {execution.aggregate_version}
               <span className="sr-only"> of the schedule</span>
             </Link>

@@ -29,9 +29,15 @@ export function LifeLine({ execution, attempts, zone }: Props) {
               className={`absolute top-2.5 bottom-0 left-[4.5px] w-px @lg:top-[5px] @lg:right-0 @lg:bottom-auto @lg:left-3 @lg:h-px @lg:w-auto ${index < current ? "bg-line-strong" : "border-line-strong border-l border-dashed @lg:border-t @lg:border-l-0"}`}
             />
           )}
-          <Dot moment={moment} isHere={index === current && !isOver} isBad={isOver && index === moments.length - 1 && isBad(execution.status)} />
+          <Dot
+            moment={moment}
+            isHere={index === current && !isOver}
+            isBad={isOver && index === moments.length - 1 && isBad(execution.status)}
+          />
           <div className="min-w-0 -mt-1 @lg:mt-0">
-            <p className={`text-xs font-medium ${moment.at === null ? "text-ink-faint" : ""}`}>{moment.name}</p>
+            <p className={`text-xs font-medium ${moment.at === null ? "text-ink-faint" : ""}`}>
+              {moment.name}
+            </p>
             <p className="text-ink-soft text-xs">
               {moment.at === null ? "not yet" : <Instant at={moment.at} zone={zone} />}
             </p>

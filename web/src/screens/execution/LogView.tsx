@@ -169,7 +169,9 @@ function Line({ line, zone, beginsAttempt }: LineProps) {
   return (
     <>
       {beginsAttempt && (
-        <p className="text-ink-faint border-line mx-3 my-1 border-b pb-0.5 font-sans">Attempt {line.attempt}</p>
+        <p className="text-ink-faint border-line mx-3 my-1 border-b pb-0.5 font-sans">
+          Attempt {line.attempt}
+        </p>
       )}
       <p className="flex flex-wrap gap-x-2 px-3 [content-visibility:auto] @lg:flex-nowrap">
         <time dateTime={line.logged_ts} title={fullInstant(at, shown)} className="text-ink-faint shrink-0">

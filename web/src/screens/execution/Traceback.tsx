@@ -6,7 +6,9 @@ export function Traceback({ text, what }: { text: string; what: string }) {
     <div className="border-line bg-sunken relative rounded-lg border">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <section aria-label={what} tabIndex={0} className="max-h-96 overflow-y-auto rounded-lg">
-        <pre className="p-3 pr-11 font-mono text-xs leading-5 [overflow-wrap:anywhere] whitespace-pre-wrap">{text}</pre>
+        <pre className="p-3 pr-11 font-mono text-xs leading-5 [overflow-wrap:anywhere] whitespace-pre-wrap">
+          {text}
+        </pre>
       </section>
       <CopyButton text={text} what={what} className="absolute top-1 right-1" />
     </div>

@@ -54,14 +54,22 @@ export function momentsOf(known: Execution, attempts: readonly Attempt[]): Momen
     add("First start", first.started_ts, worker(first.worker_id));
   }
   if (known.ready_ts !== null || isOpen(known.status)) {
-    add(isFirst ? "Ready" : "Ready again", known.ready_ts, known.ready_ts === null ? "another run goes first" : "");
+    add(
+      isFirst ? "Ready" : "Ready again",
+      known.ready_ts,
+      known.ready_ts === null ? "another run goes first" : "",
+    );
   }
   // A worker that claims an execution starts it: it is one moment.
   const hasStarted = known.started_ts !== null && known.status !== "pending" && known.status !== "retrying";
   if (hasStarted || isOpen(known.status)) {
     const name = isFirst ? "Claimed, started" : `Attempt ${known.attempt} started`;
     const next = isFirst ? "Start" : `Attempt ${known.attempt + 1}`;
-    add(hasStarted ? name : next, hasStarted ? known.started_ts : null, hasStarted ? worker(known.worker_id) : "");
+    add(
+      hasStarted ? name : next,
+      hasStarted ? known.started_ts : null,
+      hasStarted ? worker(known.worker_id) : "",
+    );
   }
   add(isOpen(known.status) ? "End" : "Ended", isOpen(known.status) ? null : known.ended_ts);
   return waitsOf(moments);
@@ -97,7 +105,13 @@ export function barsOf(attempts: readonly Attempt[], now: Date): Bar[] {
   const spans = attempts.flatMap((attempt) => {
     if (attempt.started_ts === null) return [];
     const end = attempt.ended_ts ?? (isOpen(attempt.status) ? present : attempt.started_ts);
-    return [{ attempt, start: microsOf(attempt.started_ts), end: Math.max(microsOf(attempt.started_ts), microsOf(end)) }];
+    return [
+      {
+        attempt,
+        start: microsOf(attempt.started_ts),
+        end: Math.max(microsOf(attempt.started_ts), microsOf(end)),
+      },
+    ];
   });
   const from = Math.min(...spans.map((span) => span.start));
   const whole = Math.max(1, Math.max(...spans.map((span) => span.end)) - from);

@@ -37,11 +37,7 @@ export function ExecutionButtons({ execution }: { execution: Execution }) {
   const { ask, whyNot } = useExecutionActions();
   const isRunning = isOpen(execution.status);
   return isRunning ? (
-    <Button
-      icon="stop"
-      whyNot={whyNot("cancel", execution)}
-      onClick={() => ask("cancel", execution)}
-    >
+    <Button icon="stop" whyNot={whyNot("cancel", execution)} onClick={() => ask("cancel", execution)}>
       Cancel
     </Button>
   ) : (

@@ -167,7 +167,9 @@ function BulkDialog({ act, chosen, leftOut, rows, onClose, onDone }: DialogProps
       </Dialog>
     );
   }
-  const counted = countsOf((dry.data?.items ?? []).map(({ id, name }) => name ?? names.get(id) ?? "a deleted schedule"));
+  const counted = countsOf(
+    (dry.data?.items ?? []).map(({ id, name }) => name ?? names.get(id) ?? "a deleted schedule"),
+  );
   return (
     <Confirm
       title={`${look.verb}: ${count(matched)} ${matched === 1 ? "execution" : "executions"}`}

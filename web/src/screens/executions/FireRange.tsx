@@ -1,12 +1,12 @@
 import { type FormEvent, useState } from "react";
+import { useZone } from "@/settings/zone";
 import { presently } from "@/time/clock";
-import { localOf, rangeWords } from "./range";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { TextField } from "@/ui/Field";
 import { Icon } from "@/ui/Icon";
 import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
-import { useZone } from "@/settings/zone";
+import { localOf, rangeWords } from "./range";
 
 const HOUR_MS = 3_600_000;
 const RECENT = [

@@ -35,7 +35,8 @@ function Choices({ onPick }: { onPick: (id: string) => void }) {
   const chosen = items[Math.min(at, items.length - 1)];
 
   useEffect(() => {
-    if (chosen) document.getElementById(`${list}-${chosen.schedule_id}`)?.scrollIntoView({ block: "nearest" });
+    if (chosen)
+      document.getElementById(`${list}-${chosen.schedule_id}`)?.scrollIntoView({ block: "nearest" });
   }, [chosen, list]);
 
   function steer(event: KeyboardEvent) {

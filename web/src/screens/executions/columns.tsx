@@ -163,7 +163,9 @@ function Outcome({ execution }: { execution: Execution }) {
       {status === "pending" && ready === null && (
         <p className="text-ink-faint text-xs">waits for another run of its schedule</p>
       )}
-      {execution.cancel_requested && isOpen(status) && <p className="text-warn text-xs">is being cancelled</p>}
+      {execution.cancel_requested && isOpen(status) && (
+        <p className="text-warn text-xs">is being cancelled</p>
+      )}
     </div>
   );
 }

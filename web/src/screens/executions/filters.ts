@@ -1,6 +1,12 @@
 // Which executions the reader wants to see: the shape of the address.
 
-import { CANCELLABLE, type ExecutionAct, type ExecutionFilter, RETRYABLE, TRIGGERED_BY } from "@/api/execution-list";
+import {
+  CANCELLABLE,
+  type ExecutionAct,
+  type ExecutionFilter,
+  RETRYABLE,
+  TRIGGERED_BY,
+} from "@/api/execution-list";
 import { type Execution, STATUSES, type Status } from "@/api/types";
 import { anyOf, type Field, oneOf, text, texts, type Values } from "@/routing/search";
 

@@ -44,15 +44,18 @@ export default function Executions() {
     enabled: ({ state }) => !isFrozen || state.data === undefined,
   });
   const key = `${turn} ${JSON.stringify(filter)} ${list.isPlaceholderData}`;
-  const known = useKnownRows(list.data?.pages, list.hasNextPage, (filter.schedule_id ?? []).length > 0, key, isFrozen);
+  const known = useKnownRows(
+    list.data?.pages,
+    list.hasNextPage,
+    (filter.schedule_id ?? []).length > 0,
+    key,
+    isFrozen,
+  );
   const held = useSteadyRows(known, idOf, key);
   const steady = { ...held, show: useCallback(() => setTurn((before) => before + 1), []) };
   const choice = useChoice(filter);
 
-  const open = useCallback(
-    (row: Execution) => navigate(panelAddress(address, row.execution_id)),
-    [address],
-  );
+  const open = useCallback((row: Execution) => navigate(panelAddress(address, row.execution_id)), [address]);
   const openAddress = useCallback((id: string) => panelAddress(address, id), [address]);
   const lookFurther = list.hasNextPage
     ? { isLoading: list.isFetchingNextPage, load: () => void list.fetchNextPage() }
@@ -175,7 +178,9 @@ function useKnownRows(
       if (told.kind !== "execution" || isFrozen) return;
       const id = told.data.execution_id;
       if (known.current.rows.some((row) => row.execution_id === id)) {
-        const rows = known.current.rows.map((row) => (row.execution_id === id ? withTold(row, told.data) : row));
+        const rows = known.current.rows.map((row) =>
+          row.execution_id === id ? withTold(row, told.data) : row,
+        );
         known.current = { ...known.current, rows };
         setHeard((before) => before + 1);
       }

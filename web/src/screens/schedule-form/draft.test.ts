@@ -99,7 +99,9 @@ test("a problem is shown at the nearest control above it", () => {
   expect(besides).toBe("Nowhere is odd.");
 });
 
-test("an error that names no field is told beside the form", () => {
-  const error = new ProblemError(409, "name_taken", 'A schedule named "a" exists already.');
-  expect(problemsOf(error, new Map(), shownPointers([])).besides).toMatch(/exists already/);
+test("an error that names no field is told beside the form, a taken name at the name", () => {
+  const busy = new ProblemError(503, "overloaded", "Try again in a moment.");
+  expect(problemsOf(busy, new Map(), shownPointers([])).besides).toMatch(/moment/);
+  const taken = new ProblemError(409, "name_taken", 'A schedule named "a" exists already.');
+  expect(problemsOf(taken, new Map(), shownPointers([])).byField.get("/name")?.text).toMatch(/exists/);
 });

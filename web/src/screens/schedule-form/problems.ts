@@ -38,6 +38,8 @@ export function problemsOf(
       if (holder === null) besides.push(text);
       else if (!byField.has(holder)) byField.set(holder, { text, hint: hint && sentence(hint) });
     }
+  } else if (error instanceof ProblemError && error.code === "name_taken") {
+    byField.set("/name", { text: error.message, hint: "" });
   } else if (error) {
     besides.push(textOf(error));
   }

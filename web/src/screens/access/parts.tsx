@@ -1,0 +1,15 @@
+import type { ReactNode } from "react";
+
+export function Panel({ children }: { children: ReactNode }) {
+  return <div className="border-line bg-surface shadow-low relative rounded-lg border">{children}</div>;
+}
+
+/** What something is for, beside or above it. */
+export function Explained({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section aria-label={title} className="border-line bg-surface shadow-low rounded-lg border px-4 py-3 text-sm">
+      <h2 className="mb-1 font-semibold">{title}</h2>
+      <div className="text-ink-soft flex flex-col gap-2">{children}</div>
+    </section>
+  );
+}

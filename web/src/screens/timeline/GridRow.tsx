@@ -1,0 +1,158 @@
+import { useQuery } from "@tanstack/react-query";
+import { memo, useEffect, useMemo, useRef, useState } from "react";
+import { schedule } from "@/api/schedules";
+import { type Fire, firesWithin, type Timeline } from "@/api/timeline";
+import { isBad } from "@/api/types";
+import { Link } from "@/routing/Link";
+import { addressOf } from "@/routing/search";
+import { shape as executionShape } from "@/screens/executions/filters";
+import { count } from "@/time/format";
+import { statusColour } from "@/ui/Badge";
+import { binsOf, type Cell, cellsOf, isTold, type Row, wordsOf } from "./cells";
+import { ground } from "./look";
+
+const NONE: readonly Fire[] = [];
+
+interface Props {
+  row: Row;
+  told: Timeline;
+  spanOf: (bin: number) => string;
+  /** The largest number in a cell of the past, for the strength of colours. */
+  most: number;
+  /** Whether numbers have room in the cells. */
+  hasRoom: boolean;
+  /** The cell that Tab leads to, the others are reached by arrows; null: none of this row. */
+  stop: number | "first" | null;
+  onReach: (id: string, bin: number) => void;
+}
+
+/** One schedule. What the timeline does not tell of it is asked for once it comes into view. */
+export const GridRow = memo(function GridRow(props: Props) {
+  const { row, told, spanOf, most, hasRoom, stop, onReach } = props;
+  const [box, isSeen] = useSeen();
+  const bins = useMemo(() => binsOf(told), [told]);
+  const fires = useQuery({
+    ...firesWithin(row.id, told.from_ts, told.to_ts),
+    enabled: isSeen && !isTold(row),
+  });
+  const named = useQuery({
+    ...schedule(row.id),
+    enabled: isSeen && row.name === null,
+    staleTime: 60_000,
+    retry: false,
+  });
+  const items = fires.data?.items ?? NONE;
+  const cells = useMemo(() => cellsOf(row, bins, items), [row, bins, items]);
+  const name = row.name ?? named.data?.name ?? (named.isPending ? "…" : "a deleted schedule");
+  const ready = isTold(row) || !fires.isPending;
+  return (
+    <li
+      ref={box}
+      className="border-line hover:bg-hover grid items-center border-t py-1 md:grid-cols-[13rem_minmax(0,1fr)] md:py-0"
+    >
+      <div className="flex min-w-0 items-baseline gap-2 px-4 md:pr-3">
+        <Link
+          href={`/schedules/${row.id}`}
+          title={name}
+          className="min-w-0 truncate rounded py-0.5 text-sm hover:underline"
+        >
+          {name}
+        </Link>
+        <span
+          className="numbers text-ink-faint ml-auto shrink-0 text-xs"
+          title={`${row.past} past, ${row.planned} planned`}
+        >
+          {count(row.past + row.planned)}
+        </span>
+      </div>
+      <div className={`relative mx-4 h-7 md:mr-4 md:ml-0 ${ready ? "" : "animate-waiting"}`}>
+        {cells.map((cell) => (
+          <CellLink
+            key={cell.bin}
+            cell={cell}
+            count={bins.count}
+            href={hrefOf(row.id, cell, bins)}
+            words={`${name}, ${spanOf(cell.bin)}: ${wordsOf(cell)}`}
+            most={most}
+            hasRoom={hasRoom}
+            isStop={stop === cell.bin || (stop === "first" && cell === cells[0])}
+            onReach={() => onReach(row.id, cell.bin)}
+          />
+        ))}
+      </div>
+    </li>
+  );
+});
+
+/** What is past is in the list of executions; what is to come, at its schedule. */
+function hrefOf(id: string, cell: Cell, bins: { from: number; width: number }): string {
+  if (cell.past === 0) {
+    return `/schedules/${id}`;
+  }
+  const at = bins.from + cell.bin * bins.width;
+  return addressOf("/executions", executionShape, {
+    schedule_id: [id],
+    fire_from: new Date(at).toISOString(),
+    fire_to: new Date(at + bins.width).toISOString(),
+  });
+}
+
+interface CellProps {
+  cell: Cell;
+  count: number;
+  href: string;
+  words: string;
+  most: number;
+  hasRoom: boolean;
+  isStop: boolean;
+  onReach: () => void;
+}
+
+function CellLink({ cell, count: bins, href, words, most, hasRoom, isStop, onReach }: CellProps) {
+  const number = cell.past + cell.planned;
+  const isAhead = cell.past === 0;
+  const wrong = cell.worst !== null && isBad(cell.worst) ? statusColour(cell.worst) : null;
+  return (
+    <Link
+      href={href}
+      tabIndex={isStop ? 0 : -1}
+      onFocus={onReach}
+      data-bin={cell.bin}
+      title={words}
+      aria-label={words}
+      className={`numbers text-ink text-2xs absolute inset-y-0.5 grid place-items-center overflow-hidden rounded-xs hover:brightness-95 focus-visible:z-1 ${
+        isAhead ? "border-accent/45 border border-dashed" : ""
+      }`}
+      style={{
+        left: `calc(${(cell.bin / bins) * 100}% + 0.5px)`,
+        width: `calc(${100 / bins}% - 1px)`,
+        ...(isAhead ? {} : { background: ground(cell.worst, cell.past, most) }),
+        // Not by colour alone: what went wrong is underlined.
+        ...(wrong ? { boxShadow: `inset 0 -3px 0 ${wrong}` } : {}),
+      }}
+    >
+      {hasRoom && (isAhead ? <span className="text-ink-faint">{short(number)}</span> : short(number))}
+    </Link>
+  );
+}
+
+/** In the room of a cell: 999, 1k, 25k. */
+function short(number: number): string {
+  return number < 1000 ? String(number) : `${Math.floor(number / 1000)}k`;
+}
+
+/** Whether it has been on the screen. */
+function useSeen() {
+  const box = useRef<HTMLLIElement>(null);
+  const [isSeen, setSeen] = useState(false);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null || isSeen) return;
+    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && setSeen(true), {
+      rootMargin: "200px",
+    });
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [isSeen]);
+  return [box, isSeen] as const;
+}

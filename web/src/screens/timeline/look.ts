@@ -1,0 +1,15 @@
+import type { Status } from "@/api/types";
+import { statusColour } from "@/ui/Badge";
+import { strength } from "./cells";
+
+const FAINTEST = 22;
+const STRONGEST = 68;
+
+/** The ground of a cell: its status, stronger where there is more. Ink is read on all of them. */
+export function ground(status: Status | null, number: number, most: number): string {
+  const share = Math.round(FAINTEST + (STRONGEST - FAINTEST) * strength(number, most));
+  const colour = status === null ? "var(--ink-faint)" : statusColour(status);
+  return `color-mix(in oklab, ${colour} ${share}%, var(--surface))`;
+}
+
+export const PLANNED_COLOUR = "color-mix(in oklab, var(--accent) 30%, var(--surface))";
