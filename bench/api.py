@@ -305,7 +305,7 @@ def client_of(url: str, key: str) -> httpx2.AsyncClient:
     )
 
 
-async def send_all(url: str, key: str, wanted: Sequence[Wanted]) -> list[Answered]:
+async def send_all(url: str, key: str, wanted: Sequence[Wanted], rate: float) -> list[Answered]:
     # uvloop's own clock counts in milliseconds.
     clock = time.perf_counter
 
@@ -322,22 +322,22 @@ async def send_all(url: str, key: str, wanted: Sequence[Wanted]) -> list[Answere
         begin = clock() + 0.5
         tasks = []
         for number, each in enumerate(wanted):
-            due = begin + number / PER_SECOND
+            due = begin + number / rate
             await asyncio.sleep(max(due - clock(), 0))
             tasks.append(asyncio.create_task(send(clients[number % CLIENTS], each, due)))
         return await asyncio.gather(*tasks)
 
 
-def send_from_input(url: str) -> None:
+def send_from_input(url: str, rate: float) -> None:
     """What `Wanted` come by stdin are sent, and what became of them goes to stdout."""
     spare_collector()
     wanted = [Wanted(*each) for each in json.load(sys.stdin)]
-    json.dump(uvloop.run(send_all(url, os.environ["FOLIOT_KEY"], wanted)), sys.stdout)
+    json.dump(uvloop.run(send_all(url, os.environ["FOLIOT_KEY"], wanted, rate)), sys.stdout)
 
 
 async def sent(url: str, key: str, wanted: Sequence[Wanted]) -> list[Answered]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.api", url),
+        *(sys.executable, "-m", "bench.api", url, str(PER_SECOND)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "FOLIOT_KEY": key},
@@ -526,6 +526,6 @@ def main(seconds: int = SECONDS) -> bool:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1].startswith("http"):
-        send_from_input(sys.argv[1])
+        send_from_input(sys.argv[1], float(sys.argv[2]))
     else:
         sys.exit(not main(*(int(each) for each in sys.argv[1:])))

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -80,7 +81,11 @@ class Served:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something where the instance lives."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WITHIN_S)
+        return self.begin(work).result(WITHIN_S)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """The same without waiting for its end."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Change the database behind the API's back."""
@@ -163,7 +168,8 @@ class Served:
         self.instance, self.app = made.instance, made.app
         listener = listen("127.0.0.1", 0)
         self.url = url_of(listener)
-        await self._stack.enter_async_context(serving(self.app, listener))
+        trusted = self.instance.plan.settings.trusted_proxies
+        await self._stack.enter_async_context(serving(self.app, listener, trusted_proxies=trusted))
 
 
 async def _end_tasks() -> None:

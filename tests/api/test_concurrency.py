@@ -8,9 +8,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from sqlalchemy import update
+from sqlalchemy import null, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.instant import EPOCH
 from foliot.store.schema import idempotency_t
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
@@ -90,6 +91,12 @@ async def test_of_many_who_make_a_host_of_one_name_one_does(server: Served, seco
     assert statuses(answers) == {201: 1, 409: AT_ONCE - 1}
 
 
+async def test_of_many_who_make_a_calendar_of_one_name_one_does(server: Served, second: Served) -> None:
+    body = {"name": unique("calendar"), "days": ["2030-01-01"]}
+    answers = await all_at_once([server, second], "POST", [f"{V1}/calendars"] * AT_ONCE, json=body)
+    assert statuses(answers) == {201: 1, 409: AT_ONCE - 1}
+
+
 async def test_of_many_who_delete_a_schedule_one_does(
     server: Served, second: Served, operator: httpx2.Client
 ) -> None:
@@ -124,16 +131,22 @@ async def test_triggers_without_a_key_are_as_many_executions(
     assert len({answer.headers["location"] for answer in answers}) == AT_ONCE
 
 
-async def test_two_patches_at_once_are_both_in_the_schedule(server: Served, operator: httpx2.Client) -> None:
+async def test_patches_at_once_are_all_in_the_schedule(
+    server: Served, second: Served, operator: httpx2.Client
+) -> None:
     path = new_schedule(operator)
-    async with server.async_client(OPERATOR_KEY) as one, server.async_client(OPERATOR_KEY) as other:
-        for number in range(10):
-            answers = await asyncio.gather(
-                one.patch(path, json={"labels": {f"one-{number}": "x"}}),
-                other.patch(path, json={"labels": {f"other-{number}": "x"}}),
+    async with server.async_client(OPERATOR_KEY) as one, second.async_client(OPERATOR_KEY) as other:
+        answers = await asyncio.gather(
+            *(
+                client.patch(path, json={"labels": {f"{number}-{client is one}": "x"}})
+                for number in range(AT_ONCE)
+                for client in (one, other)
             )
-            assert statuses(answers) == {200: 2}
-    assert len(operator.get(path).json()["labels"]) == 20
+        )
+    assert statuses(answers) == {200: 2 * AT_ONCE}
+    document = operator.get(path).json()
+    assert len(document["labels"]) == 2 * AT_ONCE
+    assert document["aggregate_version"] == 1 + 2 * AT_ONCE
 
 
 # --- the same again --------------------------------------------------------------------------------
@@ -262,6 +275,27 @@ def test_an_answer_is_kept_for_24_hours(
 
     server.write(work)
     assert (keyed(operator, path, {}, key).headers["location"] == first) is is_kept
+
+
+@pytest.mark.parametrize("what", ["schedule", "trigger", "backfill", "host", "bulk", "apply"])
+def test_what_was_done_by_one_who_died_before_its_answer_was_kept_is_not_done_again(
+    server: Served, operator: httpx2.Client, what: str
+) -> None:
+    path, body = (SCHEDULES, yearly()) if what == "schedule" else _post(operator, what)
+    key = unique()
+    first = keyed(operator, path, body, key)
+    assert first.is_success, first.text
+    before = operator.get(f"{V1}/audit", params={"page_size": 1}).json()["items"]
+
+    async def work(connection: AsyncConnection) -> None:
+        lost = {"status": null(), "headers": null(), "body": null(), "claimed_ts": EPOCH}
+        await connection.execute(update(idempotency_t).where(idempotency_t.c.key == key).values(**lost))
+
+    server.write(work)
+    again = keyed(operator, path, body, key)
+    assert again.status_code == first.status_code, again.text
+    assert again.headers.get("location") == first.headers.get("location")
+    assert operator.get(f"{V1}/audit", params={"page_size": 1}).json()["items"] == before
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü", "a\tb"])

@@ -1,5 +1,6 @@
 """What the API does for all of its routes: rates, overload, ids of requests, and a database that is away."""
 
+import asyncio
 import json
 import re
 import socket
@@ -12,15 +13,18 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.api.front import MOST_UNDER_WAY
 from foliot.model.errors import SettingError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
 from foliot.security.principal import Role
+from foliot.store.dialect import Pool
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
-from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, V1, WITHIN_S, Served, served
 from tests.api.waiting import until
 from tests.servers import PostgresServer
 
@@ -74,16 +78,50 @@ def test_strangers_are_counted_by_their_address_and_spoil_nothing_for_others(lim
     answers = [stranger.get(f"{V1}/me") for _ in range(3)]
     answers += [limited.by("nonsense").get(f"{V1}/me") for _ in range(3)]
     answers += [limited.by(f"{known[:-1]}_").get(f"{V1}/me") for _ in range(3)]
-    answers += [stranger.post("/sign-in", json={"key": "nonsense"}) for _ in range(3)]
-    assert {answer.status_code for answer in answers} == {401}
+    answers += [stranger.post("/sign-in", json={"key": "nonsense"})]
+    agent = f"{V1}/executions/{uuid4()}/complete"
+    guess: dict[str, Any] = {"json": {"status": "success"}, "headers": {"X-Foliot-Token": "x"}}
+    answers += [stranger.post(agent, **guess) for _ in range(2)]
+    assert {answer.status_code for answer in answers} == {401, 404}
     assert len(answers) == RATE_OF_STRANGERS
     assert_is_rate_limited(stranger.get(f"{V1}/me"))
     assert_is_rate_limited(limited.by("nonsense").get(f"{V1}/me"))
     assert_is_rate_limited(stranger.post("/sign-in", json={"key": known}))
     assert_is_rate_limited(stranger.get("/sign-in?token=nonsense"))
+    assert_is_rate_limited(stranger.post(agent, **guess))
+    forged = {"X-Forwarded-For": "198.51.100.9"}
+    assert_is_rate_limited(stranger.get(f"{V1}/me", headers=forged))
     assert client.get(f"{V1}/me").status_code == 200
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
         assert stranger.get(path).status_code == 200, "machines ask these every few seconds"
+
+
+def test_what_is_forbidden_counts_as_well(limited: Served) -> None:
+    client = limited.by(new_key(limited))
+    answers = [client.post(SCHEDULES, json=yearly()) for _ in range(RATE + 1)]
+    assert {answer.status_code for answer in answers[:-1]} == {403}
+    assert_is_rate_limited(answers[-1])
+
+
+# --- who it is -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forged", ["198.51.100.7", "x" * 300, "<script>", "127.0.0.1, 198.51.100.7"])
+def test_an_address_is_what_it_is_and_not_what_a_header_says(operator: httpx2.Client, forged: str) -> None:
+    headers = {"X-Forwarded-For": forged, "Forwarded": f"for={forged}", "X-Real-IP": forged}
+    schedule_id = made(operator.post(SCHEDULES, json=yearly(), headers=headers))["schedule_id"]
+    [record] = operator.get(f"{V1}/audit?resource_id={schedule_id}").json()["items"]
+    assert record["address"] == "127.0.0.1"
+
+
+def test_a_trusted_proxy_says_whom_it_speaks_for(module_url: str) -> None:
+    with served(module_url, roles=API_ALONE, trusted_proxies="127.0.0.1") as server:
+        operator = server.by(OPERATOR_KEY)
+        for told, expected in (("198.51.100.7", "198.51.100.7"), ("x" * 300, "x" * 64)):
+            headers = {"X-Forwarded-For": told}
+            schedule_id = made(operator.post(SCHEDULES, json=yearly(), headers=headers))["schedule_id"]
+            [record] = operator.get(f"{V1}/audit?resource_id={schedule_id}").json()["items"]
+            assert record["address"] == expected
 
 
 # --- ids of requests -------------------------------------------------------------------------------
@@ -116,25 +154,71 @@ def test_the_audit_says_by_which_request(operator: httpx2.Client) -> None:
 # --- overload --------------------------------------------------------------------------------------
 
 
-def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
+class Locked:
+    """The database, held by somebody who is in no hurry."""
+
+    def __init__(self, server: Served) -> None:
+        self._server = server
+
+    async def _hold(self, begun: threading.Event) -> None:
+        database = self._server.instance.store.database
+        self._release = asyncio.Event()
+
+        async def work(connection: AsyncConnection) -> None:
+            if database.dialect.name == "postgresql":
+                await connection.execute(text("LOCK TABLE audit_t IN ACCESS EXCLUSIVE MODE"))
+            begun.set()
+            await self._release.wait()
+
+        await database.write(Pool.WORK, work)
+
+    def __enter__(self) -> None:
+        begun = threading.Event()
+        self._held = self._server.begin(self._hold(begun))
+        assert begun.wait(WITHIN_S)
+
+    def __exit__(self, *_: object) -> None:
+        async def release() -> None:
+            self._release.set()
+
+        self._server.run(release())
+        self._held.result(WITHIN_S)
+
+
+async def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
     server: Served, operator: httpx2.Client
+) -> None:
+    limits = httpx2.Limits(max_connections=MOST_UNDER_WAY)
+    path = f"{V1}/queues/{unique('queue')}/pause"
+    async with server.async_client(OPERATOR_KEY, limits=limits) as client:
+        with Locked(server):
+            asking = [asyncio.create_task(client.post(path)) for _ in range(MOST_UNDER_WAY)]
+            while (answer := await asyncio.to_thread(operator.get, f"{V1}/me")).status_code == 200:
+                await asyncio.sleep(0.01)
+            assert problem(answer, 503)["code"] == "overloaded"
+            assert int(answer.headers["retry-after"]) >= 1
+            assert (await asyncio.to_thread(operator.get, "/healthz")).status_code == 200
+        answers = await asyncio.gather(*asking)
+    assert {answer.status_code for answer in answers} == {200}, "who was let in is served"
+    assert operator.get(f"{V1}/me").status_code == 200
+
+
+@pytest.mark.parametrize("path", [f"{V1}/executions/{uuid4()}/complete", "/sign-in"])
+def test_strangers_who_send_slowly_keep_nobody_else_out(
+    server: Served, operator: httpx2.Client, path: str
 ) -> None:
     parts = urlsplit(server.url)
     head = (
-        f"POST {SCHEDULES} HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {OPERATOR_KEY}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nX-Foliot-Token: x\r\n"
         "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     ).encode()
     with ExitStack() as stack:
-        for _ in range(MOST_UNDER_WAY):
+        for _ in range(MOST_UNDER_WAY + 20):
             slow = stack.enter_context(socket.create_connection((parts.hostname, parts.port)))
             slow.sendall(head)
-        until(lambda: operator.get(f"{V1}/me").status_code == 503)
-        answer = operator.get(f"{V1}/me")
-        assert problem(answer, 503)["code"] == "overloaded"
-        assert int(answer.headers["retry-after"]) >= 1
-        assert operator.get("/healthz").status_code == 200
-        assert operator.get("/readyz").status_code == 200
-    until(lambda: operator.get(f"{V1}/me").status_code == 200)
+            # Connections are taken in order: once this is answered, so are those before it.
+            assert operator.get(f"{V1}/me").status_code == 200
+    assert server.bugs == []
 
 
 def test_a_client_that_goes_in_the_middle_leaves_nothing_behind(

@@ -31,11 +31,11 @@ CHECKS = [
 ]
 BEARER = {"Authorization": f"Bearer {OPERATOR_KEY}"}
 STREAM = ("GET", f"{V1}/stream")
-DOCUMENT = ("GET", "/openapi.json")
-"""Does not describe itself."""
+UNDESCRIBED = (("GET", "/openapi.json"), ("GET", "/"))
+UNTRUE = (("GET", "/sign-in"), ("POST", f"{V1}/keys"))
+"""Of these the document does not tell all."""
 
 always_the_same = settings(
-    max_examples=EXAMPLES,
     derandomize=True,
     database=None,
     deadline=None,
@@ -70,10 +70,10 @@ def session() -> Iterator[requests.Session]:
         yield made
 
 
-def ask(operation: Any, mode: GenerationMode, check: Callable[[Any], None]) -> None:
+def ask(operation: Any, mode: GenerationMode, check: Callable[[Any], None], most: int = EXAMPLES) -> None:
     """Make requests, always the same ones, and check each."""
 
-    @always_the_same
+    @settings(always_the_same, max_examples=most)
     @given(case=operation.as_strategy(generation_mode=mode))
     def each(case: Any) -> None:
         check(case)
@@ -85,7 +85,7 @@ def described(routes: list[tuple[str, str]]) -> list[Any]:
     return [
         pytest.param(*route, id=name)
         for route, name in zip(ROUTES, IDS, strict=True)
-        if route in routes and route not in (STREAM, DOCUMENT)
+        if route in routes and route not in (STREAM, *UNDESCRIBED, *UNTRUE)
     ]
 
 
@@ -150,7 +150,7 @@ def test_without_a_credential_the_answer_is_the_same_whatever_is_sent(
         allowed = (400, 401, 404) if ACCESS[method, path] is Open.AGENT else (401,)
         assert answer.status_code in allowed
 
-    ask(schema[path][method], GenerationMode.POSITIVE, check)
+    ask(schema[path][method], GenerationMode.POSITIVE, check, most=3)
     assert server.bugs == []
 
 

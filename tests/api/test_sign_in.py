@@ -113,11 +113,14 @@ def test_the_cookie_is_for_http_alone_and_for_this_site_alone(server: Served, ho
         assert cookie.value not in answer.text
 
 
-def test_a_cookie_that_came_over_tls_goes_over_tls_alone(server: Served, host: Host) -> None:
-    answer = server.by(None).post(
-        "/sign-in", json={"key": host.keys["viewer"]}, headers={"X-Forwarded-Proto": "https"}
-    )
-    assert cookie_of(answer)["secure"]
+def test_a_cookie_that_came_over_tls_goes_over_tls_alone(server: Served, host: Host, module_url: str) -> None:
+    by_https: dict[str, Any] = {
+        "json": {"key": host.keys["viewer"]},
+        "headers": {"X-Forwarded-Proto": "https"},
+    }
+    with served(module_url, roles=API_ALONE, trusted_proxies="127.0.0.1") as behind_proxy:
+        assert cookie_of(behind_proxy.by(None).post("/sign-in", **by_https))["secure"]
+    assert not cookie_of(server.by(None).post("/sign-in", **by_https))["secure"], "anybody can say so"
 
 
 @pytest.mark.parametrize(

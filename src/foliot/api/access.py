@@ -3,6 +3,7 @@
 A test walks the application's routes and this table: one without an entry fails it.
 """
 
+import re
 from enum import StrEnum
 
 from foliot.security.principal import Role
@@ -32,7 +33,9 @@ _OF_EXECUTION = f"{_V1}/executions/{{execution_id}}"
 ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/"): Open.PROBE,
     ("GET", "/healthz"): Open.PROBE,
+    ("HEAD", "/healthz"): Open.PROBE,
     ("GET", "/readyz"): Open.PROBE,
+    ("HEAD", "/readyz"): Open.PROBE,
     ("GET", "/metrics"): Open.PROBE,
     ("GET", "/openapi.json"): Open.PROBE,
     ("GET", "/sign-in"): Open.ANYBODY,
@@ -103,3 +106,12 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", f"{_V1}/load"): Role.VIEWER,
     ("GET", f"{_V1}/stream"): Role.VIEWER,
 }
+
+
+def methods_at(path: str) -> list[str]:
+    """What an address can be asked for."""
+    return sorted({method for method, template in ACCESS if _pattern(template).fullmatch(path)})
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)))

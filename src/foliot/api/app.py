@@ -40,10 +40,12 @@ def make_app(
 def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
     router = APIRouter(tags=["health"], route_class=GatedRoute)
 
+    @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Whether this process is alive")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
+    @router.head("/readyz", include_in_schema=False)
     @router.get(
         "/readyz",
         summary="Whether this instance can do its work",

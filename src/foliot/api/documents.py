@@ -145,7 +145,8 @@ def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: da
 
     Fields that only Foliot sets may come back as they were shown; a changed one is refused.
     """
-    standing = to_jsonable_python({name: shown[name] for name in READ_ONLY})
+    standing = to_jsonable_python({name: shown[name] for name in (*READ_ONLY, "trigger")})
+    kind = standing.pop("trigger")["kind"]
     changed = [
         Problem(
             f"/{name}", "read_only", "is set by Foliot and can't be changed", "leave it as it was, or out"
@@ -153,7 +154,7 @@ def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: da
         for name in READ_ONLY
         if name in document
         and not _is_same(document[name], standing[name])
-        and not _was_so(name, document, standing, now)
+        and not _was_so(name, document, standing, now, is_delay=kind == "delay")
     ]
     if changed:
         raise InvalidError(changed)
@@ -168,23 +169,38 @@ def _is_same(given: Any, shown: Any) -> bool:
     return instant is not None and instant == _instant(shown)
 
 
-def _was_so(name: str, given: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> bool:
+def _was_so(
+    name: str, given: Mapping[str, Any], shown: Mapping[str, Any], now: datetime, *, is_delay: bool
+) -> bool:
     """Whether a field was so when the document was read: a schedule goes on while somebody edits it."""
     match name:
         case "run_count":
             return type(given[name]) is int and 0 <= given[name] < shown[name]
         case "next_run_ts" | "next_fire_ts":
             instant = _instant(given[name])
-            return instant is not None and instant <= now
+            if instant is None:
+                # A delay has no next time while it runs.
+                return given[name] is None and is_delay
+            return instant <= now
+        case "paused" | "pause_reason" | "paused_until_ts":
+            return _had_pause(given, shown, now)
         case "last_run_ts" | "last_status" | "last_execution_id":
             last, known = _instant(given.get("last_run_ts")), _instant(shown["last_run_ts"])
             return known is not None and "last_run_ts" in given and (last is None or last < known)
         case "state":
+            if given[name] == "paused":
+                return _had_pause(given, shown, now)
             return given[name] == "active" and shown[name] in ("completed", "error")
         case "state_reason":
             return given[name] is None and shown["state"] == "error"
         case _:
             return False
+
+
+def _had_pause(given: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> bool:
+    """Whether it was paused until a time that has passed since."""
+    until_ts = _instant(given.get("paused_until_ts"))
+    return given.get("paused") is True and not shown["paused"] and until_ts is not None and until_ts <= now
 
 
 def _instant(value: Any) -> datetime | None:

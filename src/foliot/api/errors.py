@@ -11,7 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from foliot.api.access import methods_at
 from foliot.model.errors import FoliotError, InvalidError, Problem, StaleVersionError
+from foliot.model.schedule import pointer_to
 from foliot.model.verdict import verdict_on
 
 PROBLEM_JSON = "application/problem+json"
@@ -70,7 +72,8 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FoliotError)
     verdict = verdict_on(error)
     found = error.problems if isinstance(error, InvalidError) else ()
-    code = found[0].code if len(found) == 1 and verdict.code == "invalid" else verdict.code
+    codes = {each.code for each in found}
+    code = codes.pop() if len(codes) == 1 and verdict.code == "invalid" else verdict.code
     headers: dict[str, str] = {}
     more: dict[str, Any] = {}
     if verdict.http == HTTPStatus.UNAUTHORIZED:
@@ -107,12 +110,13 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
 
 
 def _problem_of(item: Any) -> Problem:
-    path = [str(part) for part in item["loc"][1:]]
-    return Problem("/" + "/".join(path) if path else "", item["type"], str(item["msg"]))
+    return Problem(pointer_to(item["loc"][1:]), item["type"], str(item["msg"]))
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     code = _CODES.get(error.status_code, "refused")
-    headers = dict(error.headers) if error.headers else None
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(methods_at(request.url.path))
     return problem(request, error.status_code, code, str(error.detail), headers=headers)

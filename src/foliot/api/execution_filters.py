@@ -6,12 +6,12 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime
 
 from foliot.api.documents import execution_document
 from foliot.api.paging import Page, Seal, bad_token, read_id, read_instant
 from foliot.api.services import Services
 from foliot.model.execution import Status, TriggeredBy
+from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
 from foliot.store.execution_list import ExecutionPosition
 from foliot.store.protocol import ExecutionFilter
@@ -24,8 +24,8 @@ class ExecutionQuery:
     status: Annotated[list[Status] | None, Query(max_length=20)] = None
     queue: Annotated[list[QueueName] | None, Query(max_length=50)] = None
     triggered_by: Annotated[list[TriggeredBy] | None, Query(max_length=10)] = None
-    fire_from: Annotated[AwareDatetime | None, Query(description="Fire times at or after this.")] = None
-    fire_to: Annotated[AwareDatetime | None, Query(description="Fire times before this.")] = None
+    fire_from: Annotated[Moment | None, Query(description="Fire times at or after this.")] = None
+    fire_to: Annotated[Moment | None, Query(description="Fire times before this.")] = None
 
     def filter_for(self, host_id: UUID, schedule_ids: Sequence[UUID] = ()) -> ExecutionFilter:
         return ExecutionFilter(

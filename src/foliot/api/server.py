@@ -24,7 +24,10 @@ def listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return socket.create_server(address[:2], family=family)
+        listener = socket.create_server(address[:2], family=family)
+        # Else the body of an answer may wait for the acknowledgement of its head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise CannotListenError(

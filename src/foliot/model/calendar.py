@@ -125,6 +125,9 @@ class CalendarSpec(Document):
     def _trimmed(cls, value: str) -> str:
         if value != value.strip() or not value.isprintable():
             raise ValueError("must be printable text without spaces around it")
+        if "/" in value or value in (".", ".."):
+            # It is a part of an address.
+            raise ValueError("must not have a slash in it, nor be . or ..")
         return value
 
     @field_validator("description")

@@ -1,14 +1,17 @@
 """A schedule: the definition a user writes, and the record the store keeps of it."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from foliot.model.errors import InvalidError, Problem
+from foliot.model.moment import Moment
 from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, Retry, Window
 from foliot.model.target import Target
 from foliot.model.trigger import Document, Trigger
@@ -27,8 +30,8 @@ class ScheduleSpec(Document):
     queue: QueueName = "default"
     trigger: Trigger
     target: Target
-    start_ts: AwareDatetime | None = None
-    end_ts: AwareDatetime | None = None
+    start_ts: Moment | None = None
+    end_ts: Moment | None = None
     max_runs: int | None = Field(default=None, ge=1, le=1_000_000_000)
     timeout_seconds: float = Field(default=300, gt=0, le=30 * 86400)
     misfire: Misfire = Misfire()
@@ -91,17 +94,30 @@ def problems_of(error: ValidationError) -> list[Problem]:
     """Pydantic's findings in Foliot's words, one per field."""
     found = []
     for item in error.errors(include_url=False, include_context=True):
-        # A discriminated union puts the chosen kind into the path; users did not write it there.
-        path = list(item["loc"])
-        if len(path) > 1 and path[0] in ("trigger", "target"):
-            del path[1]
         context = item.get("ctx", {})
         message = item["msg"].removeprefix("Value error, ")
         hint = f"one of: {context['expected']}" if "expected" in context else ""
         if "expected_tags" in context:
             message, hint = "is not a known kind", f"one of: {context['expected_tags']}"
-        found.append(Problem("/" + "/".join(str(part) for part in path), item["type"], message, hint))
+        found.append(Problem(pointer_to(_written(item["loc"])), item["type"], message, hint))
     return found
+
+
+def _written(path: Sequence[int | str]) -> list[int | str]:
+    """A discriminated union puts the chosen kind into the path; users did not write it there."""
+    return [
+        part
+        for before, part in pairwise(("", *path))
+        if not (before in ("trigger", "target") and part in _KINDS)
+    ]
+
+
+_KINDS = frozenset({"interval", "cron", "once", "rrule", "delay", "function", "http", "event", "celery"})
+
+
+def pointer_to(path: Iterable[object]) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 class ScheduleState(StrEnum):

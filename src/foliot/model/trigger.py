@@ -7,7 +7,9 @@ fires) is for `planning.admit`, which can compile it.
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from foliot.model.moment import Moment
 
 MAX_FREQUENCY = 1_000_000_000
 
@@ -116,7 +118,7 @@ class OnceTrigger(Document):
     """A single instant."""
 
     kind: Literal["once"] = "once"
-    at: AwareDatetime
+    at: Moment
 
 
 class RRuleTrigger(Document):

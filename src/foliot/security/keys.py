@@ -22,6 +22,9 @@ _API_KEY = re.compile(f"flt_({_KEY_ID})_({_SECRET})")
 _OPERATOR_KEY = re.compile(r"[!-~][ -~]*[!-~]")
 
 
+KEY_ID_LENGTH = 16
+
+
 @dataclass(frozen=True, slots=True)
 class ApiKey:
     """`flt_<key_id>_<secret>`; the id may be known to all, and finds the row that has the secret's hash."""
@@ -30,8 +33,9 @@ class ApiKey:
     secret: str = field(repr=False)
 
     @classmethod
-    def new(cls) -> "ApiKey":
-        return cls(secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES))
+    def new(cls, key_id: str | None = None) -> "ApiKey":
+        """With an id of its own, or with one that was kept for it."""
+        return cls(key_id or secrets.token_hex(KEY_ID_LENGTH // 2), secrets.token_urlsafe(SECRET_BYTES))
 
     @classmethod
     def parse(cls, text: object) -> "ApiKey | None":

@@ -138,9 +138,19 @@ def _forms_of(value: str) -> set[str]:
         quote_plus(value),
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
+        # Sent as UTF-8 in a header, and read there as Latin-1; or the other way round.
+        _misread(value, "utf-8", "latin-1"),
+        _misread(value, "latin-1", "utf-8"),
         # Output is kept line by line, and a key may have many.
         *(line.strip() for line in value.splitlines()),
     }
+
+
+def _misread(value: str, written: str, read: str) -> str:
+    try:
+        return value.encode(written).decode(read)
+    except UnicodeError:
+        return value
 
 
 def encode_in_url(value: str) -> str:

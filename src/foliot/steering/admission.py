@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from foliot.model.errors import InvalidError, Problem
-from foliot.model.schedule import ScheduleSpec
+from foliot.model.schedule import ScheduleSpec, pointer_to
 from foliot.model.target import FunctionTarget, HttpTarget
 from foliot.model.target import Target as AnyTarget
 from foliot.planning.admit import CheckTarget
@@ -97,7 +97,7 @@ def check_registered(
     hint = f"{task.name} takes {', '.join(names)}" if names else f"{task.name} takes no arguments"
     found = []
     for error in Draft202012Validator(dict(task.args_schema)).iter_errors(dict(args)):
-        where = "/".join([pointer, *(str(part) for part in error.absolute_path)])
+        where = pointer + pointer_to(error.absolute_path)
         found.append(Problem(where, str(error.validator), error.message[:500], hint))
         if len(found) == MOST_PROBLEMS:
             break

@@ -15,10 +15,18 @@ class SharedSteering:
         self._hints = hints
 
     async def set_calendar(
-        self, host_id: UUID, spec: CalendarSpec, author: Author, *, replaces: bool = True
+        self,
+        host_id: UUID,
+        spec: CalendarSpec,
+        author: Author,
+        *,
+        replaces: bool = True,
+        calendar_id: UUID | None = None,
     ) -> CalendarRecord:
         """Make it, or replace the one of that name; NameTakenError where it must not."""
-        record = await self._store.calendars.put(host_id, spec, author, replaces=replaces)
+        record = await self._store.calendars.put(
+            host_id, spec, author, replaces=replaces, calendar_id=calendar_id
+        )
         self._hints.send(Hint.SCHEDULES)
         return record
 

@@ -39,11 +39,22 @@ class Calendars:
     # --- changing ---------------------------------------------------------------------------------
 
     async def put(
-        self, host_id: UUID, spec: CalendarSpec, author: Author, *, replaces: bool = True
+        self,
+        host_id: UUID,
+        spec: CalendarSpec,
+        author: Author,
+        *,
+        replaces: bool = True,
+        calendar_id: UUID | None = None,
     ) -> CalendarRecord:
         compile_calendar(spec)
 
         async def work(connection: AsyncConnection) -> CalendarRecord:
+            if calendar_id is not None:
+                made = select(calendar_t).where(calendar_t.c.calendar_id == calendar_id)
+                known = (await connection.execute(made)).one_or_none()
+                if known is not None:
+                    return _record_of(known)  # asked for again, by one who had not heard of it
             now = (await connection.execute(select(self._dialect.now()))).scalar_one()
             values: dict[str, Any] = {
                 "description": spec.description,
@@ -52,7 +63,11 @@ class Calendars:
                 "updated_ts": now,
             }
             statement = self._dialect.insert(calendar_t).values(
-                calendar_id=new_id(now), host_id=host_id, calendar_name=spec.name, created_ts=now, **values
+                calendar_id=calendar_id or new_id(now),
+                host_id=host_id,
+                calendar_name=spec.name,
+                created_ts=now,
+                **values,
             )
             name = [calendar_t.c.host_id, calendar_t.c.calendar_name]
             upsert = (

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, bindparam, exists, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.errors import AlreadyShownError, InvalidError, NotFoundError
 from foliot.planning.change import Author
 from foliot.security.keys import ApiKey, hash_of
 from foliot.security.principal import Role
@@ -68,15 +68,29 @@ class ApiKeys:
         ).where(api_key_t.c.key_id == bindparam("key_id"))
 
     async def create(
-        self, host_id: UUID, name: str, role: Role, expires_ts: datetime | None, author: Author
+        self,
+        host_id: UUID,
+        name: str,
+        role: Role,
+        expires_ts: datetime | None,
+        author: Author,
+        *,
+        key_id: str | None = None,
     ) -> MadeKey:
-        """Raises InvalidError, and NotFoundError for a host that does not exist."""
+        """Raises InvalidError, and NotFoundError for a host that does not exist.
+
+        With a `key_id` that there is already, AlreadyShownError: the key was made, and nobody knows it.
+        """
         require_name(name)
         if expires_ts is not None and expires_ts.tzinfo is None:
             raise InvalidError.at("/expires_ts", "timezone", "must have a time zone", "such as …T12:00:00Z")
-        key = ApiKey.new()
+        key = ApiKey.new(key_id)
 
         async def work(connection: AsyncConnection) -> KeyRecord:
+            if key_id is not None and await _exists(connection, key_id):
+                raise AlreadyShownError(
+                    f"key {key_id} was made, and its answer lost: revoke it, make another"
+                )
             await require_host(connection, host_id)
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
             if expires_ts is not None and expires_ts <= now:
@@ -187,6 +201,11 @@ def is_live(dialect: Dialect) -> ColumnElement[bool]:
     """Neither revoked nor expired."""
     expires_ts = api_key_t.c.expires_ts
     return and_(api_key_t.c.revoked_ts.is_(None), or_(expires_ts.is_(None), expires_ts > dialect.now()))
+
+
+async def _exists(connection: AsyncConnection, key_id: str) -> bool:
+    wanted = select(api_key_t.c.key_id).where(api_key_t.c.key_id == key_id)
+    return (await connection.execute(wanted)).first() is not None
 
 
 def _record_of(row: Any) -> KeyRecord:

@@ -485,11 +485,17 @@ class CalendarRecord:
 
 class CalendarStore(Protocol):
     async def put(
-        self, host_id: UUID, spec: CalendarSpec, author: Author, *, replaces: bool = True
+        self,
+        host_id: UUID,
+        spec: CalendarSpec,
+        author: Author,
+        *,
+        replaces: bool = True,
+        calendar_id: UUID | None = None,
     ) -> CalendarRecord:
         """Make the calendar, or replace the one of that name. Raises InvalidError.
 
-        Where it must not replace one, NameTakenError.
+        Where it must not replace one, NameTakenError. The id of one that there is gives that one back.
         """
         ...
 

@@ -8,13 +8,16 @@ import logging
 import re
 import sys
 from collections.abc import Callable
+from copy import copy
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TextIO
 from uuid import UUID
 
 import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+from foliot.model.hiding import hiding
 
 Format = Literal["console", "json"]
 LevelName = Literal["debug", "info", "warning", "error"]
@@ -58,7 +61,7 @@ def configure(log_format: Format, level: LevelName) -> None:
 
 
 def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.set_name(_HANDLER_NAME)
     handler.setFormatter(formatter)
     root = logging.getLogger()
@@ -66,6 +69,24 @@ def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
         root.removeHandler(other)
     root.addHandler(handler)
     root.setLevel(max(least, logging.WARNING))
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(_hide(record))
+
+
+def _hide(record: logging.LogRecord) -> logging.LogRecord:
+    """What a task logs goes to its execution without its secrets, and comes out here without them too."""
+    hide = hiding.get()
+    if hide is None:
+        return record
+    hidden = copy(record)
+    hidden.msg, hidden.args = hide(record.getMessage()), ()
+    if record.exc_info:
+        hidden.msg += "\n" + hide(logging.Formatter().formatException(record.exc_info))
+        hidden.exc_info = hidden.exc_text = None
+    return hidden
 
 
 def _renderers(log_format: Format) -> list[Processor]:

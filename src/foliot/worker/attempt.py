@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from foliot.model.errors import FoliotError, InvalidError
 from foliot.model.execution import Status
+from foliot.model.hiding import hiding
 from foliot.model.schedule import ScheduleSpec
 from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_text
 from foliot.security.secrets import Redactor
@@ -140,6 +141,7 @@ class Attempt:
         if args:
             # Only those of the definition: who may trigger a schedule may not read every secret through it.
             args, self._redactor = await prepare(claim.host_id, args)
+            hiding.set(self._redactor.text)
         args = {**args, **(claim.args or {})}
         return await target.run(Assignment(fire, spec, args, claim.host_id, self._log))
 

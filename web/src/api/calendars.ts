@@ -13,7 +13,9 @@ type CalendarFile = components["schemas"]["CalendarFile"];
 export const calendarList = infiniteQueryOptions({
   queryKey: ["calendars", "list"],
   queryFn: ({ pageParam, signal }) =>
-    ask(api.GET("/api/v1/calendars", { params: { query: { page_size: 100, page_token: pageParam } }, signal })),
+    ask(
+      api.GET("/api/v1/calendars", { params: { query: { page_size: 100, page_token: pageParam } }, signal }),
+    ),
   initialPageParam: "",
   getNextPageParam: tokenAfter,
 });

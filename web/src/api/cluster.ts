@@ -65,17 +65,20 @@ export interface TaskWanted {
   q: string;
   /** Null: either. */
   isActive: boolean | null;
+  /** Whether it is one of the schedulers' own. */
+  isSystem: boolean | null;
 }
 
-export function taskList({ q, isActive }: TaskWanted) {
+export function taskList({ q, isActive, isSystem }: TaskWanted) {
   return infiniteQueryOptions({
-    queryKey: ["tasks", "list", q, isActive],
+    queryKey: ["tasks", "list", q, isActive, isSystem],
     queryFn: ({ pageParam, signal }) => {
       const query = {
         page_size: 100,
         page_token: pageParam,
         ...(q === "" ? {} : { q }),
         ...(isActive === null ? {} : { is_active: isActive }),
+        ...(isSystem === null ? {} : { is_system: isSystem }),
       };
       return ask(api.GET("/api/v1/task-functions", { params: { query }, signal }));
     },

@@ -1,6 +1,6 @@
 // The executions of the same schedule before and after one. Lists go from the latest to the oldest, so the one
 // before is the first of a list; the one after is the last of a list that ends here, and must be short enough to
-// be read as a whole: it is looked for in stretches of time that grow.
+// be read as a whole: the right length of time is looked for.
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask } from "./client";
@@ -12,7 +12,7 @@ export interface Neighbours {
 }
 
 const PAGE_SIZE = 50;
-const MOST_STRETCHES = 12;
+const MOST_STRETCHES = 24;
 const FIRST_STRETCH_MS = 60_000;
 
 interface Listed {
@@ -29,14 +29,23 @@ export async function findAfter(known: Execution, before: Execution | null, read
     return others(all).at(-1) ?? null;
   }
   const here = Date.parse(known.fire_ts);
+  // Up to `none` there is nothing; up to `many` there is more than a page.
+  let none = 0;
+  let many = Math.max(2, Date.parse(all.items[0]?.fire_ts ?? known.fire_ts) - here + 1);
   let width = before === null ? FIRST_STRETCH_MS : Math.max(1, here - Date.parse(before.fire_ts)) * 2;
-  for (let tries = 0; tries < MOST_STRETCHES; tries += 1) {
+  for (let tries = 0; tries < MOST_STRETCHES && many - none > 1; tries += 1) {
+    width = Math.min(width, Math.ceil((none + many) / 2));
     const found = await read(known.fire_ts, new Date(here + width).toISOString(), PAGE_SIZE);
     const next = others(found).at(-1);
     if (found.isWhole && next !== undefined) {
       return next;
     }
-    width = found.isWhole ? width * 8 : width / 4;
+    if (found.isWhole) {
+      none = width;
+      width *= 8;
+    } else {
+      many = width;
+    }
   }
   return null;
 }

@@ -62,9 +62,7 @@ export function taskFunction(name: string) {
 export const calendarNames = queryOptions({
   queryKey: ["calendars", "names"],
   queryFn: async ({ signal }) => {
-    const found = await ask(
-      api.GET("/api/v1/calendars", { params: { query: { page_size: 500 } }, signal }),
-    );
+    const found = await ask(api.GET("/api/v1/calendars", { params: { query: { page_size: 500 } }, signal }));
     return found.items.map((calendar) => calendar.name);
   },
   staleTime: 30_000,

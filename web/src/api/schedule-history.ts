@@ -99,7 +99,9 @@ export function statsOf(id: string) {
   return queryOptions({
     queryKey: ["stats", id],
     queryFn: ({ signal }) =>
-      ask(api.GET("/api/v1/schedules/{schedule_id}/stats", { params: { path: { schedule_id: id } }, signal })),
+      ask(
+        api.GET("/api/v1/schedules/{schedule_id}/stats", { params: { path: { schedule_id: id } }, signal }),
+      ),
     refetchInterval: 15_000,
   });
 }
@@ -207,9 +209,7 @@ export function useCancelBackfill() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (id: string) =>
-      ask(
-        api.POST("/api/v1/backfills/{backfill_id}/cancel", { params: { path: { backfill_id: id } } }),
-      ),
+      ask(api.POST("/api/v1/backfills/{backfill_id}/cancel", { params: { path: { backfill_id: id } } })),
     onSuccess: (made) => client.setQueryData(["backfill", made.backfill_id], made),
   });
 }

@@ -19,7 +19,8 @@ export const secretList = infiniteQueryOptions({
 export function useSetSecret() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (secret: { name: string; value: string }) => ask(api.POST("/api/v1/secrets", { body: secret })),
+    mutationFn: (secret: { name: string; value: string }) =>
+      ask(api.POST("/api/v1/secrets", { body: secret })),
     gcTime: 0,
     onSettled: () => client.invalidateQueries({ queryKey: ["secrets"] }),
   });

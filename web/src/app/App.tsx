@@ -20,7 +20,9 @@ export function App() {
   return (
     <QueryClientProvider client={client}>
       <TooltipProvider delayDuration={300} skipDelayDuration={200}>
-        <Door />
+        <Boundary isOutermost>
+          <Door />
+        </Boundary>
         <Toasts />
       </TooltipProvider>
     </QueryClientProvider>

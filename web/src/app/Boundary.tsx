@@ -1,22 +1,29 @@
 import { Component, type ReactNode } from "react";
-import { ErrorState } from "@/ui/State";
+import { Fault } from "@/screens/fault";
+
+interface Props {
+  children: ReactNode;
+  /** Around everything, so that not even the navigation is left. */
+  isOutermost?: boolean;
+}
 
 interface State {
   error: unknown;
 }
 
 /** Keeps a fault in one screen from taking the others with it. */
-export class Boundary extends Component<{ children: ReactNode }, State> {
+export class Boundary extends Component<Props, State> {
   override state: State = { error: null };
 
   static getDerivedStateFromError(error: unknown): State {
-    return { error };
+    return { error: error ?? new Error("Something that is no error was thrown.") };
   }
 
   override render() {
     if (this.state.error === null) {
       return this.props.children;
     }
-    return <ErrorState error={this.state.error} onRetry={() => window.location.reload()} />;
+    const fault = <Fault error={this.state.error} onRetry={() => this.setState({ error: null })} />;
+    return this.props.isOutermost ? <main className="mx-auto max-w-4xl p-6">{fault}</main> : fault;
   }
 }

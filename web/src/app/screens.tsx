@@ -2,9 +2,13 @@
 
 import { lazy, type ReactNode } from "react";
 import { matchPath, type Parameters } from "@/routing/match";
-import { NotHere, Placeholder } from "@/screens/Placeholder";
+import { NotHere } from "@/screens/not-here";
 
+const About = lazy(() => import("@/screens/about"));
+const Access = lazy(() => import("@/screens/access"));
+const Cluster = lazy(() => import("@/screens/cluster"));
 const Overview = lazy(() => import("@/screens/overview"));
+const Schedule = lazy(() => import("@/screens/schedule"));
 const Schedules = lazy(() => import("@/screens/schedules"));
 const Executions = lazy(() => import("@/screens/executions"));
 const Execution = lazy(() => import("@/screens/execution"));
@@ -19,33 +23,22 @@ interface Entry {
 
 const ENTRIES: readonly Entry[] = [
   { path: "/", key: "overview", show: () => <Overview /> },
-  { path: "/schedules", key: "schedules", show: () => <Schedules openId={null} /> },
-  {
-    path: "/schedules/new",
-    key: "new schedule",
-    show: () => (
-      <Placeholder
-        title="New schedule"
-        commands={['foliot schedule create nightly-report --cron "0 2 * * *" …']}
-      />
-    ),
-  },
-  { path: "/schedules/:id", key: "schedules", show: ({ id }) => <Schedules openId={id ?? null} /> },
+  { path: "/schedules", key: "schedules", show: () => <Schedules isNew={false} /> },
+  { path: "/schedules/new", key: "schedules", show: () => <Schedules isNew /> },
+  { path: "/schedules/:id", key: "schedule", show: ({ id }) => <Schedule key={id} id={id ?? ""} /> },
   { path: "/executions", key: "executions", show: () => <Executions /> },
   { path: "/executions/:id", key: "execution", show: ({ id }) => <Execution id={id ?? ""} /> },
   { path: "/timeline", key: "timeline", show: () => <Timeline /> },
+  { path: "/cluster", key: "cluster", show: () => <Cluster tab={null} openId={null} /> },
+  { path: "/cluster/:tab", key: "cluster", show: ({ tab }) => <Cluster tab={tab ?? null} openId={null} /> },
   {
-    path: "/cluster",
+    path: "/cluster/:tab/:id",
     key: "cluster",
-    show: () => <Placeholder title="Cluster" commands={["foliot instance list", "foliot queue list"]} />,
+    show: ({ tab, id }) => <Cluster tab={tab ?? null} openId={id ?? null} />,
   },
-  {
-    path: "/access",
-    key: "access",
-    show: () => (
-      <Placeholder title="Access" commands={["foliot key list", "foliot key create NAME --role viewer"]} />
-    ),
-  },
+  { path: "/access", key: "access", show: () => <Access tab={null} /> },
+  { path: "/access/:tab", key: "access", show: ({ tab }) => <Access tab={tab ?? null} /> },
+  { path: "/about", key: "about", show: () => <About /> },
 ];
 
 export function screenOf(path: string): { key: string; element: ReactNode } {

@@ -1,4 +1,3 @@
-import { Link } from "@/routing/Link";
 import { Screen } from "@/shell/Screen";
 import { CodeBlock } from "@/ui/Code";
 import { EmptyState } from "@/ui/State";
@@ -19,20 +18,6 @@ export function Placeholder({ title, commands }: Props) {
           <div className="text-left">
             <CodeBlock code={commands.join("\n")} what="the command" />
           </div>
-        </EmptyState>
-      </div>
-    </Screen>
-  );
-}
-
-export function NotHere() {
-  return (
-    <Screen title="Nothing here">
-      <div className="border-line bg-surface shadow-low rounded-lg border">
-        <EmptyState icon="question" title="There is nothing at this address">
-          <Link href="/" className="text-accent hover:underline">
-            To the overview
-          </Link>
         </EmptyState>
       </div>
     </Screen>

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useLiveness } from "@/api/live";
 import { useMe, useSignOut } from "@/api/session";
+import { navigate } from "@/routing/location";
 import { useKept } from "@/settings/kept";
 import { THEMES, type Theme, theme, useTheme } from "@/settings/theme";
 import { myZone, type ZoneChoice, zoneChoice } from "@/settings/zone";
@@ -11,6 +12,7 @@ import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from "@/ui/Menu";
 import { Tooltip } from "@/ui/Tooltip";
 import { findKeys } from "./keys";
 import { Brand, Places } from "./Navigation";
+import { shortcutList } from "./shortcuts";
 
 export function Header({ onFind }: { onFind: () => void }) {
   const [isOpen, setOpen] = useState(false);
@@ -146,6 +148,13 @@ function PersonMenu() {
         Role {known.role}
         {known.is_operator && ", the operator's own key"}
       </MenuLabel>
+      <MenuLine />
+      <MenuItem icon="form" onSelect={() => shortcutList.show(true)}>
+        Keyboard
+      </MenuItem>
+      <MenuItem icon="question" onSelect={() => navigate("/about")}>
+        About Foliot
+      </MenuItem>
       <MenuLine />
       <MenuItem icon="leave" onSelect={() => signOut.mutate()}>
         Sign out

@@ -5,6 +5,7 @@ import { Header } from "./Header";
 import { opensFinder } from "./keys";
 import { SideNavigation } from "./Navigation";
 import { QuickFinder } from "./QuickFinder";
+import { Shortcuts } from "./Shortcuts";
 
 /** What is around every screen. */
 export function Shell({ children }: { children: ReactNode }) {
@@ -36,6 +37,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </div>
       </div>
       <QuickFinder isOpen={isFinding} onOpenChange={setFinding} />
+      <Shortcuts />
     </>
   );
 }

@@ -15,6 +15,7 @@ export function Meter({ label, value, most, words }: Props) {
   const share = most > 0 ? Math.min(1, Math.max(0, value / most)) : 0;
   return (
     <div className="flex min-w-0 items-center gap-2">
+      {/* biome-ignore lint/a11y/useSemanticElements: <meter> can't be given our colours in every browser */}
       <div
         role="meter"
         aria-label={label}

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer, no_content
 from foliot.api.body import Form, JsonBody, parse, takes
@@ -16,6 +16,8 @@ from foliot.api.lists import ListOf
 from foliot.api.paging import Page
 from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
+from foliot.model.moment import Moment
+from foliot.security.keys import KEY_ID_LENGTH
 from foliot.security.principal import CredentialKind, Role
 from foliot.store.audit import AuditFilter, AuditRecord
 from foliot.store.hosts import HostRecord
@@ -44,7 +46,7 @@ class NewKey(Form):
 
     name: str = Field(min_length=1, max_length=126, examples=["ci"])
     role: Role
-    expires_ts: AwareDatetime | None = Field(default=None, description="When it stops working by itself.")
+    expires_ts: Moment | None = Field(default=None, description="When it stops working by itself.")
     host_id: UUID | None = Field(
         default=None, description="Another host's than the caller's: takes the operator's own key."
     )
@@ -149,8 +151,8 @@ def access_routes(services: Services) -> APIRouter:
         actor: Annotated[list[str] | None, Query(max_length=50)] = None,
         resource_type: Annotated[list[str] | None, Query(max_length=50)] = None,
         resource_id: Annotated[list[str] | None, Query(max_length=50)] = None,
-        from_ts: AwareDatetime | None = None,
-        to_ts: AwareDatetime | None = None,
+        from_ts: Moment | None = None,
+        to_ts: Moment | None = None,
     ) -> Response:
         """Latest first. Kept for FOLIOT_RETENTION_DAYS."""
         wanted = AuditFilter(
@@ -182,15 +184,17 @@ def _add_keys(router: APIRouter, services: Services) -> None:
         status_code=201,
         summary="Make a key",
         response_model=MadeKeyDocument,
+        responses={404: {"description": "There is no such host"}},
         openapi_extra=takes(NewKey),
     )
-    async def make_key(caller: Caller, author: Writer, body: JsonBody) -> Response:
+    async def make_key(caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId) -> Response:
         """The answer is the only place where the key is ever shown."""
         asked = parse(NewKey, body)
         host_id = asked.host_id or caller.host_id
         if host_id != caller.host_id and not caller.is_operator:
             raise ForbiddenError("a key for another host takes the operator's own key, FOLIOT_ADMIN_KEY")
-        made = await keys.create(host_id, asked.name, asked.role, asked.expires_ts, author)
+        key_id = None if reserved is None else reserved.hex[-KEY_ID_LENGTH:]
+        made = await keys.create(host_id, asked.name, asked.role, asked.expires_ts, author, key_id=key_id)
         location = {"Location": f"{API}/keys/{made.record.key_id}"}
         return answer({**_key_document(made.record), "key": made.text}, 201, location)
 

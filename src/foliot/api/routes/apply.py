@@ -1,5 +1,6 @@
 """Apply: bring schedules in step with a set of files."""
 
+import asyncio
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -100,7 +101,8 @@ def apply_routes(services: Services) -> APIRouter:
     async def apply(caller: Caller, author: Writer, body: JsonBody) -> Response:
         """Everything is checked before anything is changed; a schedule in other hands is a 409, and changes
         nothing. Each schedule is changed by itself: what was interrupted is finished by applying again."""
-        asked = parse(Apply, body)
+        # Thousands of schedules take a while to read, and others want to be served.
+        asked = await asyncio.to_thread(parse, Apply, body)
         author = author.because(asked.reason)
         steps = await steering.plan(
             caller.host_id,

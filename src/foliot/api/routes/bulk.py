@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse, takes
@@ -16,6 +16,7 @@ from foliot.api.services import API, Services
 from foliot.model.errors import ConflictError, ForbiddenError, InvalidError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import derived_id
+from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
 from foliot.model.verdict import verdict_on
 from foliot.planning.change import Author
@@ -46,8 +47,8 @@ class ExecutionFilterForm(Form):
     status: Annotated[tuple[Status, ...], Field(max_length=20)] = ()
     queue: Annotated[tuple[QueueName, ...], Field(max_length=50)] = ()
     triggered_by: Annotated[tuple[TriggeredBy, ...], Field(max_length=10)] = ()
-    fire_from: AwareDatetime | None = None
-    fire_to: AwareDatetime | None = None
+    fire_from: Moment | None = None
+    fire_to: Moment | None = None
 
 
 class _Bulk(Form):
@@ -66,7 +67,7 @@ class ScheduleBulk(_Bulk):
     action: ScheduleAct
     schedule_ids: Annotated[tuple[UUID, ...], Field(max_length=MOST)] | None = None
     filter: ScheduleFilterForm | None = None
-    until_ts: AwareDatetime | None = Field(default=None, description="With `pause`: until when.")
+    until_ts: Moment | None = Field(default=None, description="With `pause`: until when.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> "ScheduleBulk":

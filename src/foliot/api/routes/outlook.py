@@ -1,5 +1,6 @@
 """What will happen, and how things stand: preview, status, timeline."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse, takes
@@ -15,8 +16,9 @@ from foliot.api.calendar_book import book_of
 from foliot.api.gate import Caller, GatedRoute
 from foliot.api.routes.registry import QueueDocument, queue_document
 from foliot.api.services import API, Services
-from foliot.model.errors import InvalidError
+from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Status
+from foliot.model.moment import Moment
 from foliot.model.policy import Dst, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
@@ -33,12 +35,12 @@ class PreviewAsked(Form):
 
     trigger: Trigger
     n: int = Field(default=10, ge=1, le=MOST_FIRES, description="How many times.")
-    from_ts: AwareDatetime | None = Field(default=None, description="From when on; left out, from now on.")
+    from_ts: Moment | None = Field(default=None, description="From when on; left out, from now on.")
     dst: Dst = Dst()
     window: Window | None = None
     calendars: Annotated[tuple[Annotated[str, Field(max_length=126)], ...], Field(max_length=50)] = ()
-    start_ts: AwareDatetime | None = None
-    end_ts: AwareDatetime | None = None
+    start_ts: Moment | None = None
+    end_ts: Moment | None = None
     jitter_seconds: float = Field(default=0, ge=0, le=86400)
 
 
@@ -87,6 +89,16 @@ def preview_document(found: Preview) -> dict[str, Any]:
             if fire.clock_change is not None
         ],
     }
+
+
+def _require_known(names: Sequence[str], known: set[str]) -> None:
+    missing = [
+        Problem(f"/calendars/{index}", "not_found", f'there is no calendar named "{name}"')
+        for index, name in enumerate(names)
+        if name not in known
+    ]
+    if missing:
+        raise InvalidError(missing)
 
 
 def _of_none(asked: PreviewAsked, error: InvalidError) -> Preview:
@@ -210,8 +222,11 @@ def outlook_routes(services: Services) -> APIRouter:
         """In words, its next times, and what its author may not have thought of. Stores nothing."""
         asked = parse(PreviewAsked, body)
         book = await book_of(services, caller.host_id, asked.calendars)
+        _require_known(asked.calendars, {name for _host_id, name in book})
         try:
-            found = preview(
+            # The holidays of many countries take seconds to count.
+            found = await asyncio.to_thread(
+                preview,
                 asked.trigger,
                 from_ts=asked.from_ts or services.now(),
                 n=asked.n,

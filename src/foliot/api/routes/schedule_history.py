@@ -1,5 +1,6 @@
 """A schedule over time: its fires, executions, figures and versions."""
 
+import asyncio
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from enum import StrEnum
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer
 from foliot.api.body import JsonBody, parse_optional, takes
@@ -23,6 +24,7 @@ from foliot.api.routes.executions import Because
 from foliot.api.routes.schedules import answer_schedule
 from foliot.api.services import API, Services
 from foliot.model.execution import Status
+from foliot.model.moment import Moment
 from foliot.model.schedule import ChangeKind, Schedule, ScheduleSpec
 from foliot.planning.change import as_of
 from foliot.planning.document_diff import diff
@@ -195,8 +197,8 @@ def _add_fires(router: APIRouter, services: Services) -> None:
     async def list_fires(
         schedule_id: UUID,
         caller: Caller,
-        from_ts: Annotated[AwareDatetime | None, Query(alias="from", description="At or after this.")] = None,
-        to_ts: Annotated[AwareDatetime | None, Query(alias="to", description="Before this.")] = None,
+        from_ts: Annotated[Moment | None, Query(alias="from", description="At or after this.")] = None,
+        to_ts: Annotated[Moment | None, Query(alias="to", description="Before this.")] = None,
         n: Annotated[
             int, Query(ge=1, le=1000, description="At most so many past, and so many to come.")
         ] = 10,
@@ -216,7 +218,8 @@ def _add_fires(router: APIRouter, services: Services) -> None:
     ) -> tuple[Planned, ...]:
         book = await book_of(services, schedule.host_id, schedule.spec.calendars)
         start = from_ts or schedule.created_ts
-        return forecast(schedule, start, to_ts or _END, most=n, calendars=book).times
+        found = await asyncio.to_thread(forecast, schedule, start, to_ts or _END, most=n, calendars=book)
+        return found.times
 
 
 def _add_versions(router: APIRouter, services: Services) -> None:

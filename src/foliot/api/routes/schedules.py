@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from foliot.api.answer import answer, etag_of, no_content
 from foliot.api.body import Form, JsonBody, parse, parse_optional, require_object, takes
@@ -29,6 +29,7 @@ from foliot.api.routes.backfills import BackfillDocument, backfill_document
 from foliot.api.schedule_filters import ScheduleOrder, ScheduleQuery
 from foliot.api.services import API, Services
 from foliot.model.errors import StaleVersionError
+from foliot.model.moment import Moment
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.store.schedule_list import ListedSchedule
 
@@ -37,7 +38,7 @@ class Pause(Form):
     """Why it is paused, and until when."""
 
     reason: str | None = Field(default=None, max_length=1000, examples=["the agent is being moved"])
-    until_ts: AwareDatetime | None = Field(default=None, description="When it goes on by itself.")
+    until_ts: Moment | None = Field(default=None, description="When it goes on by itself.")
 
 
 class Resume(Form):
@@ -56,8 +57,8 @@ class TriggerNow(Form):
 class BackfillRange(Form):
     """The times to run it for: from `from_ts` up to, but not including, `to_ts`."""
 
-    from_ts: AwareDatetime
-    to_ts: AwareDatetime
+    from_ts: Moment
+    to_ts: Moment
     reason: str | None = Field(default=None, max_length=1000)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import quote
 from uuid import UUID
 
 import orjson
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer, no_content
 from foliot.api.body import Form, JsonBody, parse, require_object, takes
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
 from foliot.api.lists import ListOf
 from foliot.api.paging import MOST_PER_PAGE, Page
 from foliot.api.services import API, Services
@@ -153,11 +154,13 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
         response_model=CalendarDocument,
         openapi_extra=takes(CalendarSpec),
     )
-    async def make_calendar(caller: Caller, author: Writer, body: JsonBody) -> Response:
+    async def make_calendar(caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId) -> Response:
         """A name that is taken is a 409; to replace one, PUT it."""
         spec = parse(CalendarSpec, body)
-        record = await steering.set_calendar(caller.host_id, spec, author, replaces=False)
-        return answer(_calendar_document(record), 201, {"Location": f"{API}/calendars/{spec.name}"})
+        record = await steering.set_calendar(
+            caller.host_id, spec, author, replaces=False, calendar_id=reserved
+        )
+        return answer(_calendar_document(record), 201, {"Location": _location(spec)})
 
     @router.post(
         "/calendars/import",
@@ -172,11 +175,10 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
         asked = parse(CalendarFile, body)
         # A file of many rules takes seconds to read.
         days = await asyncio.to_thread(parse_ical, asked.ical)
-        spec = CalendarSpec(
-            name=asked.name, description=asked.description, timezone=asked.timezone, days=tuple(days)
-        )
+        about = asked.model_dump(exclude={"ical"})
+        spec = parse(CalendarSpec, {**about, "days": days})
         record = await steering.set_calendar(caller.host_id, spec, author)
-        return answer(_calendar_document(record), 201, {"Location": f"{API}/calendars/{asked.name}"})
+        return answer(_calendar_document(record), 201, {"Location": _location(spec)})
 
     @router.get("/calendars/{name}", tags=tags, summary="Read a calendar", response_model=CalendarDocument)
     async def read_calendar(name: str, caller: Caller) -> Response:
@@ -241,6 +243,10 @@ def _add_secrets(router: APIRouter, services: Services) -> None:
     async def delete_secret(name: str, caller: Caller, author: Writer) -> Response:
         await secrets.delete(caller.host_id, _findable("secret", name), author)
         return no_content()
+
+
+def _location(calendar: CalendarSpec) -> str:
+    return f"{API}/calendars/{quote(calendar.name, safe='')}"
 
 
 def _findable(what: str, name: str) -> str:

@@ -38,7 +38,13 @@ def sign_in_routes(
         # A proxy that ends TLS may not say so to us.
         return is_public_secure and request.headers.get("host") in own_names
 
-    @router.get("/sign-in", summary="Sign in by a one-time link", response_class=RedirectResponse)
+    @router.get(
+        "/sign-in",
+        status_code=303,
+        summary="Sign in by a one-time link",
+        response_class=RedirectResponse,
+        responses={303: {"description": "To the UI"}},
+    )
     async def sign_in_by_link(request: Request, token: str = "") -> Response:
         """Sets the cookie and leads to the UI. A link works once; a spent one leads to the sign-in page."""
         if not token:

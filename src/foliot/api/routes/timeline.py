@@ -8,13 +8,14 @@ from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Query, Response
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer
 from foliot.api.calendar_book import book_of
 from foliot.api.gate import Caller, GatedRoute
 from foliot.api.services import API, Services
 from foliot.model.execution import Status
+from foliot.model.moment import Moment
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins, PlannedLoad, count_per_bin
 from foliot.store.timeline import MOST_UPCOMING, PastLoad, RecentLoad
@@ -138,8 +139,8 @@ def timeline_routes(services: Services) -> APIRouter:
     @router.get("/timeline", summary="Load over time, planned and past", response_model=TimelineDocument)
     async def read_timeline(
         caller: Caller,
-        from_ts: Annotated[AwareDatetime | None, Query(alias="from")] = None,
-        to_ts: Annotated[AwareDatetime | None, Query(alias="to")] = None,
+        from_ts: Annotated[Moment | None, Query(alias="from")] = None,
+        to_ts: Annotated[Moment | None, Query(alias="to")] = None,
         bins: Annotated[int, Query(ge=1, le=2000, description="At most so many.")] = 200,
     ) -> Response:
         """In bins of a round length. At most 31 days; left out, it is 12 hours back and 12 to come."""

@@ -141,8 +141,7 @@ function NewHostDialog({ onClose }: { onClose: () => void }) {
           text: `Made host ${made.name}`,
           action: {
             label: "Make a key for it",
-            run: () =>
-              navigate(`/access/keys?${new URLSearchParams({ new: "key", host: made.host_id })}`),
+            run: () => navigate(`/access/keys?${new URLSearchParams({ new: "key", host: made.host_id })}`),
           },
         });
         onClose();

@@ -2,12 +2,12 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useState } from "react";
 import { type Key, keyList, useRevokeKey } from "@/api/keys";
 import { useMe, useWhyNot } from "@/api/session";
-import { type Role, ROLES } from "@/api/types";
+import { ROLES } from "@/api/types";
 import { anyOf, oneOf, text, useSearch } from "@/routing/search";
 import { presently } from "@/time/clock";
 import { Instant, RelativeTime } from "@/time/Instant";
 import { Badge } from "@/ui/Badge";
-import { Button, IconButton } from "@/ui/Button";
+import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { CopyButton } from "@/ui/Copy";
 import { Facet, FilterBar, SearchBox, words } from "@/ui/Filters";
@@ -17,8 +17,7 @@ import { columnsOf, DataTable } from "@/ui/Table";
 import { toast } from "@/ui/Toasts";
 import { inOrder, isUsable, KEY_LOOKS, KEY_STATES, keyStateOf } from "./key-state";
 import { NewKeyDialog } from "./NewKeyDialog";
-import { Panel } from "./parts";
-import { ROLE_LOOKS } from "./roles";
+import { Panel, RoleBadge } from "./parts";
 
 const shape = {
   q: text(),
@@ -102,17 +101,15 @@ export function Keys() {
               </EmptyState>
             ) : (
               <EmptyState icon="access" title="There is no key besides the operator's own">
-                Make one for each program and person: then each can be told apart in the audit, and revoked alone.
+                Make one for each program and person: then each can be told apart in the audit, and revoked
+                alone.
               </EmptyState>
             )
           }
         />
       </Panel>
       {search.new === "key" && (
-        <NewKeyDialog
-          hostId={search.host}
-          onClose={() => setSearch({ new: "", host: "" })}
-        />
+        <NewKeyDialog hostId={search.host} onClose={() => setSearch({ new: "", host: "" })} />
       )}
       {revoking && <RevokeDialog apiKey={revoking} onClose={() => setRevoking(null)} />}
     </NeedsRole>
@@ -187,26 +184,19 @@ function columnsFor(onRevoke: (key: Key) => void) {
       cell: ({ row }) => (
         <div className="flex min-w-0 flex-col text-xs">
           <Instant at={row.original.created_ts} />
-          <span className="text-ink-soft truncate">{row.original.created_by && `by ${row.original.created_by}`}</span>
+          <span className="text-ink-soft truncate">
+            {row.original.created_by && `by ${row.original.created_by}`}
+          </span>
         </div>
       ),
     }),
     column.display({
       id: "actions",
       header: "",
-      meta: { label: "Actions", className: "w-14 text-right" },
+      meta: { label: "Actions", className: "w-24 text-right" },
       cell: ({ row }) => <RevokeButton apiKey={row.original} onRevoke={onRevoke} />,
     }),
   ]);
-}
-
-export function RoleBadge({ role }: { role: Role }) {
-  const { tone, icon } = ROLE_LOOKS[role];
-  return (
-    <Badge tone={tone} icon={icon}>
-      {role}
-    </Badge>
-  );
 }
 
 function Name({ apiKey }: { apiKey: Key }) {
@@ -265,15 +255,16 @@ function Expires({ apiKey }: { apiKey: Key }) {
 }
 
 function RevokeButton({ apiKey, onRevoke }: { apiKey: Key; onRevoke: (key: Key) => void }) {
-  const isOver = !isUsable(keyStateOf(apiKey, presently()));
+  if (!isUsable(keyStateOf(apiKey, presently()))) return null;
   return (
-    <IconButton
-      icon="stop"
-      label={`Revoke ${apiKey.name}`}
-      side="left"
-      whyNot={isOver ? "it does not work any more" : null}
+    <Button
+      look="quiet danger"
+      size="small"
+      aria-label={`Revoke ${apiKey.name}`}
       onClick={() => onRevoke(apiKey)}
-    />
+    >
+      Revoke…
+    </Button>
   );
 }
 

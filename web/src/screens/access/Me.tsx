@@ -5,7 +5,7 @@ import { Card } from "@/ui/Card";
 import { CodeBlock } from "@/ui/Code";
 import { FactList } from "@/ui/FactList";
 import { Icon } from "@/ui/Icon";
-import { RoleBadge } from "./Keys";
+import { RoleBadge } from "./parts";
 import { ABILITIES } from "./roles";
 
 const KIND_WORDS: Record<Known["kind"], string> = {
@@ -51,7 +51,9 @@ export function Me() {
               ],
             ]}
           />
-          <p className="text-ink-soft mt-3 text-xs">The audit names what you do by this name and credential.</p>
+          <p className="text-ink-soft mt-3 text-xs">
+            The audit names what you do by this name and credential.
+          </p>
         </div>
       </Card>
       <Card title="What you may do" className="lg:row-span-2">

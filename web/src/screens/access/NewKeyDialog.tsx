@@ -4,7 +4,7 @@ import { hostList } from "@/api/hosts";
 import { type MadeKey, useMakeKey } from "@/api/keys";
 import { problemBesides, problemOf } from "@/api/problem";
 import { useMe } from "@/api/session";
-import { type Role, ROLES } from "@/api/types";
+import { ROLES, type Role } from "@/api/types";
 import { presently } from "@/time/clock";
 import { Instant } from "@/time/Instant";
 import { Button } from "@/ui/Button";
@@ -12,8 +12,8 @@ import { copyText } from "@/ui/Copy";
 import { Dialog } from "@/ui/Dialog";
 import { FormProblem, SelectField, TextField } from "@/ui/Field";
 import { Icon } from "@/ui/Icon";
-import { RoleBadge } from "./Keys";
 import { endOf, type Lifetime } from "./key-state";
+import { RoleBadge } from "./parts";
 import { ROLE_WORDS } from "./roles";
 
 const LIFETIME_WORDS: readonly { value: Lifetime; label: string }[] = [

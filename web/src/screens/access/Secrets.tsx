@@ -81,7 +81,7 @@ export function Secrets() {
 
   return (
     <NeedsRole needed="admin" what="Secrets" error={list.error}>
-      <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,1fr)_22rem]">
+      <div className="grid items-start gap-4 2xl:grid-cols-[minmax(0,1fr)_22rem]">
         <div className="flex min-w-0 flex-col gap-3">
           <div className="flex flex-wrap justify-end gap-2">
             <Button icon="retry" whyNot={mayNotRotate} onClick={() => setRotating(true)}>
@@ -132,13 +132,14 @@ export function Secrets() {
         </div>
         <Explained title="How secrets are used">
           <p>
-            Write <code className="text-ink font-mono text-xs">{referenceTo("name")}</code> in the URL, the headers, the
-            body or the arguments of a target. The value is put there when it runs, and nowhere else: schedules,
-            versions, the audit and exports keep the name.
+            Write <code className="text-ink font-mono text-xs">{referenceTo("name")}</code> in the URL, the
+            headers, the body or the arguments of a target. The value is put there when it runs, and nowhere
+            else: schedules, versions, the audit and exports keep the name.
           </p>
           <p>
-            Values are kept encrypted under FOLIOT_SECRET_KEY, can be replaced and deleted, and never read. What is not
-            set here is looked for in FOLIOT_SECRET_VALUE_<i>NAME</i>, then in a file of FOLIOT_SECRETS_DIR.
+            Values are kept encrypted under FOLIOT_SECRET_KEY, can be replaced and deleted, and never read.
+            What is not set here is looked for in FOLIOT_SECRET_VALUE_<i>NAME</i>, then in a file of
+            FOLIOT_SECRETS_DIR.
           </p>
         </Explained>
       </div>
@@ -297,8 +298,9 @@ function DeleteDialog({ secret, onClose }: { secret: Secret; onClose: () => void
         )
       }
     >
-      Its value is gone. Targets that refer to <code className="font-mono text-xs">{referenceTo(secret.name)}</code>{" "}
-      fail from their next run on, unless the environment or a file has it.
+      Its value is gone. Targets that refer to{" "}
+      <code className="font-mono text-xs">{referenceTo(secret.name)}</code> fail from their next run on,
+      unless the environment or a file has it.
     </Confirm>
   );
 }
@@ -315,13 +317,17 @@ function RotateDialog({ onClose }: { onClose: () => void }) {
       onConfirm={(reason) =>
         rotate.mutate(reason, {
           onSuccess: ({ rotated }) => {
-            toast({ tone: "good", text: `Encrypted ${rotated} ${rotated === 1 ? "secret" : "secrets"} anew` });
+            toast({
+              tone: "good",
+              text: `Encrypted ${rotated} ${rotated === 1 ? "secret" : "secrets"} anew`,
+            });
             onClose();
           },
         })
       }
     >
-      Of all hosts, under the first key of FOLIOT_SECRET_KEY. Afterwards the other keys can be taken out of it.
+      Of all hosts, under the first key of FOLIOT_SECRET_KEY. Afterwards the other keys can be taken out of
+      it.
     </Confirm>
   );
 }

@@ -34,9 +34,9 @@ describe("a key", () => {
   });
 
   test("that was revoked is that, whatever its end", () => {
-    expect(keyStateOf(key({ revoked_ts: "2026-02-01T00:00:00Z", expires_ts: "2027-01-01T00:00:00Z" }), now)).toBe(
-      "revoked",
-    );
+    expect(
+      keyStateOf(key({ revoked_ts: "2026-02-01T00:00:00Z", expires_ts: "2027-01-01T00:00:00Z" }), now),
+    ).toBe("revoked");
   });
 });
 

@@ -74,7 +74,9 @@ function Body({ instance }: { instance: Instance }) {
             "Clock",
             <span key="clock" className="flex flex-wrap items-center gap-2">
               <Skew offset={instance.clock_offset_seconds} />
-              <span className="text-ink-soft text-xs">Due times follow the database's clock, not this one.</span>
+              <span className="text-ink-soft text-xs">
+                Due times follow the database's clock, not this one.
+              </span>
             </span>,
           ],
         ]}

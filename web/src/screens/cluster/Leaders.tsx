@@ -79,8 +79,8 @@ export function Leaders() {
             ]}
           />
           <p className="text-ink-soft mt-3 text-xs">
-            Each shard is led by one scheduler at a time. The epoch grows with every change of leader; what an older
-            leader still writes is refused.
+            Each shard is led by one scheduler at a time. The epoch grows with every change of leader; what an
+            older leader still writes is refused.
           </p>
         </div>
       </Card>

@@ -11,8 +11,8 @@ import { Sheet } from "@/ui/Dialog";
 import { FactList } from "@/ui/FactList";
 import { EmptyState, ErrorState, Skeleton } from "@/ui/State";
 import { workersWith } from "./facts";
-import { TaskState } from "./Tasks";
 import { TaskSwitch } from "./TaskSwitch";
+import { TaskState } from "./Tasks";
 
 /** One task function: what it takes, who can run it, and for whom. */
 export function TaskSheet({ name, onClose }: { name: string; onClose: () => void }) {
@@ -52,9 +52,13 @@ function Body({ task }: { task: Task }) {
               <CopyButton text={task.handler_path} what="the handler" className="-my-2" />
             </span>,
           ],
-          ["Kind", task.is_system ? `${task.handler_type}, system` : task.handler_type],
-          ["Queue", task.queue ?? "that of the schedule"],
-          ["Timeout", duration(task.default_timeout_seconds)],
+          ["Kind", task.handler_type],
+          ...(task.is_system
+            ? []
+            : ([
+                ["Queue", task.queue ?? "that of the schedule"],
+                ["Timeout", duration(task.default_timeout_seconds)],
+              ] as const)),
           ["First registered", <Instant key="made" at={task.created_ts} />],
           ["Last changed", <Instant key="changed" at={task.updated_ts} />],
         ]}
@@ -66,12 +70,20 @@ function Body({ task }: { task: Task }) {
           <JsonView value={task.args_schema} what="the schema of the arguments" />
         )}
       </Part>
-      <Part title="Workers that know it">
-        <KnowingWorkers task={task.name} />
-      </Part>
-      <Part title="Schedules that run it">
-        <RunningSchedules task={task.name} />
-      </Part>
+      {task.is_system ? (
+        <p className="text-ink-soft text-sm">
+          The schedulers run it by themselves: it needs no worker and no schedule.
+        </p>
+      ) : (
+        <>
+          <Part title="Workers that know it">
+            <KnowingWorkers task={task.name} />
+          </Part>
+          <Part title="Schedules that run it">
+            <RunningSchedules task={task.name} />
+          </Part>
+        </>
+      )}
     </div>
   );
 }
@@ -90,7 +102,7 @@ function KnowingWorkers({ task }: { task: string }) {
   if (found.data === undefined) return <Skeleton className="h-6" />;
   const workers = workersWith(task, found.data.items);
   if (workers.length === 0) {
-    return <p className="text-ink-soft text-sm">None. What is due for it waits, or fails by its policies.</p>;
+    return <p className="text-ink-soft text-sm">None: what is due for it can't run.</p>;
   }
   return (
     <ul className="flex flex-col gap-1 text-sm">

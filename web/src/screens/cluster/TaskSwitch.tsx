@@ -59,8 +59,8 @@ export function TaskSwitch({ task }: { task: Task }) {
             )
           }
         >
-          For every host. Schedules that run it fail when they are due, and no new one may name it, until it is
-          switched on again.
+          For every host. Schedules that run it fail when they are due, and no new one may name it, until it
+          is switched on again.
         </Confirm>
       )}
     </>

@@ -20,8 +20,13 @@ import { TaskSwitch } from "./TaskSwitch";
 import { WorkersLink } from "./Workers";
 
 const STATES = ["on", "off"] as const;
-const shape = { q: text(), switched: oneOf(["either", ...STATES] as const, "either") };
-const UNFILTERED = { q: "", switched: "either" as const };
+const KINDS = ["yours", "system"] as const;
+const shape = {
+  q: text(),
+  switched: oneOf(["either", ...STATES] as const, "either"),
+  kind: oneOf(["either", ...KINDS] as const, "either"),
+};
+const UNFILTERED = { q: "", switched: "either" as const, kind: "either" as const };
 
 const column = columnsOf<Task>();
 const COLUMNS = column.columns([
@@ -52,12 +57,7 @@ const COLUMNS = column.columns([
     id: "queue",
     header: "Queue, timeout",
     meta: { className: "w-36" },
-    cell: ({ row }) => (
-      <div className="flex min-w-0 flex-col text-xs">
-        <span className="truncate">{row.original.queue ?? "the schedule's"}</span>
-        <span className="text-ink-soft">{duration(row.original.default_timeout_seconds)}</span>
-      </div>
-    ),
+    cell: ({ row }) => <Defaults task={row.original} />,
   }),
   column.display({
     id: "handler",
@@ -78,13 +78,17 @@ export function Tasks({ openId }: { openId: string | null }) {
   const [search, setSearch] = useSearch(shape);
   const { search: address } = useLocation();
   const list = useInfiniteQuery({
-    ...taskList({ q: search.q, isActive: search.switched === "either" ? null : search.switched === "on" }),
+    ...taskList({
+      q: search.q,
+      isActive: search.switched === "either" ? null : search.switched === "on",
+      isSystem: search.kind === "either" ? null : search.kind === "system",
+    }),
     placeholderData: keepPreviousData,
   });
   const fresh = useMemo(() => list.data?.pages.flatMap((page) => page.items), [list.data]);
   const steady = useSteadyRows(fresh, idOf, JSON.stringify([search, list.isPlaceholderData]));
   const find = useCallback((q: string) => setSearch({ q }, { replace: true }), [setSearch]);
-  const isFiltered = search.q !== "" || search.switched !== "either";
+  const isFiltered = search.q !== "" || search.switched !== "either" || search.kind !== "either";
   return (
     <>
       <StrandedNote />
@@ -98,6 +102,12 @@ export function Tasks({ openId }: { openId: string | null }) {
           choices={words(STATES)}
           chosen={search.switched === "either" ? [] : [search.switched]}
           onChange={(chosen) => setSearch({ switched: chosen.length === 1 ? chosen[0] : "either" })}
+        />
+        <Facet
+          label="Kind"
+          choices={words(KINDS)}
+          chosen={search.kind === "either" ? [] : [search.kind]}
+          onChange={(chosen) => setSearch({ kind: chosen.length === 1 ? chosen[0] : "either" })}
         />
       </FilterBar>
       <Panel>
@@ -218,6 +228,19 @@ function Name({ task }: { task: Task }) {
   );
 }
 
+/** What a schedule gets that does not say otherwise. Those of the schedulers need no queue and no timeout. */
+function Defaults({ task }: { task: Task }) {
+  if (task.is_system) {
+    return <span className="text-ink-soft text-xs">none</span>;
+  }
+  return (
+    <div className="flex min-w-0 flex-col text-xs">
+      <span className="truncate">{task.queue ?? "the schedule's"}</span>
+      <span className="text-ink-soft">{duration(task.default_timeout_seconds)}</span>
+    </div>
+  );
+}
+
 export function TaskState({ task }: { task: Task }) {
   if (!task.is_active) {
     return (
@@ -226,7 +249,7 @@ export function TaskState({ task }: { task: Task }) {
       </Badge>
     );
   }
-  return task.worker_count > 0 ? (
+  return task.worker_count > 0 || task.is_system ? (
     <Badge tone="good" icon="check">
       ready
     </Badge>
@@ -238,6 +261,9 @@ export function TaskState({ task }: { task: Task }) {
 }
 
 export function KnownTo({ task }: { task: Task }) {
+  if (task.is_system) {
+    return <span className="text-ink-soft text-xs">the schedulers</span>;
+  }
   return task.worker_count === 0 ? (
     <span className="text-ink-soft text-xs">no live worker</span>
   ) : (
@@ -257,9 +283,11 @@ function TaskCard({ task }: { task: Task }) {
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1">
         <TaskState task={task} />
         <KnownTo task={task} />
-        <span className="text-ink-soft text-xs">
-          {task.queue ?? "the schedule's queue"}, {duration(task.default_timeout_seconds)}
-        </span>
+        {!task.is_system && (
+          <span className="text-ink-soft text-xs">
+            {task.queue ?? "the schedule's queue"}, {duration(task.default_timeout_seconds)}
+          </span>
+        )}
       </div>
     </div>
   );

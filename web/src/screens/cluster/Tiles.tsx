@@ -26,7 +26,7 @@ export function Tiles() {
       <Tile href="/cluster/leaders" icon="crown" name="Leadership" tone={leaders && !isAllLed ? "bad" : null}>
         {leaders && (
           <>
-            <Value>{isAllLed ? "led" : led === 0 ? "no leader" : `${led} of ${leaders.length} led`}</Value>
+            <Value>{isAllLed ? "Led" : led === 0 ? "No leader" : `${led} of ${leaders.length} led`}</Value>
             <Note>
               {!isAllLed
                 ? "What is not led does not fire"
@@ -37,7 +37,12 @@ export function Tiles() {
           </>
         )}
       </Tile>
-      <Tile href="/cluster" icon="cluster" name="Instances" tone={standing && standing.silent > 0 ? "warn" : null}>
+      <Tile
+        href="/cluster"
+        icon="cluster"
+        name="Instances"
+        tone={standing && standing.silent > 0 ? "warn" : null}
+      >
         {standing && (
           <>
             <Value>{standing.live} live</Value>
@@ -120,7 +125,9 @@ function Tile({ href, icon, name, tone, children }: TileProps) {
       href={href}
       className="border-line bg-surface shadow-low hover:border-line-strong flex min-w-0 flex-col rounded-lg border px-4 py-3 transition-colors"
     >
-      <span className={`flex items-center gap-1.5 text-xs font-medium ${tone ? TONES[tone] : "text-ink-soft"}`}>
+      <span
+        className={`flex items-center gap-1.5 text-xs font-medium ${tone ? TONES[tone] : "text-ink-soft"}`}
+      >
         <Icon name={tone ? "warning" : icon} size={14} className={tone ? "" : "text-ink-faint"} />
         {name}
       </span>

@@ -106,9 +106,10 @@ test("the backlog is that of all queues, and as old as the oldest", () => {
 
 describe("a schedule is stranded", () => {
   const tasks = [
-    { name: "known", worker_count: 1, is_active: true },
-    { name: "alone", worker_count: 0, is_active: true },
-    { name: "off", worker_count: 1, is_active: false },
+    { name: "known", worker_count: 1, is_active: true, is_system: false },
+    { name: "alone", worker_count: 0, is_active: true, is_system: false },
+    { name: "off", worker_count: 1, is_active: false, is_system: false },
+    { name: "own", worker_count: 0, is_active: true, is_system: true },
   ];
 
   test("when its task has no worker, is switched off, or was never registered", () => {
@@ -125,6 +126,10 @@ describe("a schedule is stranded", () => {
       ["never", "unknown", ["e"]],
       ["off", "switched off", ["b"]],
     ]);
+  });
+
+  test("not by a task of the schedulers' own, which needs no worker", () => {
+    expect(strandedOf([running("a", "own")], tasks, true)).toEqual([]);
   });
 
   test("only if it would run", () => {

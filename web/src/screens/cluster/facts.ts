@@ -56,7 +56,7 @@ type Running = Pick<Schedule, "schedule_id" | "name" | "target" | "state">;
  * `isAll`: whether `tasks` are all that there are; if not, one that is missing says nothing. */
 export function strandedOf(
   schedules: readonly Running[],
-  tasks: readonly Pick<Task, "name" | "worker_count" | "is_active">[],
+  tasks: readonly Pick<Task, "name" | "worker_count" | "is_active" | "is_system">[],
   isAll: boolean,
 ): Stranded[] {
   const byName = new Map(tasks.map((task) => [task.name, task]));
@@ -71,7 +71,7 @@ export function strandedOf(
           : null
         : !task.is_active
           ? "switched off"
-          : task.worker_count === 0
+          : task.worker_count === 0 && !task.is_system
             ? "no worker"
             : null;
     if (why === null) continue;
@@ -79,9 +79,7 @@ export function strandedOf(
     if (known) known.schedules.push(schedule);
     else found.set(schedule.target.name, { why, schedules: [schedule] });
   }
-  return [...found]
-    .map(([task, rest]) => ({ task, ...rest }))
-    .sort((a, b) => a.task.localeCompare(b.task));
+  return [...found].map(([task, rest]) => ({ task, ...rest })).sort((a, b) => a.task.localeCompare(b.task));
 }
 
 export interface Standing {

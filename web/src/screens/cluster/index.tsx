@@ -1,13 +1,13 @@
-import { NotHere } from "@/screens/not-here";
 import { navigate, useLocation } from "@/routing/location";
+import { NotHere } from "@/screens/not-here";
 import { Screen } from "@/shell/Screen";
 import { TabLinks } from "@/ui/TabLinks";
-import { Instances } from "./Instances";
 import { InstanceSheet } from "./InstanceSheet";
+import { Instances } from "./Instances";
 import { Leaders } from "./Leaders";
 import { Queues } from "./Queues";
-import { Tasks } from "./Tasks";
 import { TaskSheet } from "./TaskSheet";
+import { Tasks } from "./Tasks";
 import { Tiles } from "./Tiles";
 import { Workers } from "./Workers";
 
@@ -39,7 +39,11 @@ export default function Cluster({ tab, openId }: Props) {
       <Tiles />
       <TabLinks
         label="Parts of the cluster"
-        links={TABS.map((each) => ({ href: addressOf(each.tab), label: each.label, isHere: each.tab === here }))}
+        links={TABS.map((each) => ({
+          href: addressOf(each.tab),
+          label: each.label,
+          isHere: each.tab === here,
+        }))}
       />
       {here === "instances" && <Instances openId={openId} />}
       {here === "workers" && <Workers openId={openId} />}

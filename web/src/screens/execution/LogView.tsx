@@ -173,7 +173,7 @@ function Line({ line, zone, beginsAttempt }: LineProps) {
           Attempt {line.attempt}
         </p>
       )}
-      <p className="flex flex-wrap gap-x-2 px-3 [content-visibility:auto] @lg:flex-nowrap">
+      <p className="flex flex-wrap gap-x-2 px-3 @lg:flex-nowrap">
         <time dateTime={line.logged_ts} title={fullInstant(at, shown)} className="text-ink-faint shrink-0">
           {clockTime(at, shown)}
         </time>

@@ -15,7 +15,6 @@ export function ProgressBar({ progress, isSmall = false }: { progress: Progress;
         </p>
       )}
       {percent !== null && (
-        // biome-ignore lint/a11y/useFocusableInteractive: nothing can be done to it
         <div
           role="progressbar"
           aria-label="Progress"

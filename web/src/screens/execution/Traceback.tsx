@@ -1,11 +1,18 @@
+import { useEffect, useRef } from "react";
 import { CopyButton } from "@/ui/Copy";
 
 /** Long text, letter by letter: wrapped, so that none of it is out of sight. */
 export function Traceback({ text, what }: { text: string; what: string }) {
+  const box = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another text begins anew
+  useEffect(() => {
+    // What matters most is at its end.
+    box.current?.scrollTo({ top: box.current.scrollHeight });
+  }, [text]);
   return (
     <div className="border-line bg-sunken relative rounded-lg border">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <section aria-label={what} tabIndex={0} className="max-h-96 overflow-y-auto rounded-lg">
+      <section ref={box} aria-label={what} tabIndex={0} className="max-h-96 overflow-y-auto rounded-lg">
         <pre className="p-3 pr-11 font-mono text-xs leading-5 [overflow-wrap:anywhere] whitespace-pre-wrap">
           {text}
         </pre>

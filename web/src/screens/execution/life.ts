@@ -44,7 +44,7 @@ export function momentsOf(known: Execution, attempts: readonly Attempt[]): Momen
   const isReadyAtOnce = known.ready_ts !== null && secondsBetween(known.created_ts, known.ready_ts) < SAME_S;
 
   if (known.status === "skipped") {
-    add("Skipped", known.ended_ts ?? known.created_ts, known.reason ?? "");
+    add("Skipped", known.ended_ts ?? known.created_ts);
     return waitsOf(moments);
   }
   if (!isFirst || !isReadyAtOnce) {
@@ -63,7 +63,7 @@ export function momentsOf(known: Execution, attempts: readonly Attempt[]): Momen
   // A worker that claims an execution starts it: it is one moment.
   const hasStarted = known.started_ts !== null && known.status !== "pending" && known.status !== "retrying";
   if (hasStarted || isOpen(known.status)) {
-    const name = isFirst ? "Claimed, started" : `Attempt ${known.attempt} started`;
+    const name = isFirst ? "Claimed, started" : `Attempt ${known.attempt}`;
     const next = isFirst ? "Start" : `Attempt ${known.attempt + 1}`;
     add(
       hasStarted ? name : next,

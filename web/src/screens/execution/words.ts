@@ -6,7 +6,7 @@ import type { IconName } from "@/ui/Icon";
 import { secondsBetween } from "./life";
 
 export const TRIGGER_LOOKS: Record<TriggeredBy, { icon: IconName; words: string }> = {
-  scheduler: { icon: "clock", words: "on time" },
+  scheduler: { icon: "clock", words: "scheduled" },
   manual: { icon: "person", words: "by hand" },
   api: { icon: "code", words: "by the API" },
   backfill: { icon: "retry", words: "backfill" },

@@ -23,7 +23,12 @@ export function ArgumentsForm({ fields, draft, onChange, problem }: Props) {
     const { args, problems } = readArguments(draft, fields);
     if (Object.keys(problems).length === 0) onChange(argumentsDraft(args));
   }
-  if (fields !== null && fields.length === 0 && draft.json === null && Object.keys(draft.value).length === 0) {
+  if (
+    fields !== null &&
+    fields.length === 0 &&
+    draft.json === null &&
+    Object.keys(draft.value).length === 0
+  ) {
     return <p className="text-ink-soft text-sm">It takes no arguments.</p>;
   }
   return (

@@ -72,7 +72,9 @@ export function ClockMark({ change }: { change: string | undefined }) {
     return null;
   }
   return (
-    <span title={change === "gap" ? "Clocks leave out a time that it stands for" : "Clocks show this time twice"}>
+    <span
+      title={change === "gap" ? "Clocks leave out a time that it stands for" : "Clocks show this time twice"}
+    >
       <Badge tone="odd" icon="clock">
         {change === "gap" ? "clocks go forward" : "clocks go back"}
       </Badge>
@@ -119,9 +121,13 @@ function Fires({ preview, zone }: { preview: Preview; zone: string | null }) {
               )}
             </td>
             {hasTwo && (
-              <td className="text-ink-soft hidden py-1 pr-3 sm:table-cell">{wallWords(new Date(fire), mine)}</td>
+              <td className="text-ink-soft hidden py-1 pr-3 sm:table-cell">
+                {wallWords(new Date(fire), mine)}
+              </td>
             )}
-            <td className="text-ink-soft py-1 text-right whitespace-nowrap">{relative(new Date(fire), now)}</td>
+            <td className="text-ink-soft py-1 text-right whitespace-nowrap">
+              {relative(new Date(fire), now)}
+            </td>
           </tr>
         ))}
       </tbody>

@@ -15,6 +15,7 @@ const KINDS: readonly { value: TargetKind; label: string; icon: IconName }[] = [
   { value: "celery", label: "Celery", icon: "celery" },
 ];
 const METHODS: readonly HttpMethod[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
+// biome-ignore lint/suspicious/noTemplateCurlyInString: it is what users write
 const SECRETS = "Secrets stand in it as ${secret:name}; their values are filled in when it runs.";
 
 /** What it runs. */
@@ -29,7 +30,10 @@ export function TargetFields({ task }: { task: TaskFunction | null }) {
         value={draft.target.kind}
         choices={KINDS.map((choice) => {
           const told = known.find((each) => each.family === "target" && each.name === choice.value);
-          return { ...choice, whyNot: told && !told.is_available ? "this version can't carry it out yet." : null };
+          return {
+            ...choice,
+            whyNot: told && !told.is_available ? "this version can't carry it out yet." : null,
+          };
         })}
         onChange={(kind) => changeTarget({ kind })}
       />
@@ -50,9 +54,7 @@ function KindFields({ kind, task }: { kind: TargetKind; task: TaskFunction | nul
             value={target.task}
             known={task}
             problem={problem("/target/name")}
-            onChange={(name) =>
-              changeTarget({ task: name, args: { ...target.args, value: {}, json: null } })
-            }
+            onChange={(name) => changeTarget({ task: name, args: { ...target.args, value: {}, json: null } })}
           />
           {target.task !== "" && (
             <ArgumentsForm

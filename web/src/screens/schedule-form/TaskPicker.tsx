@@ -84,7 +84,11 @@ export function TaskPicker({ value, onChange, problem, known }: Props) {
           onKeyDown={steer}
           className="border-control bg-surface placeholder:text-ink-faint aria-invalid:border-danger shadow-low h-9 w-full rounded-md border pr-8 pl-2.5 text-sm focus-visible:outline-offset-0"
         />
-        <Icon name="down" size={14} className="text-ink-faint pointer-events-none absolute top-2.5 right-2.5" />
+        <Icon
+          name="down"
+          size={14}
+          className="text-ink-faint pointer-events-none absolute top-2.5 right-2.5"
+        />
         {isOpen && (
           <div
             id={`${id}-list`}

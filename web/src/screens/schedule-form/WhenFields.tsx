@@ -91,8 +91,8 @@ function KindFields({ kind }: { kind: TriggerKind }) {
             />
           </Sentence>
           <p className="text-ink-faint -mt-2 text-xs">
-            Counted from its start, or from now if it has none. Seconds, minutes and hours are elapsed time; days
-            and longer are steps of the calendar.
+            Counted from its start, or from now if it has none. Seconds, minutes and hours are elapsed time;
+            days and longer are steps of the calendar.
           </p>
         </>
       );

@@ -99,6 +99,9 @@ test("what is typed counts over what there was", () => {
 
 test("all of them may be typed as JSON", () => {
   const draft = argumentsDraft({ region: "eu" });
-  expect(readArguments({ ...draft, json: '{"region": "us", "x": 1}' }, fields).args).toEqual({ region: "us", x: 1 });
+  expect(readArguments({ ...draft, json: '{"region": "us", "x": 1}' }, fields).args).toEqual({
+    region: "us",
+    x: 1,
+  });
   expect(readArguments({ ...draft, json: "[1]" }, fields).problems[""]).toMatch(/object/);
 });

@@ -3,8 +3,8 @@
 // Each field holds a text. An empty one is left out, so that the function's own default counts. What no plain
 // field can hold (lists, objects, alternatives) is typed as JSON.
 
-import { numberOf } from "./duration";
 import { isObject } from "./difference";
+import { numberOf } from "./duration";
 
 export type Arguments = Record<string, unknown>;
 export type Texts = Readonly<Record<string, string>>;
@@ -107,7 +107,11 @@ export interface ReadArguments {
 }
 
 /** What was typed, as arguments; `others` are those that the schema does not know. */
-export function argumentsOf(fields: readonly ArgumentField[], texts: Texts, others: Arguments): ReadArguments {
+export function argumentsOf(
+  fields: readonly ArgumentField[],
+  texts: Texts,
+  others: Arguments,
+): ReadArguments {
   const args: Arguments = { ...others };
   const problems: Record<string, string> = {};
   for (const field of fields) {
@@ -116,7 +120,7 @@ export function argumentsOf(fields: readonly ArgumentField[], texts: Texts, othe
       if (field.isRequired) problems[field.name] = "Needs a value.";
       continue;
     }
-    const read = valueOf(field, text);
+    const read = valueIn(field, text);
     if ("problem" in read) problems[field.name] = read.problem;
     else args[field.name] = read.value;
   }
@@ -125,7 +129,7 @@ export function argumentsOf(fields: readonly ArgumentField[], texts: Texts, othe
 
 const SECRET = /^\$\{secret:[^}]+\}$/;
 
-function valueOf(field: ArgumentField, text: string): { value: unknown } | { problem: string } {
+function valueIn(field: ArgumentField, text: string): { value: unknown } | { problem: string } {
   if (field.input.kind === "text" || SECRET.test(text.trim())) {
     return { value: text };
   }

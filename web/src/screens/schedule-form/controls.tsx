@@ -34,7 +34,10 @@ interface GroupProps {
 export function Group({ title, note, children }: GroupProps) {
   const id = useId();
   return (
-    <section aria-labelledby={id} className="border-line flex flex-col gap-4 border-b py-5 first:pt-1 last:border-b-0">
+    <section
+      aria-labelledby={id}
+      className="border-line flex flex-col gap-4 border-b py-5 first:pt-1 last:border-b-0"
+    >
       <div>
         <h3 id={id} className="font-semibold">
           {title}
@@ -106,7 +109,10 @@ export function Choices<T extends string>({
   const name = useId();
   const closed = choices.filter((choice) => choice.whyNot);
   return (
-    <fieldset className="flex min-w-0 flex-col gap-1.5" aria-describedby={closed.length > 0 ? `${name}-why` : undefined}>
+    <fieldset
+      className="flex min-w-0 flex-col gap-1.5"
+      aria-describedby={closed.length > 0 ? `${name}-why` : undefined}
+    >
       <legend className={isLegendHidden ? "sr-only" : "mb-1 text-sm font-medium"}>{legend}</legend>
       <div className="flex flex-wrap gap-1.5">
         {choices.map((choice) => (

@@ -57,6 +57,8 @@ export function definitionOf(known: Definition | Schedule): Definition {
 
 /** The same without what is so by default. */
 export function shortDefinitionOf(known: Definition | Schedule): Partial<Definition> {
-  const told = DEFINED.filter((name) => !(name in DEFAULTS) || !isSame(known[name], DEFAULTS[name as keyof Optional]));
+  const told = DEFINED.filter(
+    (name) => !(name in DEFAULTS) || !isSame(known[name], DEFAULTS[name as keyof Optional]),
+  );
   return Object.fromEntries(told.map((name) => [name, known[name]]));
 }

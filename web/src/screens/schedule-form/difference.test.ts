@@ -43,7 +43,9 @@ test("a trigger of another kind is taken as a whole", () => {
 });
 
 test("what they took away stays away", () => {
-  expect(rebased<object>(base, { ...base, name: "mine" }, { ...base, labels: {} })).toMatchObject({ labels: {} });
+  expect(rebased<object>(base, { ...base, name: "mine" }, { ...base, labels: {} })).toMatchObject({
+    labels: {},
+  });
 });
 
 test("a pointer is told in words", () => {

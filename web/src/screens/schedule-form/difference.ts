@@ -25,7 +25,11 @@ export function differencesOf(before: unknown, after: unknown, pointer = ""): Di
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
     return names.flatMap((name) =>
-      differencesOf(before[name], after[name], `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`),
+      differencesOf(
+        before[name],
+        after[name],
+        `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`,
+      ),
     );
   }
   if (Array.isArray(before) && Array.isArray(after)) {

@@ -168,7 +168,11 @@ function targetDraftOf(known: Definition["target"]): TargetDraft {
     topic: event?.event_topic ?? "",
     type: event?.event_type ?? "",
     data:
-      event === null ? "{}" : typeof event.event_data === "string" ? event.event_data : pretty(event.event_data),
+      event === null
+        ? "{}"
+        : typeof event.event_data === "string"
+          ? event.event_data
+          : pretty(event.event_data),
     celeryTask: celery?.task ?? "",
     celeryArgs: celery === null ? "[]" : pretty(celery.args),
     celeryKwargs: celery === null ? "{}" : pretty(celery.kwargs ?? {}),

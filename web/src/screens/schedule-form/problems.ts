@@ -14,7 +14,10 @@ export const NO_PROBLEMS: Problems = { byField: new Map(), besides: null };
 /** A problem of a part of a field is the field's: of those shown, the one that is nearest above it. */
 function holderOf(pointer: string, shown: readonly string[]): string | null {
   const above = shown.filter((each) => each === pointer || pointer.startsWith(`${each}/`));
-  return above.reduce<string | null>((best, each) => (best === null || each.length > best.length ? each : best), null);
+  return above.reduce<string | null>(
+    (best, each) => (best === null || each.length > best.length ? each : best),
+    null,
+  );
 }
 
 /** `own` are problems that this page has found; they come first. */

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { daysWords, hoursWords, lengthWords, misfireWords, overlapWords, retryWords, windowWords } from "./sentences";
+import {
+  daysWords,
+  hoursWords,
+  lengthWords,
+  misfireWords,
+  overlapWords,
+  retryWords,
+  windowWords,
+} from "./sentences";
 
 test("lengths are told in their own unit", () => {
   expect(lengthWords(0)).toBe("0 s");
@@ -26,7 +34,13 @@ test("a policy is told as what will happen", () => {
 });
 
 test("one attempt is none again", () => {
-  const retry = { max_attempts: 1, initial_delay_seconds: 1, multiplier: 2, max_delay_seconds: 30, jitter: true };
+  const retry = {
+    max_attempts: 1,
+    initial_delay_seconds: 1,
+    multiplier: 2,
+    max_delay_seconds: 30,
+    jitter: true,
+  };
   expect(retryWords(retry)).toBe("A failed attempt is not tried again.");
   expect(retryWords({ ...retry, max_attempts: 4, multiplier: 1, jitter: false })).toBe(
     "At most 4 attempts: after 1 s each.",

@@ -39,7 +39,7 @@ export function overlapWords({ policy, max_instances }: Definition["overlap"]): 
     case "queue":
       return `${open}, a time that is due waits for its turn.`;
     case "cancel_running":
-      return `${open}, a time that is due cancels the oldest of them.`;
+      return `${open}, a time that is due cancels what runs, and takes its place.`;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ListedSchedule } from "@/api/types";
 import { Link } from "@/routing/Link";
 import { useLocation } from "@/routing/location";
+import { panelAddress } from "@/screens/schedule/address";
 import { Sparkline } from "@/ui/Sparkline";
 import { columnsOf } from "@/ui/Table";
 import { LastResult } from "./LastResult";
@@ -58,7 +59,7 @@ export function Name({ schedule }: { schedule: ListedSchedule }) {
   return (
     <div className="min-w-0">
       <Link
-        href={`/schedules/${schedule.schedule_id}${search}`}
+        href={panelAddress(search, { open: schedule.schedule_id })}
         title={schedule.description || schedule.name}
         className="block truncate rounded font-medium hover:underline"
       >

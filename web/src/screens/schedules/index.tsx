@@ -1,11 +1,12 @@
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
 import { type Chosen, scheduleList } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
 import type { ListedSchedule } from "@/api/types";
 import { navigate, useLocation } from "@/routing/location";
 import { useSearch } from "@/routing/search";
 import { FirstSchedule } from "@/screens/FirstSchedule";
+import { panelAddress, panelShape } from "@/screens/schedule/address";
 import { isOneOf, kept, useKept } from "@/settings/kept";
 import { Screen } from "@/shell/Screen";
 import { Button, IconButton } from "@/ui/Button";
@@ -18,7 +19,6 @@ import { BulkBar } from "./Bulk";
 import { COLUMNS, ScheduleCard } from "./columns";
 import { filterOf, isFiltered, type Search, shape, UNFILTERED } from "./filters";
 import { ScheduleFilters } from "./ScheduleFilters";
-import { ScheduleSheet } from "./ScheduleSheet";
 import { StatusPanel } from "./StatusPanel";
 
 const PANEL = ["shown", "hidden"] as const;
@@ -28,9 +28,12 @@ const NOTHING: ReadonlySet<string> = new Set();
 const idOf = (row: ListedSchedule) => row.schedule_id;
 const nameOf = (row: ListedSchedule) => row.name;
 
-/** All schedules; `openId` is the one whose panel is open. */
-export default function Schedules({ openId }: { openId: string | null }) {
+const Panel = lazy(() => import("@/screens/schedule/Panel"));
+
+/** All schedules; `isNew`: with the form of a new one over them. */
+export default function Schedules({ isNew }: { isNew: boolean }) {
   const [search, setSearch] = useSearch(shape);
+  const [{ open: openId }] = useSearch(panelShape);
   const { search: address } = useLocation();
   const mayNotEdit = useWhyNot("editor");
   const hasPanel = useKept(panel) === "shown";
@@ -42,10 +45,10 @@ export default function Schedules({ openId }: { openId: string | null }) {
   const choice = useChoice(filter);
 
   const open = useCallback(
-    (row: ListedSchedule) => navigate(`/schedules/${row.schedule_id}${address}`),
+    (row: ListedSchedule) => navigate(panelAddress(address, { open: row.schedule_id })),
     [address],
   );
-  const close = useCallback(() => navigate(`/schedules${address}`), [address]);
+  const close = useCallback(() => navigate(panelAddress(address, {})), [address]);
   const names = useMemo(() => new Map(steady.rows.map((row) => [row.schedule_id, row.name])), [steady.rows]);
 
   return (
@@ -67,7 +70,12 @@ export default function Schedules({ openId }: { openId: string | null }) {
                 onClick={() => panel.set(hasPanel ? "hidden" : "shown")}
               />
             </span>
-            <Button look="primary" icon="plus" whyNot={mayNotEdit} onClick={() => navigate("/schedules/new")}>
+            <Button
+              look="primary"
+              icon="plus"
+              whyNot={mayNotEdit}
+              onClick={() => navigate(panelAddress(address, {}, "/schedules/new"))}
+            >
               New schedule
             </Button>
           </>
@@ -101,7 +109,7 @@ export default function Schedules({ openId }: { openId: string | null }) {
                 sorting={{ sort: search.sort, onSort: (sort) => setSearch({ sort: sort as Search["sort"] }) }}
                 choosing={{ chosen: choice.ids, isAll: choice.isAll, onChoose: choice.choose }}
                 onOpen={open}
-                openId={openId}
+                openId={openId || null}
                 gone={steady.gone}
                 card={(row) => <ScheduleCard schedule={row} />}
                 more={
@@ -133,7 +141,11 @@ export default function Schedules({ openId }: { openId: string | null }) {
           )}
         </div>
       </Screen>
-      {openId !== null && <ScheduleSheet id={openId} onClose={close} />}
+      {(isNew || openId !== "") && (
+        <Suspense>
+          <Panel isNew={isNew} />
+        </Suspense>
+      )}
     </ScheduleActions>
   );
 }

@@ -1,6 +1,8 @@
 // Pieces of a schedule that its row, its card and its panel share.
 
 import type { Schedule, Target } from "@/api/types";
+import { navigate, useLocation } from "@/routing/location";
+import { panelAddress, useActAddress } from "@/screens/schedule/address";
 import { Countdown } from "@/time/Countdown";
 import { Instant } from "@/time/Instant";
 import { StateBadge } from "@/ui/Badge";
@@ -103,8 +105,11 @@ export function Owner({ schedule }: { schedule: Schedule }) {
   );
 }
 
-export function ScheduleMenu({ schedule, onOpen }: { schedule: Schedule; onOpen?: () => void }) {
+export function ScheduleMenu({ schedule }: { schedule: Schedule }) {
   const { trigger, resume, askPause, askDelete, mayNotSteer, mayNotEdit } = useScheduleActions();
+  const addressOf = useActAddress();
+  const { path, search } = useLocation();
+  const id = schedule.schedule_id;
   async function copy(text: string, what: string) {
     const isCopied = await copyText(text);
     toast(
@@ -115,14 +120,14 @@ export function ScheduleMenu({ schedule, onOpen }: { schedule: Schedule; onOpen?
   }
   return (
     <Menu button={<IconButton icon="more" label={`Actions for ${schedule.name}`} />}>
-      {onOpen && (
-        <MenuItem icon="panel" onSelect={onOpen}>
-          Open
-        </MenuItem>
-      )}
       <MenuItem icon="play" whyNot={mayNotSteer} onSelect={() => trigger(schedule)}>
         Run now
       </MenuItem>
+      {schedule.target.kind === "function" && (
+        <MenuItem icon="form" whyNot={mayNotSteer} onSelect={() => navigate(addressOf(id, "run"))}>
+          Run with other arguments…
+        </MenuItem>
+      )}
       {schedule.paused ? (
         <MenuItem icon="play" whyNot={mayNotSteer} onSelect={() => resume(schedule)}>
           Resume
@@ -132,6 +137,22 @@ export function ScheduleMenu({ schedule, onOpen }: { schedule: Schedule; onOpen?
           Pause…
         </MenuItem>
       )}
+      <MenuItem icon="timeline" whyNot={mayNotSteer} onSelect={() => navigate(addressOf(id, "backfill"))}>
+        Backfill…
+      </MenuItem>
+      <MenuLine />
+      <MenuItem icon="edit" whyNot={mayNotEdit} onSelect={() => navigate(addressOf(id, "edit"))}>
+        Edit
+      </MenuItem>
+      <MenuItem
+        icon="copy"
+        whyNot={mayNotEdit}
+        onSelect={() =>
+          navigate(panelAddress(path === "/schedules" ? search : "", { like: id }, "/schedules/new"))
+        }
+      >
+        Duplicate…
+      </MenuItem>
       <MenuLine />
       <MenuItem icon="copy" onSelect={() => copy(schedule.name, "the name")}>
         Copy name

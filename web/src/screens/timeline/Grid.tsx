@@ -2,6 +2,7 @@ import { type KeyboardEvent, useCallback, useEffect, useMemo, useRef, useState }
 import type { Timeline } from "@/api/timeline";
 import { useZone } from "@/settings/zone";
 import { useNow } from "@/time/clock";
+import { count, duration } from "@/time/format";
 import { Button } from "@/ui/Button";
 import { EmptyState } from "@/ui/State";
 import { binsOf, columnsOf, rowsOf } from "./cells";
@@ -11,9 +12,8 @@ import { ticksOf } from "./ticks";
 
 const FIRST_ROWS = 40;
 const MORE_ROWS = 80;
-/** Pixels that a label on the axis takes, and those that a number in a cell takes. */
+/** Pixels that a label on the axis takes, with some air. */
 const LABEL = 64;
-const NUMBER = 17;
 
 interface Props {
   told: Timeline;
@@ -37,31 +37,37 @@ export function Grid({ told, spanOf, onZoom }: Props) {
   const [stop, setStop] = useState<{ id: string; bin: number } | null>(null);
   const reach = useCallback((id: string, bin: number) => setStop({ id, bin }), []);
   const isHeld = rows.some((row) => row.id === stop?.id);
-  const hasRoom = width / bins.count >= NUMBER;
+  const room = width / bins.count - 1;
 
   return (
     <div className="relative">
       <div className="grid md:grid-cols-[13rem_minmax(0,1fr)]">
-        <div className="hidden md:block" />
-        <div className="relative mx-4 md:mr-4 md:ml-0" ref={axis}>
+        <div className="text-ink-soft flex justify-between gap-x-3 px-4 pt-2.5 text-xs md:flex-col md:justify-start">
+          <span className="text-ink font-medium">All schedules</span>
+          <span className="numbers text-ink-faint">
+            up to {count(Math.max(...columns.map((column) => column.total)))} in {duration(bins.width / 1000)}
+          </span>
+        </div>
+        <div className="relative mx-4 pt-5 md:mr-4 md:ml-0" ref={axis}>
           <Histogram columns={columns} spanOf={spanOf} onZoom={onZoom} />
           <div aria-hidden="true" className="border-line relative h-6 border-t">
-            {ticks.map((tick) => (
-              <span
-                key={tick.bin}
-                className={`numbers text-2xs absolute top-0 border-l pt-1 pl-1 ${tick.isDay ? "border-line-strong text-ink font-medium" : "border-line text-ink-faint"}`}
-                style={{ left: `${(tick.bin / bins.count) * 100}%` }}
-              >
-                {tick.label}
-              </span>
-            ))}
+            {ticks
+              .filter((tick) => (1 - tick.bin / bins.count) * width > LABEL / 2)
+              .map((tick) => (
+                <span
+                  key={tick.bin}
+                  className={`numbers text-2xs absolute top-0 border-l pt-1 pl-1 ${tick.isDay ? "border-line-strong text-ink font-medium" : "border-line text-ink-faint"}`}
+                  style={{ left: `${(tick.bin / bins.count) * 100}%` }}
+                >
+                  {tick.label}
+                </span>
+              ))}
           </div>
         </div>
       </div>
       {rows.length === 0 ? (
         <EmptyState icon="timeline" title="Nothing was due, and nothing is planned, in this stretch" />
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveElementInteractions: the cells have the focus; arrows go between them
         <ul aria-label="Schedules over time" onKeyDown={move}>
           {rows.slice(0, shown).map((row, index) => (
             <GridRow
@@ -70,7 +76,7 @@ export function Grid({ told, spanOf, onZoom }: Props) {
               told={told}
               spanOf={spanOf}
               most={most}
-              hasRoom={hasRoom}
+              room={room}
               stop={isHeld ? (stop?.id === row.id ? stop.bin : null) : index === 0 ? "first" : null}
               onReach={reach}
             />

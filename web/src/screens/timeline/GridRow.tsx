@@ -9,8 +9,10 @@ import { shape as executionShape } from "@/screens/executions/filters";
 import { count } from "@/time/format";
 import { statusColour } from "@/ui/Badge";
 import { binsOf, type Cell, cellsOf, isTold, type Row, wordsOf } from "./cells";
-import { ground } from "./look";
+import { ground, PLANNED_LOOK } from "./look";
 
+/** Pixels of one. */
+const DIGIT = 6;
 const NONE: readonly Fire[] = [];
 
 interface Props {
@@ -19,8 +21,8 @@ interface Props {
   spanOf: (bin: number) => string;
   /** The largest number in a cell of the past, for the strength of colours. */
   most: number;
-  /** Whether numbers have room in the cells. */
-  hasRoom: boolean;
+  /** How many pixels a cell has for a number. */
+  room: number;
   /** The cell that Tab leads to, the others are reached by arrows; null: none of this row. */
   stop: number | "first" | null;
   onReach: (id: string, bin: number) => void;
@@ -28,7 +30,7 @@ interface Props {
 
 /** One schedule. What the timeline does not tell of it is asked for once it comes into view. */
 export const GridRow = memo(function GridRow(props: Props) {
-  const { row, told, spanOf, most, hasRoom, stop, onReach } = props;
+  const { row, told, spanOf, most, room, stop, onReach } = props;
   const [box, isSeen] = useSeen();
   const bins = useMemo(() => binsOf(told), [told]);
   const fires = useQuery({
@@ -74,7 +76,7 @@ export const GridRow = memo(function GridRow(props: Props) {
             href={hrefOf(row.id, cell, bins)}
             words={`${name}, ${spanOf(cell.bin)}: ${wordsOf(cell)}`}
             most={most}
-            hasRoom={hasRoom}
+            room={room}
             isStop={stop === cell.bin || (stop === "first" && cell === cells[0])}
             onReach={() => onReach(row.id, cell.bin)}
           />
@@ -103,13 +105,13 @@ interface CellProps {
   href: string;
   words: string;
   most: number;
-  hasRoom: boolean;
+  room: number;
   isStop: boolean;
   onReach: () => void;
 }
 
-function CellLink({ cell, count: bins, href, words, most, hasRoom, isStop, onReach }: CellProps) {
-  const number = cell.past + cell.planned;
+function CellLink({ cell, count: bins, href, words, most, room, isStop, onReach }: CellProps) {
+  const text = short(cell.past + cell.planned);
   const isAhead = cell.past === 0;
   const wrong = cell.worst !== null && isBad(cell.worst) ? statusColour(cell.worst) : null;
   return (
@@ -120,8 +122,8 @@ function CellLink({ cell, count: bins, href, words, most, hasRoom, isStop, onRea
       data-bin={cell.bin}
       title={words}
       aria-label={words}
-      className={`numbers text-ink text-2xs absolute inset-y-0.5 grid place-items-center overflow-hidden rounded-xs hover:brightness-95 focus-visible:z-1 ${
-        isAhead ? "border-accent/45 border border-dashed" : ""
+      className={`numbers text-ink absolute text-[0.625rem] tracking-tight inset-y-0.5 grid place-items-center overflow-hidden rounded-xs hover:brightness-95 focus-visible:z-1 ${
+        isAhead ? PLANNED_LOOK : ""
       }`}
       style={{
         left: `calc(${(cell.bin / bins) * 100}% + 0.5px)`,
@@ -131,7 +133,7 @@ function CellLink({ cell, count: bins, href, words, most, hasRoom, isStop, onRea
         ...(wrong ? { boxShadow: `inset 0 -3px 0 ${wrong}` } : {}),
       }}
     >
-      {hasRoom && (isAhead ? <span className="text-ink-faint">{short(number)}</span> : short(number))}
+      {text.length * DIGIT <= room && <span className={isAhead ? "text-ink-faint" : ""}>{text}</span>}
     </Link>
   );
 }

@@ -7,8 +7,8 @@ import { Link } from "@/routing/Link";
 import { count } from "@/time/format";
 import { StatusBadge } from "@/ui/Badge";
 import { Button } from "@/ui/Button";
-import { columnsOf, type Row, rowsOf, wordsOf } from "./cells";
-import { wordsOf as columnWords } from "./Histogram";
+import { columnsOf, type Row, rowsOf } from "./cells";
+import { wordsOf } from "./Histogram";
 
 const FIRST_ROWS = 50;
 
@@ -36,7 +36,7 @@ export function Tables({ told, spanOf }: Props) {
                 </Head>
               ))}
               <Head isNumber>Planned</Head>
-              <Head>When most</Head>
+              <Head>Busiest, of the past</Head>
             </tr>
           </thead>
           <tbody>
@@ -76,7 +76,7 @@ export function Tables({ told, spanOf }: Props) {
                   {spanOf(column.bin)}
                 </th>
                 <Figure value={column.total} />
-                <td className="text-ink-soft py-1.5 text-xs">{columnWords(column)}</td>
+                <td className="text-ink-soft py-1.5 text-xs">{wordsOf(column)}</td>
               </tr>
             ))}
           </tbody>
@@ -91,8 +91,7 @@ function peakOf(row: Row, spanOf: (bin: number) => string): string {
   if (most === 0) {
     return "";
   }
-  const cell = { past: most, planned: 0, isAbout: false, byStatus: {}, worst: null };
-  return `${spanOf(row.counts.indexOf(most))}: ${wordsOf(cell)}`;
+  return `${spanOf(row.counts.indexOf(most))}, ${count(most)}`;
 }
 
 function Name({ row }: { row: Row }) {

@@ -14,6 +14,7 @@ import { ErrorState, Skeleton } from "@/ui/State";
 import { useIsNarrow } from "@/ui/width";
 import { busiest, columnsOf, WORST_FIRST } from "./cells";
 import { Grid } from "./Grid";
+import { PLANNED_LOOK } from "./look";
 import { Tables } from "./Tables";
 import { closer, MEASURES, moved, type Range, rangeOf, SPANS, type Span, shape } from "./view";
 
@@ -136,10 +137,9 @@ function useSpanWords(told: Told | undefined, zone: string): (bin: number) => st
 }
 
 function rangeWords(range: Range, zone: string): string {
-  const now = presently();
-  const begin = `${calendarDay(range.from, zone)} ${shortClockTime(range.from, zone)}`;
-  const isOneDay = calendarDay(range.from, zone) === calendarDay(range.to, zone);
-  return `${begin} – ${isOneDay ? shortClockTime(range.to, zone) : instant(range.to, zone, now)}, ${zone}`;
+  const [first, last] = [calendarDay(range.from, zone), calendarDay(range.to, zone)];
+  const end = `${first === last ? "" : `${last} `}${shortClockTime(range.to, zone)}`;
+  return `${first} ${shortClockTime(range.from, zone)} – ${end}, ${zone}`;
 }
 
 interface SpanProps {
@@ -217,7 +217,7 @@ function Legend({ told }: { told: Told }) {
         <LegendItem key={status} status={status} />
       ))}
       <li className="flex items-center gap-1.5">
-        <span className="border-accent/60 size-3 rounded-xs border border-dashed" />
+        <span className={`size-3 rounded-xs ${PLANNED_LOOK}`} />
         planned
       </li>
       <li>A cell has the colour of the worst in it; what went wrong is underlined.</li>

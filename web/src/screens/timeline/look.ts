@@ -12,4 +12,7 @@ export function ground(status: Status | null, number: number, most: number): str
   return `color-mix(in oklab, ${colour} ${share}%, var(--surface))`;
 }
 
+/** Hollow: it is not there yet. */
+export const PLANNED_LOOK = "border border-dashed border-accent/30 bg-accent-soft/50";
+
 export const PLANNED_COLOUR = "color-mix(in oklab, var(--accent) 30%, var(--surface))";

@@ -1,0 +1,153 @@
+"""The UI in a real browser: one server and one browser for each module, a new context for each test."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from foliot.api.credentials import SESSION_COOKIE
+from foliot.api.ui import WEB_DIST
+from tests.api.served import OPERATOR_KEY
+from tests.api.waiting import until
+from tests.servers import PostgresServer
+from tests.web.pages import Watch
+from tests.web.served import WebServed, web_served
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+READER_ZONE = "America/New_York"
+WIDE = 1280
+NARROW = 390
+WITHIN_MS = 15_000
+"""Against hanging for ever."""
+
+OpenPage = Callable[..., Page]
+
+
+def _npm(*arguments: str) -> None:
+    if shutil.which("npm") is None:
+        pytest.fail("Node is not installed: the UI can't be built, nor tested", pytrace=False)
+    done = subprocess.run(
+        ["npm", *arguments], cwd=ROOT / "web", capture_output=True, text=True, check=False, timeout=300
+    )
+    if done.returncode:
+        pytest.fail(f"npm {' '.join(arguments)}: {done.stderr[-2000:]}", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The source of axe-core, which comes with what the UI's checks need."""
+    if not AXE.is_file():
+        _npm("ci", "--no-audit", "--no-fund")
+    return AXE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def built_ui(axe: str) -> None:
+    """Builds the UI if it is missing or older than its sources. Packages come first: they make it old."""
+    marker = WEB_DIST.with_name(f"{WEB_DIST.name}.building")
+    # Somebody else may be building: the script leaves it to them, and what they build may be older.
+    until(lambda: not _is_built_by_another(marker))
+    done = subprocess.run(
+        ["scripts/build-web"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    if done.returncode:
+        pytest.fail(f"the UI is not built: {done.stderr}", pytrace=False)
+    assert (WEB_DIST / "index.html").is_file()
+
+
+def _is_built_by_another(marker: Path) -> bool:
+    try:
+        os.kill(int(marker.read_text(encoding="ascii")), 0)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _statement(server: PostgresServer, text: str) -> None:
+    async def execute() -> None:
+        connection = await asyncpg.connect(server.url("postgres"))
+        try:
+            await connection.execute(text)
+        finally:
+            await connection.close()
+
+    asyncio.run(execute())
+
+
+@pytest.fixture(scope="module")
+def module_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database of this module's own."""
+    name = f"web_{uuid.uuid4().hex}"
+    _statement(postgres_server, f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"')
+    yield postgres_server.url(name)
+    _statement(postgres_server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="module")
+def server(module_url: str, built_ui: None) -> Iterator[WebServed]:
+    with web_served(module_url) as served:
+        yield served
+
+
+# After the server, so that it ends before it: while it lives, this thread has an event loop that runs.
+@pytest.fixture(scope="module")
+def browser(server: WebServed) -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.fail("Chromium is not installed: `make test` installs it, or says how", pytrace=False)
+    arguments = ["--disable-dev-shm-usage", "--disable-gpu"]
+    if os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # it refuses to have one as root
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        expect.set_options(timeout=WITHIN_MS)
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def cookies(server: WebServed) -> dict[str, str]:
+    """Of a browser of each role; `operator's key` is the one with the operator's own."""
+    by_role = {role: server.cookie(server.key(role)) for role in ("viewer", "operator", "editor", "admin")}
+    return {**by_role, "operator's key": server.cookie(OPERATOR_KEY)}
+
+
+@pytest.fixture
+def open_page(server: WebServed, browser: Browser, cookies: dict[str, str]) -> Iterator[OpenPage]:
+    """Opens pages, each in a context of its own. What went wrong in one fails the test that opened it."""
+    opened: list[tuple[BrowserContext, Watch]] = []
+
+    def open_one(role: str | None = "admin", *, width: int = WIDE, theme: str = "light") -> Page:
+        context = browser.new_context(
+            base_url=server.url,
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if theme == "dark" else "light",
+            reduced_motion="reduce",
+            locale="en-GB",
+            timezone_id=READER_ZONE,
+        )
+        context.set_default_timeout(WITHIN_MS)
+        if role is not None:
+            context.add_cookies([{"name": SESSION_COOKIE, "value": cookies[role], "url": server.url}])
+        page = context.new_page()
+        opened.append((context, Watch(page)))
+        return page
+
+    yield open_one
+    for context, _ in opened:
+        context.close()
+    assert [trouble for _, watch in opened for trouble in watch.troubles] == []
+
+
+@pytest.fixture
+def page(open_page: OpenPage) -> Page:
+    """Of a signed-in admin, on a wide screen."""
+    return open_page()

@@ -1,0 +1,80 @@
+"""What tests see of the UI's pages, in their words."""
+
+from urllib.parse import urlsplit
+
+from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, Response, expect
+
+_REFUSED = "Failed to load resource"
+"""Chromium's line for an answer of 400 and above; those are looked at by themselves."""
+
+
+class Watch:
+    """Remembers what must not happen on a page: errors of scripts, what the policy refused, dialogs."""
+
+    def __init__(self, page: Page) -> None:
+        self.troubles: list[str] = []
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.troubles.append(f"uncaught: {error}"))
+        page.on("dialog", self._dismiss)
+        page.on("response", self._look)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and _REFUSED not in message.text:
+            self.troubles.append(f"{message.type}: {message.text}")
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _look(self, response: Response) -> None:
+        path = urlsplit(response.url).path
+        is_asked_for = path.startswith(("/api/", "/sign-in"))
+        if response.status >= 500 or (response.status >= 400 and not is_asked_for):
+            self.troubles.append(f"{response.status}: {path}")
+
+
+def title(page: Page, text: str) -> None:
+    """Wait for a screen, by its heading."""
+    expect(page.get_by_role("heading", level=1, name=text, exact=True)).to_be_visible()
+
+
+def table(page: Page, name: str) -> Locator:
+    return page.get_by_role("table", name=name)
+
+
+def row(page: Page, table_name: str, text: str) -> Locator:
+    """The row of a table that has this text."""
+    return table(page, table_name).locator("tbody tr").filter(has_text=text)
+
+
+def sheet(page: Page, name: str) -> Locator:
+    return page.get_by_role("dialog", name=name)
+
+
+def dialog(page: Page, name: str) -> Locator:
+    return page.get_by_role("dialog", name=name)
+
+
+def note(page: Page, text: str) -> Locator:
+    """A short note at the edge on what was done."""
+    return page.get_by_role("region", name="Notes").get_by_text(text)
+
+
+def live(page: Page) -> None:
+    """Wait until the page is told of changes."""
+    expect(page.get_by_role("banner").get_by_text("Live", exact=True)).to_be_attached()
+
+
+def choose(page: Page, menu: Locator, item: str) -> None:
+    """Open a menu, and take something from it."""
+    menu.click()
+    page.get_by_role("menuitem", name=item).click()
+
+
+def is_focused(locator: Locator) -> None:
+    expect(locator).to_be_focused()
+
+
+def no_sideways_scroll(page: Page) -> None:
+    """What is wider than the screen scrolls in its own box, never the page."""
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0

@@ -1,0 +1,61 @@
+import { ProblemError, textOf } from "@/api/problem";
+import { Screen } from "@/shell/Screen";
+import { Button } from "@/ui/Button";
+import { CodeBlock } from "@/ui/Code";
+import { Icon } from "@/ui/Icon";
+
+interface Props {
+  error: unknown;
+  /** Shows what failed anew. */
+  onRetry: () => void;
+}
+
+/** Instead of a screen that failed: what happened, what can be done, and what to tell whoever mends it. */
+export function Fault({ error, onRetry }: Props) {
+  return (
+    <Screen title="This screen failed">
+      <div
+        role="alert"
+        className="border-line bg-surface shadow-low flex flex-col items-center gap-5 rounded-lg border px-6 py-14 text-center"
+      >
+        <div className="flex flex-col items-center gap-2">
+          <span className="bg-bad-soft text-bad grid size-12 place-items-center rounded-full">
+            <Icon name="warning" size={24} />
+          </span>
+          <p className="text-lg font-semibold">The page has a fault here</p>
+          <p className="text-ink-soft max-w-md text-sm">
+            The other screens work, and nothing on the server has failed by it: schedules go on.
+          </p>
+        </div>
+        <div className="flex flex-wrap justify-center gap-2">
+          <Button look="primary" icon="retry" onClick={onRetry}>
+            Try again
+          </Button>
+          <Button onClick={() => window.location.reload()}>Load the page anew</Button>
+          <Button onClick={() => window.location.assign("/")}>To the overview</Button>
+        </div>
+        <details className="w-full max-w-2xl text-left">
+          <summary className="text-ink-soft hover:text-ink rounded text-center text-sm">
+            What happened
+          </summary>
+          <div className="mt-3">
+            <CodeBlock code={reportOf(error)} what="the report" />
+          </div>
+        </details>
+      </div>
+    </Screen>
+  );
+}
+
+/** What whoever mends it needs to know. The address is told without its search: it may hold names. */
+function reportOf(error: unknown): string {
+  const lines = [
+    textOf(error),
+    `at ${window.location.pathname}`,
+    new Date().toISOString(),
+    navigator.userAgent,
+  ];
+  if (error instanceof ProblemError && error.requestId) lines.push(`request ${error.requestId}`);
+  if (error instanceof Error && error.stack) lines.push("", error.stack);
+  return lines.join("\n");
+}

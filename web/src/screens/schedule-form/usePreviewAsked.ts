@@ -1,0 +1,38 @@
+import { useEffect, useMemo, useState } from "react";
+import { given } from "@/api/client";
+import type { Definition, PreviewAsked } from "@/api/schedule-editing";
+
+const TYPING_MS = 300;
+/** Problems of these leave nothing to ask about. */
+const DECISIVE = ["/trigger", "/start_ts", "/end_ts", "/jitter_seconds", "/window"];
+
+/** What to ask the server about the times of a definition, once the typing stops; null: nothing yet. */
+export function usePreviewAsked(
+  definition: Definition,
+  problems: ReadonlyMap<string, string>,
+): PreviewAsked | null {
+  const isReadable = ![...problems.keys()].some((pointer) =>
+    DECISIVE.some((each) => pointer === each || pointer.startsWith(`${each}/`)),
+  );
+  const text = isReadable ? JSON.stringify(askedOf(definition)) : null;
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    if (text === settled) return;
+    const timer = setTimeout(() => setSettled(text), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text, settled]);
+  return useMemo(() => (settled === null ? null : (JSON.parse(settled) as PreviewAsked)), [settled]);
+}
+
+export function askedOf(definition: Definition): PreviewAsked {
+  return given<PreviewAsked>({
+    trigger: definition.trigger,
+    n: 10,
+    dst: definition.dst,
+    window: definition.window,
+    calendars: definition.calendars,
+    start_ts: definition.start_ts,
+    end_ts: definition.end_ts,
+    jitter_seconds: definition.jitter_seconds,
+  });
+}

@@ -1,0 +1,184 @@
+// A schedule as a command of the command line, and as a request of curl. Pure.
+
+import type { Definition } from "@/api/schedule-editing";
+import { shortDefinitionOf } from "../../schedule-form/definition";
+import { isObject, isSame } from "../../schedule-form/difference";
+import { yamlOf } from "./yaml";
+
+/** As one word of a shell. */
+export function quoted(text: string): string {
+  return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+type Options = [string, ...string[]][];
+
+/** With options where they can say all of it, else with the definition itself. */
+export function commandOf(known: Definition): string {
+  const options = optionsOf(known);
+  if (options === null) {
+    const { name: _name, ...rest } = shortDefinitionOf(known);
+    return `foliot schedule create ${quoted(known.name)} -f - <<'YAML'\n${yamlOf(rest)}YAML\n`;
+  }
+  const lines = options.map((words) => `  ${words.map(quoted).join(" ")}`);
+  return [`foliot schedule create ${quoted(known.name)}`, ...lines].join(" \\\n");
+}
+
+/** Null: no options can say it. */
+function optionsOf(known: Definition): Options | null {
+  const when = whenOptions(known.trigger);
+  const what = whatOptions(known.target);
+  const others = otherOptions(shortDefinitionOf(known), known);
+  return when === null || what === null || others === null ? null : [...when, ...what, ...others];
+}
+
+const UNITS = { SECONDS: "s", MINUTES: "m", HOURS: "h", DAYS: "d", WEEKS: "w", MONTHS: "mo" } as const;
+
+function whenOptions(trigger: Definition["trigger"]): Options | null {
+  const zone: Options =
+    "timezone" in trigger && trigger.timezone !== "UTC" ? [["--tz", trigger.timezone]] : [];
+  switch (trigger.kind) {
+    case "cron":
+      return [["--cron", trigger.expression], ...zone];
+    case "interval":
+      return [["--every", `${trigger.frequency_time}${UNITS[trigger.frequency_unit]}`], ...zone];
+    case "once":
+      return [["--once", trigger.at]];
+    case "rrule":
+      return [["--rrule", trigger.rule], ...zone];
+    case "delay":
+      return [["--delay", `${trigger.seconds}s`]];
+  }
+}
+
+function whatOptions(target: Definition["target"]): Options | null {
+  switch (target.kind) {
+    case "function":
+      return [["--function", target.name], ...argumentOptions(target.args ?? {})];
+    case "http": {
+      if (target.expected_status) return null;
+      const headers = Object.entries(target.headers ?? {}).map(([name, value]): [string, string] => [
+        "--header",
+        `${name}: ${value}`,
+      ]);
+      const body: Options =
+        target.body === null || target.body === undefined ? [] : [["--body", JSON.stringify(target.body)]];
+      return [["--http", target.method, target.url], ...headers, ...body];
+    }
+    case "event":
+      if (typeof target.event_data === "string") return null;
+      return [
+        ["--event", target.event_topic, target.event_type],
+        ...argumentOptions(target.event_data ?? {}),
+      ];
+    case "celery":
+      if ((target.args ?? []).length > 0 || target.queue) return null;
+      return [["--celery", target.task], ...argumentOptions(target.kwargs ?? {})];
+  }
+}
+
+function argumentOptions(args: Readonly<Record<string, unknown>>): Options {
+  return Object.entries(args).map(([name, value]) => ["--arg", `${name}=${argumentText(value)}`]);
+}
+
+/** Text that would be read as JSON is written as JSON. */
+function argumentText(value: unknown): string {
+  if (typeof value !== "string") {
+    return JSON.stringify(value);
+  }
+  try {
+    JSON.parse(value);
+    return JSON.stringify(value);
+  } catch {
+    return value;
+  }
+}
+
+function otherOptions(told: Partial<Definition>, known: Definition): Options | null {
+  const found: Options = [];
+  for (const name of Object.keys(told) as (keyof Definition)[]) {
+    const some = optionsOfField(name, known);
+    if (some === null) return null;
+    found.push(...some);
+  }
+  return found;
+}
+
+const DAY_NAMES = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+function optionsOfField(name: keyof Definition, known: Definition): Options | null {
+  switch (name) {
+    case "name":
+    case "trigger":
+    case "target":
+      return [];
+    case "description":
+    case "queue":
+    case "priority":
+    case "delivery":
+      return [[`--${name}`, String(known[name])]];
+    case "active":
+      return [["--no-active"]];
+    case "start_ts":
+      return [["--start", String(known.start_ts)]];
+    case "end_ts":
+      return [["--end", String(known.end_ts)]];
+    case "max_runs":
+      return [["--max-runs", String(known.max_runs)]];
+    case "timeout_seconds":
+      return [["--timeout", `${known.timeout_seconds}s`]];
+    case "jitter_seconds":
+      return [["--jitter", `${known.jitter_seconds}s`]];
+    case "misfire":
+      return [
+        ["--misfire", known.misfire.policy],
+        ["--grace", `${known.misfire.grace_seconds}s`],
+        ...(known.misfire.policy === "fire_all"
+          ? ([["--max-catchup", String(known.misfire.max_catchup)]] as Options)
+          : []),
+      ];
+    case "overlap":
+      return [
+        ["--overlap", known.overlap.policy],
+        ...(known.overlap.max_instances === 1
+          ? []
+          : ([["--max-instances", String(known.overlap.max_instances)]] as Options)),
+      ];
+    case "retry": {
+      const { max_attempts, ...waits } = known.retry;
+      const usual = { initial_delay_seconds: 1, multiplier: 2, max_delay_seconds: 30, jitter: true };
+      return isSame(waits, usual) ? [["--retries", String(max_attempts - 1)]] : null;
+    }
+    case "dst":
+      return [
+        ["--dst-gap", known.dst.gap],
+        ["--dst-repeat", known.dst.repeat],
+      ];
+    case "labels":
+      return Object.entries(known.labels ?? {}).map(([label, value]) => ["--label", `${label}=${value}`]);
+    case "calendars":
+      return known.calendars.map((calendar) => ["--calendar", calendar]);
+    case "window": {
+      const zone = "timezone" in known.trigger ? known.trigger.timezone : null;
+      if (known.window === null || known.window.timezone !== zone) return null;
+      return [
+        ["--days", known.window.days_of_week.map((day) => DAY_NAMES[day - 1]).join(",")],
+        ["--hours", known.window.hours_of_day.join(",")],
+      ];
+    }
+  }
+}
+
+export function curlOf(known: Definition, origin: string): string {
+  const body = JSON.stringify(shortDefinitionOf(known), null, 2);
+  return [
+    `curl -X POST ${origin}/api/v1/schedules`,
+    '  -H "Authorization: Bearer $FOLIOT_KEY"',
+    "  -H 'Content-Type: application/json'",
+    `  --data-raw ${quoted(body)}`,
+  ].join(" \\\n");
+}
+
+export function yamlFileOf(known: Definition): string {
+  const told = shortDefinitionOf(known);
+  return yamlOf({ schedules: [isObject(told) ? told : {}] });
+}
