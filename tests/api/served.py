@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, contextmanager
@@ -120,9 +121,10 @@ class Served:
         }
 
     @property
-    def bugs(self) -> list[Any]:
+    def bugs(self) -> list[str]:
         """What nobody had thought of: exceptions that were answered with a 500."""
-        return [entry for entry in self.logged if entry["event"] == "request_failed"]
+        found = [entry["exc_info"] for entry in self.logged if entry["event"] == "request_failed"]
+        return ["".join(traceback.format_exception(error)) for error in found]
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -184,7 +186,10 @@ async def _end_tasks() -> None:
 def served(
     url: str, *, roles: frozenset[Role] = ALL, is_started: bool = True, **settings: Any
 ) -> Iterator[Served]:
-    """By default all roles in one process, without limits of rates, and able to keep secrets."""
+    """By default all roles in one process, without limits of rates, and able to keep secrets.
+
+    Whatever it was asked, in the end no bug may have been met.
+    """
     options: dict[str, Any] = {
         "admin_key": OPERATOR_KEY,
         "secret_key": SECRET_KEY,
@@ -198,5 +203,6 @@ def served(
             if is_started:
                 made.start()
             yield made
+            assert made.bugs == []
         finally:
             made.close()

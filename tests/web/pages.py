@@ -78,3 +78,12 @@ def is_focused(locator: Locator) -> None:
 def no_sideways_scroll(page: Page) -> None:
     """What is wider than the screen scrolls in its own box, never the page."""
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+def tab(page: Page, name: str) -> Locator:
+    return page.get_by_role("tab", name=name, exact=True)
+
+
+def card(page: Page, name: str) -> Locator:
+    """A part of a screen, by its heading."""
+    return page.get_by_role("region", name=name)

@@ -10,7 +10,7 @@ NEVER = -1
 """No schedule has this version."""
 
 
-def _expected_version(
+async def _expected_version(
     if_match: Annotated[
         str | None, Header(description="The ETag that was read; another version by now is a 412.")
     ] = None,

@@ -109,7 +109,7 @@ def schedule_document(
 ) -> dict[str, Any]:
     schedule = as_of(schedule, now)
     return {
-        **schedule.spec.model_dump(mode="json"),
+        **_written(schedule),
         "schedule_id": schedule.schedule_id,
         "host_id": schedule.host_id,
         "state": schedule.state,
@@ -132,6 +132,21 @@ def schedule_document(
         "updated_by": schedule.updated_by,
         "updated_ts": schedule.updated_ts,
     }
+
+
+_MOST_REMEMBERED = 5_000
+_documents: dict[tuple[UUID, int], dict[str, Any]] = {}
+
+
+def _written(schedule: Schedule) -> dict[str, Any]:
+    """Its definition as JSON: the same for as long as the version is."""
+    version = (schedule.schedule_id, schedule.aggregate_version)
+    known = _documents.get(version)
+    if known is None:
+        if len(_documents) >= _MOST_REMEMBERED:
+            _documents.clear()
+        known = _documents[version] = schedule.spec.model_dump(mode="json")
+    return known
 
 
 @lru_cache(maxsize=20_000)

@@ -189,10 +189,14 @@ def caller_of(request: Request) -> Principal:
     return principal
 
 
-Caller = Annotated[Principal, Depends(caller_of)]
+async def _caller(request: Request) -> Principal:
+    return caller_of(request)
 
 
-def author_of(request: Request) -> Author:
+Caller = Annotated[Principal, Depends(_caller)]
+
+
+async def _author(request: Request) -> Author:
     """Who changes something, for the version and the audit."""
     principal = caller_of(request)
     told = request.headers.get(REASON_HEADER)
@@ -205,15 +209,15 @@ def author_of(request: Request) -> Author:
     )
 
 
-Writer = Annotated[Author, Depends(author_of)]
+Writer = Annotated[Author, Depends(_author)]
 
 
-def reserved_id_of(request: Request) -> UUID | None:
+async def _reserved_id(request: Request) -> UUID | None:
     """The id to give to what is made, when the request may come again under its Idempotency-Key."""
     return getattr(request.state, "resource_id", None)
 
 
-ReservedId = Annotated[UUID | None, Depends(reserved_id_of)]
+ReservedId = Annotated[UUID | None, Depends(_reserved_id)]
 
 
 def managed_by_of(principal: Principal) -> ManagedBy:

@@ -16,9 +16,10 @@ from uuid import UUID
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 
 from foliot.api.answer import answer
+from foliot.api.depending import made_of_query
 from foliot.model.errors import InvalidError
 
 R = TypeVar("R")
@@ -95,6 +96,9 @@ class Page:
         if len(values) != 1 or not isinstance(values[0], kind) or "\0" in str(values[0]):
             raise bad_token()
         return values[0]
+
+
+Paged = Annotated[Page, Depends(made_of_query(Page))]
 
 
 class Seal:

@@ -88,21 +88,22 @@ async def record_audit(
     if now is None:
         now = (await connection.execute(select(dialect.now()))).scalar_one()
     await connection.execute(
-        insert(audit_t).values(
-            audit_id=new_id(now),
-            host_id=host_id,
-            audit_ts=now,
-            actor=author.name,
-            credential=author.credential,
-            action=action.value,
-            resource_type=action.resource_type,
-            resource_id=str(resource_id),
-            before=None if before is None else dict(before),
-            after=None if after is None else dict(after),
-            reason=author.reason and storable(author.reason),
-            request_id=author.request_id,
-            address=author.address,
-        )
+        insert(audit_t),
+        {
+            "audit_id": new_id(now),
+            "host_id": host_id,
+            "audit_ts": now,
+            "actor": author.name,
+            "credential": author.credential,
+            "action": action.value,
+            "resource_type": action.resource_type,
+            "resource_id": str(resource_id),
+            "before": None if before is None else dict(before),
+            "after": None if after is None else dict(after),
+            "reason": author.reason and storable(author.reason),
+            "request_id": author.request_id,
+            "address": author.address,
+        },
     )
 
 

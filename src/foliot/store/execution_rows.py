@@ -1,9 +1,10 @@
 """An execution, read back from a row of `execution_t`."""
 
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
@@ -12,6 +13,7 @@ from foliot.model.policy import Priority
 from foliot.store.schema import execution_t, schedule_t
 
 
+@cache
 def select_executions() -> Select[Any]:
     """Rows that `execution_of` can read."""
     return select(execution_t, schedule_t.c.schedule_name).outerjoin(
@@ -19,12 +21,17 @@ def select_executions() -> Select[Any]:
     )
 
 
+@cache
+def _one() -> Select[Any]:
+    """Made once: making it takes longer than running it."""
+    return select_executions().where(execution_t.c.execution_id == bindparam("wanted_execution"))
+
+
 async def read_execution(
     connection: AsyncConnection, execution_id: UUID, *, host_id: UUID | None = None
 ) -> Execution:
     """Raises NotFoundError, also for an execution of another host."""
-    statement = select_executions().where(execution_t.c.execution_id == execution_id)
-    row = (await connection.execute(statement)).one_or_none()
+    row = (await connection.execute(_one(), {"wanted_execution": execution_id})).one_or_none()
     if row is None or (host_id is not None and row.host_id != host_id):
         raise NotFoundError("execution", execution_id)
     return execution_of(row)

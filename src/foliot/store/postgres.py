@@ -1,5 +1,6 @@
 """PostgreSQL: what only it does, and how to connect to it."""
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,6 +21,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     column,
+    event,
     func,
     literal,
     select,
@@ -28,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, InterfaceError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import TypeEngine
@@ -50,6 +52,7 @@ database, and our own limits on a transaction that took too long."""
 _UNSTORABLE = {"22000", "22001", "22003", "22008", "22021", "22P02", "22P03", "22P05", "22030", "22032"}
 """Data that asyncpg or the server can't take: too long, out of range, NUL, not UTF-8, no JSON."""
 
+RESTED_S = 2.0
 STOPPED_CLIENT_S = 10.0
 """How long a worker or the API that was stopped in a transaction may hold what it has locked."""
 
@@ -229,14 +232,14 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             max_overflow=0,
             # Whoever asks the API is told to come back, rather than kept waiting for a connection.
             pool_timeout=5 if pool is Pool.API else 30,
-            # Services try again by themselves; only a caller of the API would see that a connection is gone.
-            pool_pre_ping=pool is Pool.API,
             pool_recycle=1800,
             connect_args=arguments,
             # Quicker; and JSONB says 1e300 back in 301 digits, which this reads as the float that it was.
             json_deserializer=orjson.loads,
             **options,
         )
+    # Services try again by themselves; only a caller of the API would see that a connection is gone.
+    _ping_after_rest(engines[Pool.API])
     # A leader that is stopped in a transaction must not keep its successor waiting: the database ends it
     # before others may take the lease.
     leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8, lock_s=ttl_s * 0.2)
@@ -246,6 +249,26 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
         limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
     dialect = PostgresDialect(keeps_sessions=uses_hints)
     return Database(dialect, engines, url.render_as_string(hide_password=True), limits)
+
+
+def _ping_after_rest(engine: AsyncEngine) -> None:
+    """Ask a connection that has rested whether it still is one; asking every time is two round trips more."""
+
+    def rest(_raw: Any, record: Any) -> None:
+        record.info["rests_since"] = time.monotonic()
+
+    def check(raw: Any, record: Any, _proxy: Any) -> None:
+        if time.monotonic() - record.info.get("rests_since", float("inf")) < RESTED_S:
+            return
+        try:
+            is_alive = engine.sync_engine.dialect.do_ping(raw)
+        except Exception:
+            is_alive = False
+        if not is_alive:
+            raise DisconnectionError
+
+    event.listen(engine.sync_engine, "checkin", rest)
+    event.listen(engine.sync_engine, "checkout", check)
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from types import NoneType
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,7 @@ from sqlalchemy import (
     String,
     Subquery,
     and_,
+    bindparam,
     exists,
     func,
     or_,
@@ -169,13 +171,9 @@ class ScheduleList:
 
     async def get_with_status(self, schedule_id: UUID, host_id: UUID) -> ListedSchedule:
         """Raises NotFoundError, also for a deleted schedule and one of another host."""
-        statement = _listed(schedule_t).where(
-            schedule_t.c.schedule_id == schedule_id,
-            schedule_t.c.host_id == host_id,
-            schedule_t.c.deleted_ts.is_(None),
-        )
+        wanted = {"wanted_schedule": schedule_id, "wanted_host": host_id}
         async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(statement)).one_or_none()
+            row = (await connection.execute(_get(), wanted)).one_or_none()
         if row is None:
             raise NotFoundError("schedule", schedule_id)
         return _listed_of(row)
@@ -327,6 +325,16 @@ def _listed(schedules: FromClause) -> Select[Any]:
 
 def _with_status(schedules: FromClause) -> FromClause:
     return schedules.outerjoin(schedule_status_t, schedule_status_t.c.schedule_id == schedule_t.c.schedule_id)
+
+
+@cache
+def _get() -> Select[Any]:
+    """Made once: making it takes longer than running it."""
+    return _listed(schedule_t).where(
+        schedule_t.c.schedule_id == bindparam("wanted_schedule"),
+        schedule_t.c.host_id == bindparam("wanted_host"),
+        schedule_t.c.deleted_ts.is_(None),
+    )
 
 
 def _listed_of(row: Any) -> ListedSchedule:

@@ -1,6 +1,7 @@
 """A schedule as a row of `schedule_t`, and back."""
 
 from typing import Any
+from uuid import UUID
 
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.definition import POLICY_FIELDS, policies_of
@@ -45,8 +46,23 @@ def row_of(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def schedule_of(row: Any) -> Schedule:
-    spec = ScheduleSpec.model_validate(
+MOST_REMEMBERED = 5_000
+_specs: dict[tuple[UUID, int], ScheduleSpec] = {}
+"""A version never changes, and reading one takes longer than all else that is done with a row."""
+
+
+def _spec_of(row: Any) -> ScheduleSpec:
+    version = (row.schedule_id, row.aggregate_version)
+    known = _specs.get(version)
+    if known is None:
+        if len(_specs) >= MOST_REMEMBERED:
+            _specs.clear()
+        known = _specs[version] = _read_spec(row)
+    return known
+
+
+def _read_spec(row: Any) -> ScheduleSpec:
+    return ScheduleSpec.model_validate(
         {
             "name": row.schedule_name,
             "description": row.description,
@@ -63,10 +79,13 @@ def schedule_of(row: Any) -> Schedule:
             **{name: row.policies[name] for name in POLICY_FIELDS if name in row.policies},
         }
     )
+
+
+def schedule_of(row: Any) -> Schedule:
     return Schedule(
         schedule_id=row.schedule_id,
         host_id=row.host_id,
-        spec=spec,
+        spec=_spec_of(row),
         slot=row.slot,
         state=ScheduleState(row.state),
         state_reason=row.state_reason,

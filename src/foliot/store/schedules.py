@@ -44,7 +44,7 @@ class Schedules:
         async def work(connection: AsyncConnection) -> Schedule:
             change = plan(await self._now(connection))
             with _named(change.schedule):
-                await connection.execute(insert(schedule_t).values(row_of(change.schedule)))
+                await connection.execute(insert(schedule_t), row_of(change.schedule))
             await self._record(connection, None, change, author)
             return change.schedule
 
@@ -114,19 +114,20 @@ class Schedules:
     ) -> None:
         schedule = change.schedule
         await connection.execute(
-            insert(schedule_version_t).values(
-                schedule_id=schedule.schedule_id,
-                aggregate_version=schedule.aggregate_version,
-                host_id=schedule.host_id,
-                change=change.kind.value,
-                document=schedule.spec.model_dump(mode="json"),
-                paused=schedule.paused,
-                paused_until_ts=schedule.paused_until_ts,
-                effective_ts=schedule.effective_ts,
-                author=author.name,
-                reason=author.reason,
-                created_ts=schedule.updated_ts,
-            )
+            insert(schedule_version_t),
+            {
+                "schedule_id": schedule.schedule_id,
+                "aggregate_version": schedule.aggregate_version,
+                "host_id": schedule.host_id,
+                "change": change.kind.value,
+                "document": schedule.spec.model_dump(mode="json"),
+                "paused": schedule.paused,
+                "paused_until_ts": schedule.paused_until_ts,
+                "effective_ts": schedule.effective_ts,
+                "author": author.name,
+                "reason": author.reason,
+                "created_ts": schedule.updated_ts,
+            },
         )
         await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
         was, became = _differences(before, schedule)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer, no_content
@@ -13,7 +13,7 @@ from foliot.api.body import Form, JsonBody, parse, takes
 from foliot.api.credentials import SESSION_COOKIE, csrf_token
 from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page
+from foliot.api.paging import Paged
 from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
 from foliot.model.moment import Moment
@@ -146,7 +146,7 @@ def access_routes(services: Services) -> APIRouter:
     @router.get("/audit", summary="List what was done", response_model=ListOf[AuditDocument])
     async def list_audit(
         caller: Caller,
-        page: Annotated[Page, Depends()],
+        page: Paged,
         action: Annotated[list[str] | None, Query(max_length=50)] = None,
         actor: Annotated[list[str] | None, Query(max_length=50)] = None,
         resource_type: Annotated[list[str] | None, Query(max_length=50)] = None,
@@ -174,7 +174,7 @@ def _add_keys(router: APIRouter, services: Services) -> None:
     keys = services.store.keys
 
     @router.get("/keys", summary="List keys", response_model=ListOf[KeyDocument])
-    async def list_keys(caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def list_keys(caller: Caller, page: Paged) -> Response:
         """Also those that are revoked or have expired; never the keys themselves."""
         rows = await keys.page(caller.host_id, after=page.after_text(), limit=page.limit)
         return page.answer(rows, _key_document, lambda row: [row.key_id])
@@ -209,7 +209,7 @@ def _add_hosts(router: APIRouter, services: Services) -> None:
     hosts = services.store.hosts
 
     @router.get("/hosts", summary="List hosts", response_model=ListOf[HostDocument])
-    async def list_hosts(page: Annotated[Page, Depends()]) -> Response:
+    async def list_hosts(page: Paged) -> Response:
         rows = await hosts.page(after_name=page.after_text(), limit=page.limit)
         return page.answer(rows, _host_document, lambda row: [row.name])
 

@@ -1,16 +1,16 @@
 """Backfills: how far one has come, and stopping it."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer
 from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page
+from foliot.api.paging import Paged
 from foliot.api.services import API, Services
 from foliot.model.backfill import Backfill, BackfillState
 
@@ -51,7 +51,7 @@ def backfill_routes(services: Services) -> APIRouter:
         summary="List a schedule's backfills",
         response_model=ListOf[BackfillDocument],
     )
-    async def list_backfills(schedule_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def list_backfills(schedule_id: UUID, caller: Caller, page: Paged) -> Response:
         """Latest first."""
         await store.schedules.get(schedule_id, host_id=caller.host_id)
         rows = await store.backfills.for_schedule(

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse_optional, takes
+from foliot.api.depending import made_of_query
 from foliot.api.documents import ExecutionDocument, execution_document
 from foliot.api.execution_filters import ExecutionQuery, list_executions
 from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page, bad_token, next_token
+from foliot.api.paging import Paged, bad_token, next_token
 from foliot.api.services import API, Services
 from foliot.model.execution import AttemptRecord, LoggedLine, Status
 
@@ -73,8 +74,8 @@ def execution_routes(services: Services) -> APIRouter:
     @router.get("", summary="List executions", response_model=ListOf[ExecutionDocument])
     async def list_all(
         caller: Caller,
-        page: Annotated[Page, Depends()],
-        query: Annotated[ExecutionQuery, Depends()],
+        page: Paged,
+        query: Annotated[ExecutionQuery, Depends(made_of_query(ExecutionQuery))],
         schedule_id: Annotated[list[UUID] | None, Query(max_length=50)] = None,
     ) -> Response:
         """Latest first: by when they were made, or, for given schedules, by their fire times."""
@@ -126,7 +127,7 @@ def execution_routes(services: Services) -> APIRouter:
         summary="Read what an execution logged",
         response_model=LinePage,
     )
-    async def read_logs(execution_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def read_logs(execution_id: UUID, caller: Caller, page: Paged) -> Response:
         """In order. With `follow_token` as `page_token` come the lines that were logged since."""
         position = page.position()
         if position is not None and (len(position) != 2 or not all(type(part) is int for part in position)):

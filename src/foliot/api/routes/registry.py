@@ -5,14 +5,14 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse, parse_optional, takes
 from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page
+from foliot.api.paging import Paged
 from foliot.api.routes.executions import Because
 from foliot.api.schedule_filters import Search
 from foliot.api.services import API, Services
@@ -115,7 +115,7 @@ def registry_routes(services: Services) -> APIRouter:
     @router.get(
         "/instances", tags=["cluster"], summary="List instances", response_model=ListOf[InstanceDocument]
     )
-    async def list_instances(page: Annotated[Page, Depends()]) -> Response:
+    async def list_instances(page: Paged) -> Response:
         """Every process that said within the last minutes that it is there."""
         rows = await services.store.registry_list.instances(
             lease_ttl_s=services.lease_ttl_s, after=page.after_text(), limit=page.limit
@@ -133,7 +133,7 @@ def _add_tasks(router: APIRouter, services: Services) -> None:
         "/task-functions", tags=tags, summary="List task functions", response_model=ListOf[TaskDocument]
     )
     async def list_tasks(
-        page: Annotated[Page, Depends()],
+        page: Paged,
         name: Annotated[list[TaskName] | None, Query(max_length=50)] = None,
         q: Annotated[Search, Query(description="A part of the name or of the description.")] = "",
         is_active: bool | None = None,
@@ -169,7 +169,7 @@ def _add_queues(router: APIRouter, services: Services) -> None:
     tags: list[Any] = ["queues"]
 
     @router.get("/queues", tags=tags, summary="List queues", response_model=ListOf[QueueDocument])
-    async def list_queues(caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def list_queues(caller: Caller, page: Paged) -> Response:
         """In order of name: what waits in each, how long already, and what runs."""
         rows = await queues.page(caller.host_id, after=page.after_text(), limit=page.limit)
         return page.answer(rows, queue_document, lambda row: [row.name])

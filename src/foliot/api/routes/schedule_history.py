@@ -14,11 +14,12 @@ from foliot.api.answer import answer
 from foliot.api.body import JsonBody, parse_optional, takes
 from foliot.api.calendar_book import book_of
 from foliot.api.conditions import IfMatch
+from foliot.api.depending import made_of_query
 from foliot.api.documents import ExecutionDocument, RecentExecutionDocument, ScheduleDocument
 from foliot.api.execution_filters import ExecutionQuery, list_executions
 from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page, bad_token
+from foliot.api.paging import Paged, bad_token
 from foliot.api.routes.apply import ChangeDocument, change_documents
 from foliot.api.routes.executions import Because
 from foliot.api.routes.schedules import answer_schedule
@@ -169,8 +170,8 @@ def schedule_history_routes(services: Services) -> APIRouter:
     async def list_of_schedule(
         schedule_id: UUID,
         caller: Caller,
-        page: Annotated[Page, Depends()],
-        query: Annotated[ExecutionQuery, Depends()],
+        page: Paged,
+        query: Annotated[ExecutionQuery, Depends(made_of_query(ExecutionQuery))],
     ) -> Response:
         """Latest fire time first."""
         await store.schedules.get(schedule_id, host_id=caller.host_id)
@@ -226,7 +227,7 @@ def _add_versions(router: APIRouter, services: Services) -> None:
     history, steering = services.store.history, services.steering.schedules
 
     @router.get("/versions", summary="List a schedule's versions", response_model=ListOf[VersionDocument])
-    async def list_versions(schedule_id: UUID, caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def list_versions(schedule_id: UUID, caller: Caller, page: Paged) -> Response:
         """Latest first: every change, with author and reason."""
         position = page.position()
         if position is not None and (len(position) != 1 or type(position[0]) is not int):

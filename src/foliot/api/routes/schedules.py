@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 from foliot.api.answer import answer, etag_of, no_content
 from foliot.api.body import Form, JsonBody, parse, parse_optional, require_object, takes
 from foliot.api.conditions import IfMatch
+from foliot.api.depending import made_of_query
 from foliot.api.documents import (
     ExecutionDocument,
     ListedScheduleDocument,
@@ -23,7 +24,7 @@ from foliot.api.documents import (
 from foliot.api.examples import NIGHTLY_REPORT
 from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer, managed_by_of, triggered_by_of
 from foliot.api.lists import ListOf
-from foliot.api.paging import Page
+from foliot.api.paging import Paged
 from foliot.api.patch import merge_definition
 from foliot.api.routes.backfills import BackfillDocument, backfill_document
 from foliot.api.schedule_filters import ScheduleOrder, ScheduleQuery
@@ -95,9 +96,9 @@ def _add_reading(router: APIRouter, services: Services) -> None:
     @router.get("", summary="List schedules", response_model=ListOf[ListedScheduleDocument])
     async def list_schedules(
         caller: Caller,
-        page: Annotated[Page, Depends()],
-        query: Annotated[ScheduleQuery, Depends()],
-        order: Annotated[ScheduleOrder, Depends()],
+        page: Paged,
+        query: Annotated[ScheduleQuery, Depends(made_of_query(ScheduleQuery))],
+        order: Annotated[ScheduleOrder, Depends(made_of_query(ScheduleOrder))],
         recent: Annotated[int, Query(ge=0, le=20, description="With so many of the latest executions.")] = 0,
     ) -> Response:
         """In order of name, or as `sort` says. A parameter given several times means any of its values."""
@@ -148,8 +149,12 @@ def _add_defining(router: APIRouter, services: Services) -> None:
             managed_by=managed_by_of(caller),
             schedule_id=reserved,
         )
-        location = f"{API}/schedules/{schedule.schedule_id}"
-        return await answer_schedule(services, schedule, 201, {"Location": location})
+        headers = {
+            "Location": f"{API}/schedules/{schedule.schedule_id}",
+            "ETag": etag_of(schedule.aggregate_version),
+        }
+        # It can't have run yet.
+        return answer(show_schedule(services, ListedSchedule(schedule, None, None, None)), 201, headers)
 
     @router.put(
         "/{schedule_id}",

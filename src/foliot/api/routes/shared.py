@@ -7,14 +7,14 @@ from urllib.parse import quote
 from uuid import UUID
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer, no_content
 from foliot.api.body import Form, JsonBody, parse, require_object, takes
 from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import MOST_PER_PAGE, Page
+from foliot.api.paging import MOST_PER_PAGE, Paged
 from foliot.api.services import API, Services
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
@@ -141,7 +141,7 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
     tags: list[Any] = ["calendars"]
 
     @router.get("/calendars", tags=tags, summary="List calendars", response_model=ListOf[CalendarDocument])
-    async def list_calendars(caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def list_calendars(caller: Caller, page: Paged) -> Response:
         """In order of name."""
         rows = await store.list_all(caller.host_id, limit=page.limit, after_name=page.after_text())
         return page.answer(rows, _calendar_document, lambda row: [row.spec.name])
@@ -213,7 +213,7 @@ def _add_secrets(router: APIRouter, services: Services) -> None:
     @router.get(
         "/secrets", tags=tags, summary="List the names of secrets", response_model=ListOf[SecretDocument]
     )
-    async def list_secrets(caller: Caller, page: Annotated[Page, Depends()]) -> Response:
+    async def list_secrets(caller: Caller, page: Paged) -> Response:
         """Names only: values can't be read."""
         rows = await secrets.names(caller.host_id, limit=page.limit, after_name=page.after_text())
         return page.answer(rows, _secret_document, lambda row: [row.name])

@@ -277,7 +277,7 @@ function CountryFields({ index, country, error, onChange, onRemove }: CountryPro
   return (
     <fieldset className="border-line rounded-lg border p-3">
       <legend className="sr-only">Country {index + 1}</legend>
-      <div className="grid gap-3 sm:grid-cols-[7rem_8rem_minmax(0,1fr)_auto] sm:items-start">
+      <div className="grid gap-3 sm:grid-cols-[9rem_8rem_minmax(0,1fr)_auto] sm:items-start">
         <TextField
           label="Country"
           value={country.country}

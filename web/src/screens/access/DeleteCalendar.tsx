@@ -20,6 +20,7 @@ export function DeleteCalendar({ name, onClose, onDeleted }: Props) {
       title={`Delete ${name}?`}
       verb="Delete"
       isDangerous
+      asksReason={used.length === 0}
       whyNot={used.length > 0 ? "Schedules use it: take it out of them first." : null}
       isBusy={remove.isPending}
       error={remove.error}

@@ -5,6 +5,10 @@ export function DiffTable({ changes }: { changes: readonly Change[] }) {
   return (
     <div className="border-line overflow-hidden rounded-lg border">
       <table className="w-full table-fixed text-xs">
+        <colgroup>
+          <col className="w-2/5 sm:w-1/3" />
+          <col />
+        </colgroup>
         <thead className="sr-only">
           <tr>
             <th scope="col">Where</th>
@@ -16,7 +20,7 @@ export function DiffTable({ changes }: { changes: readonly Change[] }) {
             <tr key={change.path}>
               <th
                 scope="row"
-                className="text-ink-soft w-2/5 px-3 py-1.5 text-left align-top font-mono font-normal break-words sm:w-1/3"
+                className="text-ink-soft px-3 py-1.5 text-left align-top font-mono font-normal break-words"
               >
                 {change.path || "all of it"}
               </th>

@@ -112,7 +112,7 @@ function Form({ hostId, make, onClose }: Props & { make: ReturnType<typeof useMa
           />
         )}
         <FormProblem text={problemBesides(make.error, ["/name", "/expires_ts", "/host_id"])} />
-        <div className="flex justify-end gap-2">
+        <div className="border-line bg-raised sticky -bottom-5 -mx-5 -mb-5 flex justify-end gap-2 border-t px-5 py-3">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="primary" isBusy={make.isPending} whyNot={whyNot}>
             Make the key

@@ -101,7 +101,7 @@ function Body({ instance }: { instance: Instance }) {
               <li key={task} className="min-w-0">
                 <Link
                   href={`/cluster/tasks/${encodeURIComponent(task)}`}
-                  className="text-accent block truncate rounded py-0.5 font-mono text-xs hover:underline"
+                  className="text-accent block truncate rounded py-1 font-mono text-xs hover:underline"
                 >
                   {task}
                 </Link>

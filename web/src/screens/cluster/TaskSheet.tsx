@@ -22,7 +22,13 @@ export function TaskSheet({ name, onClose }: { name: string; onClose: () => void
     <Sheet
       title={name}
       description={found.data?.description || undefined}
-      actions={found.data && <TaskSwitch task={found.data} />}
+      actions={
+        found.data && (
+          <span className="flex h-8 items-center">
+            <TaskSwitch task={found.data} />
+          </span>
+        )
+      }
       onClose={onClose}
     >
       {found.data ? (

@@ -4,6 +4,7 @@ import { executionAttempts } from "@/api/execution-list";
 import { schedule } from "@/api/schedules";
 import { type Execution, isOpen } from "@/api/types";
 import { Link } from "@/routing/Link";
+import { pageAddress } from "@/screens/schedule/address";
 import { zoneOf } from "@/screens/schedules/words";
 import { duration } from "@/time/format";
 import { Instant, RelativeTime } from "@/time/Instant";
@@ -209,7 +210,7 @@ function Facts({ execution, zone }: { execution: Execution; zone: string | null 
 }
 
 function versionAddress({ schedule_id, aggregate_version }: Execution): string {
-  return `/schedules/${schedule_id}?version=${aggregate_version}`;
+  return pageAddress(schedule_id, { tab: "versions", version: String(aggregate_version) });
 }
 
 function Fact({ name, children }: { name: string; children: ReactNode }) {

@@ -2,7 +2,7 @@ import type { MouseEvent } from "react";
 import { type Execution, isBad, isOpen } from "@/api/types";
 import { Link } from "@/routing/Link";
 import { navigate, useLocation } from "@/routing/location";
-import { writeSearch } from "@/routing/search";
+import { text, writeSearch } from "@/routing/search";
 import { nameOf, useExecutionActions } from "@/screens/execution/actions";
 import { ProgressBar } from "@/screens/execution/ProgressBar";
 import { lateness, outcomeOf, progressOf, TRIGGER_LOOKS, triggerOf } from "@/screens/execution/words";
@@ -74,6 +74,13 @@ export const COLUMNS = column.columns([
 /** The address of the list with the panel of one of its executions. */
 export function panelAddress(search: string, id: string): string {
   return `/executions${writeSearch(shape, search, { open: id })}`;
+}
+
+const panelShape = { open: text(), level: text() };
+
+/** The list alone. */
+export function closedAddress(search: string): string {
+  return `/executions${writeSearch(panelShape, search, { open: "", level: "" })}`;
 }
 
 function Name({ execution }: { execution: Execution }) {

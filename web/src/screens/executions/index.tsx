@@ -23,7 +23,7 @@ import { EmptyState } from "@/ui/State";
 import { useSteadyRows } from "@/ui/steady";
 import { DataTable } from "@/ui/Table";
 import { ExecutionBulkBar } from "./Bulk";
-import { COLUMNS, ExecutionCard, panelAddress } from "./columns";
+import { COLUMNS, closedAddress, ExecutionCard, panelAddress } from "./columns";
 import { ExecutionFilters } from "./ExecutionFilters";
 import { filterOf, isFiltered, shape, UNFILTERED, withTail } from "./filters";
 
@@ -126,7 +126,11 @@ export default function Executions() {
         )}
       </Screen>
       {search.open !== "" && (
-        <ExecutionSheet id={search.open} addressOf={openAddress} onClose={() => setSearch({ open: "" })} />
+        <ExecutionSheet
+          id={search.open}
+          addressOf={openAddress}
+          onClose={() => navigate(closedAddress(address))}
+        />
       )}
     </ExecutionActions>
   );

@@ -18,7 +18,7 @@ export function NotHere() {
           <p className="text-lg font-semibold">There is nothing at this address</p>
           <code className="text-ink-soft max-w-full font-mono text-sm break-all">{path}</code>
           <p className="text-ink-soft max-w-md text-sm">
-            It was mistyped, or what was here is gone. Schedules and executions are found by {findKeys()}.
+            It was mistyped, or what was here is gone. Schedules are found by {findKeys()}.
           </p>
         </div>
         <nav aria-label="Where to go">

@@ -83,9 +83,7 @@ interface InputProps {
 
 function ArgumentInput({ field, text, onChange, problem }: InputProps) {
   const { input, fallback } = field;
-  const hint = [field.hint, fallback === undefined ? "" : `Left out: ${JSON.stringify(fallback)}`]
-    .filter(Boolean)
-    .join(" ");
+  const standard = fallback === undefined ? undefined : `default: ${shownText(fallback)}`;
   const shared = {
     label: (
       <span className="font-mono text-xs">
@@ -94,7 +92,7 @@ function ArgumentInput({ field, text, onChange, problem }: InputProps) {
       </span>
     ),
     problem,
-    hint: hint || undefined,
+    hint: field.hint || undefined,
   };
   switch (input.kind) {
     case "choice":
@@ -106,10 +104,10 @@ function ArgumentInput({ field, text, onChange, problem }: InputProps) {
           value={text}
           onChange={onChange}
           choices={[
-            { value: "", label: field.isRequired ? "Choose…" : "Left out" },
+            { value: "", label: field.isRequired ? "Choose…" : (standard ?? "left out") },
             ...values.map((value) => ({
               value: JSON.stringify(value),
-              label: typeof value === "string" ? value : JSON.stringify(value),
+              label: shownText(value),
             })),
           ]}
         />
@@ -124,7 +122,7 @@ function ArgumentInput({ field, text, onChange, problem }: InputProps) {
             value={text}
             onChange={onChange}
             spellCheck={false}
-            placeholder="JSON"
+            placeholder={standard ? `JSON; ${standard}` : "JSON"}
             className="font-mono text-xs"
           />
         </div>
@@ -132,14 +130,25 @@ function ArgumentInput({ field, text, onChange, problem }: InputProps) {
     case "text":
       return input.isLong ? (
         <div className="sm:col-span-2">
-          <TextArea {...shared} rows={3} value={text} onChange={onChange} />
+          <TextArea {...shared} rows={3} value={text} onChange={onChange} placeholder={standard} />
         </div>
       ) : (
-        <TextField {...shared} value={text} onChange={onChange} autoComplete="off" />
+        <TextField {...shared} value={text} onChange={onChange} autoComplete="off" placeholder={standard} />
       );
     case "number":
       return (
-        <TextField {...shared} value={text} onChange={onChange} inputMode="decimal" autoComplete="off" />
+        <TextField
+          {...shared}
+          value={text}
+          onChange={onChange}
+          inputMode="decimal"
+          autoComplete="off"
+          placeholder={standard}
+        />
       );
   }
+}
+
+function shownText(value: unknown): string {
+  return typeof value === "string" && value !== "" ? value : JSON.stringify(value);
 }

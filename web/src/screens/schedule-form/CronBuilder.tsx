@@ -52,7 +52,7 @@ export function CronBuilder() {
         autoComplete="off"
         className="font-mono"
         problem={problem("/trigger/expression")}
-        hint="5 fields, 6 with seconds first, or @daily and its kin. L is the last day, 15W the weekday nearest to the 15th, FRI#2 the second Friday; H is a minute of the schedule's own."
+        hint="Also @daily, L (last day), 15W (nearest weekday), FRI#2 (second Friday), H (a value of its own)."
       />
       <FieldsRow
         expression={expression}
@@ -147,7 +147,7 @@ function ClockInput({ pattern, onChange }: { pattern: Timed; onChange: (pattern:
   return (
     <Small
       type="time"
-      size="w-26"
+      size="w-30"
       label="Time of day"
       value={`${two(pattern.hour)}:${two(pattern.minute)}`}
       onChange={(text) => {

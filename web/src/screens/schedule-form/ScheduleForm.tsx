@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { PreviewAsked, TaskFunction } from "@/api/schedule-editing";
 import { TextArea, TextField } from "@/ui/Field";
-import { Check, Choices, Fold, Group, Pairs } from "./controls";
+import { Check, Choices, Fold, Pairs } from "./controls";
 import { secondsOf } from "./duration";
 import { useForm } from "./form";
 import { LimitFields, PolicyFields } from "./PolicyFields";
@@ -25,7 +25,7 @@ export function ScheduleForm({ asked, task, wrong }: Props) {
   const { draft, change, problem } = useForm();
   return (
     <>
-      <Group title="Name">
+      <div className="border-line flex flex-col gap-4 border-b pt-1 pb-5">
         <TextField
           label="Name"
           value={draft.name}
@@ -42,7 +42,7 @@ export function ScheduleForm({ asked, task, wrong }: Props) {
           maxLength={2000}
           problem={problem("/description")}
         />
-      </Group>
+      </div>
       <WhenFields asked={asked} />
       <TargetFields task={task} />
       <FoldOf title="Limits" summary={limitsSummary(draft)} pointers={OF_LIMITS} wrong={wrong}>

@@ -28,12 +28,14 @@ export function Configuration({ schedule }: { schedule: Schedule }) {
         <Part title="When">
           <When schedule={schedule} />
           {hasWall && <p className="text-ink-soft mt-1">{dstWords(schedule.dst)}</p>}
-          <p className="text-ink-soft mt-1">
-            {windowWords(schedule.window ?? null)}
-            {schedule.calendars.length > 0 && ` Not on the days of ${schedule.calendars.join(", ")}.`}
-            {schedule.jitter_seconds > 0 &&
-              ` Starts are spread over ${lengthWords(schedule.jitter_seconds)}.`}
-          </p>
+          {(schedule.window || schedule.calendars.length > 0 || schedule.jitter_seconds > 0) && (
+            <p className="text-ink-soft mt-1">
+              {schedule.window && windowWords(schedule.window)}
+              {schedule.calendars.length > 0 && ` Not on the days of ${schedule.calendars.join(", ")}.`}
+              {schedule.jitter_seconds > 0 &&
+                ` Starts are spread over ${lengthWords(schedule.jitter_seconds)}.`}
+            </p>
+          )}
           {(schedule.start_ts || schedule.end_ts || typeof schedule.max_runs === "number") && (
             <ul className="text-ink-soft mt-1">
               {schedule.start_ts && (

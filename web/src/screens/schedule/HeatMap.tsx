@@ -77,7 +77,7 @@ function Grid({ weeks }: { weeks: readonly (readonly Cell[])[] }) {
                   className="text-ink-faint h-4 text-left text-[0.625rem] leading-3 font-normal whitespace-nowrap"
                 >
                   <span className="sr-only">Week of {week[0]?.day}</span>
-                  <span aria-hidden="true" className="block w-4 overflow-visible">
+                  <span aria-hidden="true" className="block w-4 overflow-visible sm:w-5">
                     {monthMark(weeks, index)}
                   </span>
                 </th>
@@ -110,7 +110,10 @@ function Grid({ weeks }: { weeks: readonly (readonly Cell[])[] }) {
 /** The month, where one begins. */
 function monthMark(weeks: readonly (readonly Cell[])[], index: number): string {
   const month = (at: number) => weeks[at]?.[0]?.day.slice(5, 7);
-  return month(index) !== month(index - 1) ? (MONTHS[Number(month(index)) - 1] ?? "") : "";
+  const begins = month(index) !== month(index - 1);
+  // The first week may be all there is of its month, and then there is no room for its name.
+  const hasRoom = index > 0 || month(index) === month(index + 1);
+  return begins && hasRoom ? (MONTHS[Number(month(index)) - 1] ?? "") : "";
 }
 
 const GOOD = [
@@ -141,7 +144,7 @@ function Square({ cell, most }: { cell: Cell; most: number }) {
     <td className="p-0">
       <span
         title={words}
-        className={`relative grid size-4 place-items-center rounded-xs ${lookOf(cell, most)}`}
+        className={`relative grid size-4 sm:size-5 place-items-center rounded-xs ${lookOf(cell, most)}`}
       >
         {cell.kind === "past" && cell.bad > 0 && (
           <svg
