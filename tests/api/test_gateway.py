@@ -1,6 +1,7 @@
 """What the API does for all of its routes: rates, overload, ids of requests, and a database that is away."""
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
@@ -168,7 +169,11 @@ class Locked:
             if database.dialect.name == "postgresql":
                 await connection.execute(text("LOCK TABLE audit_t IN ACCESS EXCLUSIVE MODE"))
             begun.set()
-            await self._release.wait()
+            while not self._release.is_set():
+                # Who says nothing for ten seconds would lose it.
+                await connection.execute(text("SELECT 1"))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._release.wait(), 1)
 
         await database.write(Pool.WORK, work)
 
@@ -185,21 +190,30 @@ class Locked:
         self._held.result(WITHIN_S)
 
 
-async def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
+def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
     server: Served, operator: httpx2.Client
 ) -> None:
-    limits = httpx2.Limits(max_connections=MOST_UNDER_WAY)
-    path = f"{V1}/queues/{unique('queue')}/pause"
-    async with server.async_client(OPERATOR_KEY, limits=limits) as client:
+    parts = urlsplit(server.url)
+    request = (
+        f"POST {V1}/queues/{unique('queue')}/pause HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+        f"Authorization: Bearer {OPERATOR_KEY}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    ).encode()
+    with ExitStack() as stack:
         with Locked(server):
-            asking = [asyncio.create_task(client.post(path)) for _ in range(MOST_UNDER_WAY)]
-            while (answer := await asyncio.to_thread(operator.get, f"{V1}/me")).status_code == 200:
-                await asyncio.sleep(0.01)
+            asking = [
+                stack.enter_context(socket.create_connection((parts.hostname, parts.port)))
+                for _ in range(MOST_UNDER_WAY)
+            ]
+            for each in asking:
+                each.sendall(request)
+            until(lambda: operator.get(f"{V1}/me").status_code == 503)
+            answer = operator.get(f"{V1}/me")
             assert problem(answer, 503)["code"] == "overloaded"
             assert int(answer.headers["retry-after"]) >= 1
-            assert (await asyncio.to_thread(operator.get, "/healthz")).status_code == 200
-        answers = await asyncio.gather(*asking)
-    assert {answer.status_code for answer in answers} == {200}, "who was let in is served"
+            assert operator.get("/healthz").status_code == 200
+        lines = [each.makefile("rb").readline() for each in asking]
+    # One of ours may have come in between.
+    assert lines.count(b"HTTP/1.1 200 OK\r\n") >= MOST_UNDER_WAY - 1, "who was let in is served"
     assert operator.get(f"{V1}/me").status_code == 200
 
 
@@ -216,7 +230,7 @@ def test_strangers_who_send_slowly_keep_nobody_else_out(
         for _ in range(MOST_UNDER_WAY + 20):
             slow = stack.enter_context(socket.create_connection((parts.hostname, parts.port)))
             slow.sendall(head)
-            # Connections are taken in order: once this is answered, so are those before it.
+        for _ in range(20):  # by the last of these all of those have come in
             assert operator.get(f"{V1}/me").status_code == 200
     assert server.bugs == []
 

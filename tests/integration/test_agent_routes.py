@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from foliot.api.app import make_app
 from foliot.api.gate import Gate
+from foliot.api.rates import MemoryRates, RateKind, RateLimiter
 from foliot.api.routes.agents import MOST_BYTES, agent_routes
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -17,6 +18,7 @@ from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.store.protocol import Claim
 from foliot.store.sql import SqlStore
+from foliot.timing.clock import SystemClock
 from tests.engine import add, make_instance, spec
 
 LATER = {"kind": "interval", "seconds": 3600}
@@ -36,7 +38,8 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
         return []
 
     nobody: Any = None  # agents have tokens of their own
-    gate = Gate(nobody, nobody, nobody, nobody, lambda: True)
+    limiter = RateLimiter(MemoryRates(SystemClock()), dict.fromkeys(RateKind))
+    gate = Gate(nobody, limiter, nobody, nobody, lambda: True)
     routes = agent_routes(instance.steering.agents, instance.tokens)
     app = make_app(no_problems, CollectorRegistry(), gate, [routes], lambda _error, _request_id: None)
     transport = httpx2.ASGITransport(app=app)

@@ -87,3 +87,7 @@ def tab(page: Page, name: str) -> Locator:
 def card(page: Page, name: str) -> Locator:
     """A part of a screen, by its heading."""
     return page.get_by_role("region", name=name)
+
+
+part = card
+"""The same in a panel."""

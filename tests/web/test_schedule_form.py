@@ -21,7 +21,7 @@ def name() -> str:
 def new_form(page: Page) -> Locator:
     page.goto("/schedules/new")
     form = sheet(page, "New schedule")
-    expect(form.get_by_label("Name", exact=True)).to_be_visible()
+    expect(form.get_by_role("textbox", name="Name", exact=True)).to_be_visible()
     return form
 
 
@@ -38,7 +38,7 @@ def pick_task(form: Locator, letters: str) -> None:
 def edit(page: Page, schedule: dict[str, Any]) -> Locator:
     page.goto(f"/schedules/{schedule['schedule_id']}?do=edit")
     form = sheet(page, f"Edit {schedule['name']}")
-    expect(form.get_by_label("Name", exact=True)).to_have_value(schedule["name"])
+    expect(form.get_by_role("textbox", name="Name", exact=True)).to_have_value(schedule["name"])
     return form
 
 
@@ -46,7 +46,7 @@ def test_a_schedule_is_made_from_the_form(server: WebServed, page: Page, name: s
     page.goto("/schedules")
     page.get_by_role("button", name="New schedule").first.click()
     form = sheet(page, "New schedule")
-    form.get_by_label("Name", exact=True).fill(name)
+    form.get_by_role("textbox", name="Name", exact=True).fill(name)
     form.get_by_label("Description").fill("Made by hand")
     pick(form, "Every day")
     form.get_by_label("Time of day").fill("06:45")
@@ -110,9 +110,9 @@ def test_what_is_missing_or_refused_is_said_at_its_field(server: WebServed, page
     taken = server.schedule(name=name)
     form = new_form(page)
     form.get_by_role("button", name="Create").click()
-    expect(form.get_by_label("Name", exact=True)).to_be_focused()
-    expect(form.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")
-    form.get_by_label("Name", exact=True).fill(taken["name"])
+    expect(form.get_by_role("textbox", name="Name", exact=True)).to_be_focused()
+    expect(form.get_by_role("textbox", name="Name", exact=True)).to_have_attribute("aria-invalid", "true")
+    form.get_by_role("textbox", name="Name", exact=True).fill(taken["name"])
     pick_task(form, "greet")
     form.get_by_role("button", name="Create").click()
     expect(form.get_by_label("name (required)")).to_have_attribute("aria-invalid", "true")
@@ -134,7 +134,7 @@ def test_other_kinds_of_triggers_have_their_own_fields(
     server: WebServed, page: Page, name: str, kind: str, fill: dict[str, str], expected: dict[str, Any]
 ) -> None:
     form = new_form(page)
-    form.get_by_label("Name", exact=True).fill(name)
+    form.get_by_role("textbox", name="Name", exact=True).fill(name)
     pick(form, kind)
     for label, text in fill.items():
         form.get_by_label(label, exact=True).fill(text)
@@ -149,7 +149,7 @@ def test_an_http_target_keeps_its_parts_and_kinds_that_can_not_be_say_why(
     server: WebServed, page: Page, name: str
 ) -> None:
     form = new_form(page)
-    form.get_by_label("Name", exact=True).fill(name)
+    form.get_by_role("textbox", name="Name", exact=True).fill(name)
     for each in server.get("kinds")["items"]:
         if each["family"] == "target" and not each["is_available"]:
             closed = form.get_by_role("radio", name=each["display_name"])
@@ -232,11 +232,11 @@ def test_after_a_conflict_the_form_goes_on_with_both_sets_of_changes(
 
 def test_what_was_typed_is_not_lost_without_a_question(server: WebServed, page: Page, name: str) -> None:
     form = new_form(page)
-    form.get_by_label("Name", exact=True).fill(name)
+    form.get_by_role("textbox", name="Name", exact=True).fill(name)
     page.keyboard.press("Escape")
     asked = page.get_by_role("dialog", name="Leave without saving?")
     asked.get_by_role("button", name="Cancel").click()
-    expect(form.get_by_label("Name", exact=True)).to_have_value(name)
+    expect(form.get_by_role("textbox", name="Name", exact=True)).to_have_value(name)
     page.keyboard.press("Escape")
     asked.get_by_role("button", name="Leave").click()
     title(page, "Schedules")
@@ -258,7 +258,7 @@ def test_a_schedule_is_made_by_keyboard_alone(server: WebServed, page: Page, nam
                 return
         raise AssertionError(f"{wanted} is not reached by Tab")
 
-    tab_to(form.get_by_label("Name", exact=True))
+    tab_to(form.get_by_role("textbox", name="Name", exact=True))
     page.keyboard.type(name)
     task = form.get_by_role("combobox", name="Task function")
     tab_to(task)
@@ -277,7 +277,7 @@ def test_a_copy_begins_with_everything_but_the_name(server: WebServed, page: Pag
     page.goto(f"/schedules?q={name}")
     choose(page, page.get_by_role("button", name=f"Actions for {name}"), "Duplicate…")
     form = sheet(page, "New schedule")
-    expect(form.get_by_label("Name", exact=True)).to_have_value(f"{name}-copy")
+    expect(form.get_by_role("textbox", name="Name", exact=True)).to_have_value(f"{name}-copy")
     form.get_by_role("button", name="Create").click()
     expect(note(page, f"Created {name}-copy")).to_be_visible()
     [found] = server.get("schedules", name=f"{name}-copy")["items"]

@@ -1,6 +1,6 @@
 import { QueryClient } from "@tanstack/react-query";
 import { expect, test } from "vitest";
-import { tellExecution } from "./execution-list";
+import { tellExecution, withTold } from "./execution-list";
 import type { ExecutionTold } from "./stream";
 import type { Execution } from "./types";
 
@@ -18,6 +18,13 @@ const TOLD: ExecutionTold = {
   ended_ts: "2026-01-01T00:00:02Z",
   duration_seconds: 2,
 };
+
+test("how an execution ended once is forgotten when it stands otherwise", () => {
+  const known = { ...row("b"), status: "retrying", error: "no answer" } as Execution;
+  expect(withTold(known, TOLD)).toMatchObject({ status: "success", error: null });
+  const same = { ...known, status: "success", attempt: 1 } as Execution;
+  expect(withTold(same, TOLD)).toMatchObject({ error: "no answer" });
+});
 
 test("what the stream tells is put into every list that has it, and into nothing else", () => {
   const client = new QueryClient();

@@ -64,10 +64,13 @@ export function executionAttempts(id: string) {
 
 // --- what the stream tells -------------------------------------------------------------------------------
 
-/** An execution after the stream told something of it. What is not told stays until it is read again. */
+/** An execution after the stream told something of it. What is not told stays until it is read again; but not
+ * how it ended, which an execution that stands otherwise now did not. */
 export function withTold(known: Execution, told: ExecutionTold): Execution {
+  const isAnother = told.status !== known.status || told.attempt !== known.attempt;
   return {
     ...known,
+    ...(isAnother ? { error: null, traceback: null, reason: null, result: null } : {}),
     status: told.status,
     attempt: told.attempt,
     progress: told.progress,

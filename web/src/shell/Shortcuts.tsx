@@ -46,6 +46,19 @@ export function Shortcuts() {
   return (
     <Dialog title="Keyboard" isOpen={isShown} onOpenChange={shortcutList.show}>
       <div className="mt-4 flex flex-col gap-5">
+        <div className="bg-sunken flex items-start gap-3 rounded-md px-3 py-2 text-sm">
+          <Switch
+            label="Keys without Ctrl"
+            isOn={isOn}
+            onChange={(wanted) => singleKeys.set(wanted ? "on" : "off")}
+          />
+          <span>
+            Keys without Ctrl
+            <span className="text-ink-soft block text-xs">
+              Off: /, ? and G do nothing. This list is in the menu of your name as well.
+            </span>
+          </span>
+        </div>
         <Group title="Anywhere">
           <Row keys={[findKeys()]}>Find a schedule or a screen</Row>
           <Row keys={["/"]}>To the filter of this list</Row>
@@ -68,19 +81,6 @@ export function Shortcuts() {
             Choose all between
           </Row>
         </Group>
-        <div className="border-line flex items-start gap-3 border-t pt-4 text-sm">
-          <Switch
-            label="Keys without Ctrl"
-            isOn={isOn}
-            onChange={(wanted) => singleKeys.set(wanted ? "on" : "off")}
-          />
-          <span>
-            Keys without Ctrl
-            <span className="text-ink-soft block text-xs">
-              Off: /, ? and G do nothing. This list is in the menu of your name as well.
-            </span>
-          </span>
-        </div>
         <Link
           href="/about"
           onClick={() => shortcutList.show(false)}

@@ -245,7 +245,7 @@ function RunningCount({ queue }: { queue: Queue }) {
     <Link
       href={`/executions?${new URLSearchParams({ queue: queue.name, status: "running" })}`}
       aria-label={`${queue.running_count} running in ${queue.name}`}
-      className="numbers text-accent rounded hover:underline"
+      className="numbers text-accent rounded underline underline-offset-2"
     >
       {count(queue.running_count, queue.is_running_capped)}
     </Link>

@@ -40,7 +40,7 @@ const LOOKS: Record<ExecutionAct, Look> = {
   },
   cancel: {
     title: "Cancel the execution?",
-    verb: "Cancel it",
+    verb: "Stop it",
     done: "Cancelling",
     note: "What waits ends at once. What runs is stopped; what it has done stays done.",
   },

@@ -24,6 +24,8 @@ import { canBe, narrowed } from "./filters";
 
 interface ActLook {
   verb: string;
+  /** On the button of the question, where "Cancel" would mean the question. */
+  ask: string;
   done: string;
   icon: IconName;
   note: string;
@@ -34,13 +36,15 @@ interface ActLook {
 const ACTS: Record<ExecutionAct, ActLook> = {
   retry: {
     verb: "Try again",
+    ask: "Retry",
     done: "Trying again",
     icon: "retry",
     note: "The same executions, each with all of its attempts anew.",
     none: "None of them has ended badly.",
   },
   cancel: {
-    verb: "Cancel",
+    verb: "Cancel them",
+    ask: "Stop",
     done: "Cancelling",
     icon: "stop",
     note: "What waits ends at once. What runs is stopped; what it has done stays done.",
@@ -173,7 +177,7 @@ function BulkDialog({ act, chosen, leftOut, rows, onClose, onDone }: DialogProps
   return (
     <Confirm
       title={`${look.verb}: ${count(matched)} ${matched === 1 ? "execution" : "executions"}`}
-      verb={`${look.verb}: ${count(matched)}`}
+      verb={`${look.ask} ${count(matched)}`}
       isDangerous={act === "cancel"}
       whyNot={matched === 0 ? "There is none." : null}
       isBusy={bulk.isPending}

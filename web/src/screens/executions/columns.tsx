@@ -2,7 +2,7 @@ import type { MouseEvent } from "react";
 import { type Execution, isBad, isOpen } from "@/api/types";
 import { Link } from "@/routing/Link";
 import { navigate, useLocation } from "@/routing/location";
-import { text, writeSearch } from "@/routing/search";
+import { text, useSearch, writeSearch } from "@/routing/search";
 import { nameOf, useExecutionActions } from "@/screens/execution/actions";
 import { ProgressBar } from "@/screens/execution/ProgressBar";
 import { lateness, outcomeOf, progressOf, TRIGGER_LOOKS, triggerOf } from "@/screens/execution/words";
@@ -145,6 +145,11 @@ function Took({ execution }: { execution: Execution }) {
 }
 
 function Running({ since }: { since: string }) {
+  const [{ live }] = useSearch(shape);
+  return live === "on" ? <Passing since={since} /> : <span className="text-busy">running</span>;
+}
+
+function Passing({ since }: { since: string }) {
   const seconds = Math.floor((useNow().getTime() - Date.parse(since)) / 1000);
   return <span className="text-busy">{duration(Math.max(0, seconds)).replace(/^0 µs$/, "0 s")}</span>;
 }

@@ -76,9 +76,12 @@ export default function Executions() {
         }
       >
         <ExecutionFilters search={search} onChange={setSearch} />
-        <div role="status">{isFrozen && <FrozenNote at={list.dataUpdatedAt} />}</div>
         <div className="border-line bg-surface shadow-low relative rounded-lg border">
-          {!isFrozen && <NewsBar steady={steady} />}
+          {isFrozen ? (
+            <FrozenBar at={list.dataUpdatedAt} onGoOn={() => setSearch({ live: "on" }, { replace: true })} />
+          ) : (
+            <NewsBar steady={steady} />
+          )}
           <DataTable
             label="Executions"
             columns={COLUMNS}
@@ -140,19 +143,23 @@ function rowName(row: Execution): string {
   return `${nameOf(row)}, ${row.status}`;
 }
 
-function FrozenNote({ at }: { at: number }) {
+/** Where the news would be: there are none while it is frozen. */
+function FrozenBar({ at, onGoOn }: { at: number; onGoOn: () => void }) {
   return (
-    <p className="bg-busy-soft text-busy mb-3 flex items-center gap-2 rounded-lg px-3 py-2 text-sm">
-      <Icon name="pause" />
-      <span>
-        {at > 0 ? (
-          <>
-            As it was at <Instant at={new Date(at).toISOString()} />.{" "}
-          </>
-        ) : null}
-        What happens meanwhile is shown when you go on.
-      </span>
-    </p>
+    <div role="status" className="sticky top-16 z-20 flex h-0 justify-center">
+      {at > 0 && (
+        <button
+          type="button"
+          onClick={onGoOn}
+          className="animate-appear border-line-strong bg-raised text-ink shadow-high hover:bg-hover flex h-6 -translate-y-1/2 items-center gap-1.5 rounded-full border px-3 text-xs font-medium"
+        >
+          <Icon name="pause" size={12} />
+          <span>
+            As at <Instant at={new Date(at).toISOString()} /> — go on
+          </span>
+        </button>
+      )}
+    </div>
   );
 }
 

@@ -26,7 +26,7 @@ export function TaskPicker({ value, onChange, problem, known }: Props) {
   const marked = found[Math.min(at, found.length - 1)];
 
   function choose(name: string) {
-    onChange(name);
+    if (name !== value) onChange(name);
     setTyped(null);
     setOpen(false);
   }
@@ -43,6 +43,7 @@ export function TaskPicker({ value, onChange, problem, known }: Props) {
     } else if (event.key === "Enter") {
       event.preventDefault(); // the form is not to be sent by choosing
       if (isOpen && marked !== undefined) choose(marked.name);
+      else if (typed !== null) choose(typed.trim());
     } else if (event.key === "Escape" && isOpen) {
       event.stopPropagation();
       setOpen(false);
@@ -73,14 +74,10 @@ export function TaskPicker({ value, onChange, problem, known }: Props) {
           onClick={() => setOpen(true)}
           onChange={(event) => {
             setTyped(event.target.value);
-            onChange(event.target.value.trim());
             setAt(0);
             setOpen(true);
           }}
-          onBlur={() => {
-            setOpen(false);
-            setTyped(null);
-          }}
+          onBlur={() => (typed === null ? setOpen(false) : choose(typed.trim()))}
           onKeyDown={steer}
           className="border-control bg-surface placeholder:text-ink-faint aria-invalid:border-danger shadow-low h-9 w-full rounded-md border pr-8 pl-2.5 text-sm focus-visible:outline-offset-0"
         />
