@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -381,27 +382,39 @@ def test_what_is_nearly_a_credential_is_none(server: Served, authorization: str)
     assert b"\r\nwww-authenticate: Bearer\r\n" in received
 
 
-@pytest.mark.parametrize(
-    "method", ["HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "DELETE", "PUT", "PATCH"]
-)
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PROPFIND", "DELETE", "PUT", "PATCH"])
 def test_a_method_that_a_route_has_not_is_refused_whoever_asks(
     server: Served, operator: httpx2.Client, method: str
 ) -> None:
-    for path in ("/healthz", f"{V1}/me", SCHEDULES, f"{V1}/keys", f"{V1}/executions"):
-        if method == "CONNECT":
-            received = talk(
-                server, f"CONNECT {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
-            )
-            assert received.startswith((b"HTTP/1.1 405 ", b"HTTP/1.1 400 "))
-            continue
+    for path in (
+        f"{V1}/me",
+        SCHEDULES,
+        f"{V1}/keys",
+        f"{V1}/executions",
+        f"{V1}/schedules/{uuid4()}/trigger",
+    ):
         for client in (operator, server.by(None)):
             answer = client.request(method, path)
             assert answer.status_code == 405
-            assert "GET" in answer.headers["allow"]
+            allowed = {each.strip() for each in answer.headers["allow"].split(",")}
+            assert allowed == {known for known, template in ACCESS if is_at(template, path)}
             if method == "TRACE":
                 assert OPERATOR_KEY not in answer.text
             if method == "HEAD":
                 assert answer.content == b""
+
+
+def is_at(template: str, path: str) -> bool:
+    parts, given = template.split("/"), path.split("/")
+    return len(parts) == len(given) and all(
+        part == each or part.startswith("{") for part, each in zip(parts, given, strict=True)
+    )
+
+
+def test_a_tunnel_to_elsewhere_is_refused(server: Served) -> None:
+    for target in ("evil.example:443", "/healthz"):
+        received = talk(server, f"CONNECT {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        assert received.startswith((b"HTTP/1.1 405 ", b"HTTP/1.1 404 ", b"HTTP/1.1 400 "))
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,8 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
     ("GET", "/"): _plain,
     ("GET", "/healthz"): _plain,
     ("GET", "/readyz"): _plain,
+    ("HEAD", "/healthz"): _plain,
+    ("HEAD", "/readyz"): _plain,
     ("GET", "/metrics"): _plain,
     ("GET", "/openapi.json"): _plain,
     ("GET", "/sign-in"): _plain,

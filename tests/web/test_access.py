@@ -43,7 +43,9 @@ def test_a_key_is_shown_once_works_and_is_revoked(server: WebServed, page: Page)
 def test_a_secret_is_written_and_never_shown(server: WebServed, page: Page) -> None:
     name, value = unique("secret"), "a-value-that-nobody-may-see"
     answers: list[str] = []
-    page.on("response", lambda response: answers.append(response.text()) if "secrets" in response.url else None)
+    page.on(
+        "response", lambda response: answers.append(response.text()) if "secrets" in response.url else None
+    )
     page.goto("/access/secrets")
     page.get_by_role("button", name="Set a secret").click()
     asked = dialog(page, "Set a secret")
@@ -176,5 +178,7 @@ def test_the_operator_makes_a_host_and_its_first_key(server: WebServed, open_pag
     key = dialog(page, "Key first").locator("code").inner_text()
     with server.client(key) as client:
         me = client.get("/api/v1/me").json()
-    found = {each["name"]: each["host_id"] for each in server.by(OPERATOR_KEY).get("/api/v1/hosts").json()["items"]}
+    found = {
+        each["name"]: each["host_id"] for each in server.by(OPERATOR_KEY).get("/api/v1/hosts").json()["items"]
+    }
     assert me["host_id"] == found[name]

@@ -139,7 +139,9 @@ def test_the_result_and_the_log_are_shown_and_filtered_by_level(
     log = page.get_by_role("log", name="Log")
     expect(log.locator("time")).to_have_count(30)
     expect(log).to_contain_text("29 once upon a time")
-    page.get_by_label("Levels to show").select_option(index=page.get_by_label("Levels to show").locator("option").count() - 1)
+    page.get_by_label("Levels to show").select_option(
+        index=page.get_by_label("Levels to show").locator("option").count() - 1
+    )
     expect(page.get_by_text("No line is of these levels.")).to_be_visible()
     assert "level=" in page.url
 

@@ -16,7 +16,9 @@ FAILS = {"kind": "function", "name": "fail", "args": {"text": HOSTILE}}
 
 def is_text(page: Page, times: int = 1) -> None:
     """It is there to be read, and nothing came of it. What came of it by script, the page's watch notices."""
-    expect(page.get_by_text("<script>alert(2)</script>").locator("visible=true").nth(times - 1)).to_be_visible()
+    expect(
+        page.get_by_text("<script>alert(2)</script>").locator("visible=true").nth(times - 1)
+    ).to_be_visible()
     assert page.locator(".injected").count() == 0
     assert page.locator("img[src=x]").count() == 0
     assert page.locator("script:not([src])").count() == 0

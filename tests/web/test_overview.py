@@ -23,7 +23,9 @@ def card(page: Page, name: str) -> Locator:
 @pytest.fixture(scope="module", autouse=True)
 def scene(server: WebServed) -> dict[str, str]:
     """One that failed, one that is paused, one that runs, one that is due in half an hour."""
-    failed, _ = server.executed(name="fails", target={"kind": "function", "name": "fail"}, retry={"max_attempts": 1})
+    failed, _ = server.executed(
+        name="fails", target={"kind": "function", "name": "fail"}, retry={"max_attempts": 1}
+    )
     paused = server.schedule(name="rests")
     server.post(f"schedules/{paused['schedule_id']}/pause", {"reason": "holidays"}, status=200)
     running = server.schedule(name="runs", target={"kind": "function", "name": "hold"})

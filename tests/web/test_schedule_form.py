@@ -32,7 +32,7 @@ def pick(form: Locator, label: str) -> None:
 
 def pick_task(form: Locator, letters: str) -> None:
     form.get_by_role("combobox", name="Task function").fill(letters)
-    form.get_by_role("option").first.click()
+    form.get_by_role("listbox", name="Task functions").get_by_role("option").first.click()
 
 
 def edit(page: Page, schedule: dict[str, Any]) -> Locator:
@@ -164,9 +164,7 @@ def test_an_http_target_keeps_its_parts_and_kinds_that_can_not_be_say_why(
     assert found["target"]["url"] == "https://agent.example/run"
 
 
-def test_an_edit_shows_what_would_change_before_it_is_saved(
-    server: WebServed, page: Page, name: str
-) -> None:
+def test_an_edit_shows_what_would_change_before_it_is_saved(server: WebServed, page: Page, name: str) -> None:
     schedule = server.schedule(name=name, description="Before")
     page.goto(f"/schedules?q={name}")
     choose(page, page.get_by_role("button", name=f"Actions for {name}"), "Edit")

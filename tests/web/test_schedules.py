@@ -286,7 +286,9 @@ def test_a_viewer_sees_every_act_and_why_it_is_not_theirs(
     page.keyboard.press("Escape")
     page.get_by_role("checkbox", name=f"Choose {name}").click()
     for act in ("Run now", "Pause", "Resume", "Delete"):
-        expect(page.get_by_role("region", name="Chosen schedules").get_by_role("button", name=act)).to_be_disabled()
+        expect(
+            page.get_by_role("region", name="Chosen schedules").get_by_role("button", name=act)
+        ).to_be_disabled()
     assert server.get(f"schedules/{made['schedule_id']}")["aggregate_version"] == made["aggregate_version"]
     assert server.get("executions", schedule_id=made["schedule_id"])["items"] == []
 

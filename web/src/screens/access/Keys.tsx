@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useState } from "react";
 import { type Key, keyList, useRevokeKey } from "@/api/keys";
-import { useMe, useWhyNot } from "@/api/session";
+import { useWhyNot } from "@/api/session";
 import { ROLES } from "@/api/types";
 import { anyOf, oneOf, text, useSearch } from "@/routing/search";
 import { presently } from "@/time/clock";
@@ -200,15 +200,10 @@ function columnsFor(onRevoke: (key: Key) => void) {
 }
 
 function Name({ apiKey }: { apiKey: Key }) {
-  const known = useMe();
-  const isMine = known?.credential === `key:${apiKey.key_id}`;
   return (
     <div className="min-w-0">
-      <span className="flex items-center gap-2">
-        <span className="truncate font-medium" title={apiKey.name}>
-          {apiKey.name}
-        </span>
-        {isMine && <span className="text-ink-soft shrink-0 text-xs">yours</span>}
+      <span className="block truncate font-medium" title={apiKey.name}>
+        {apiKey.name}
       </span>
       <span className="text-ink-faint flex items-center text-xs">
         <code className="truncate font-mono">{apiKey.key_id}</code>

@@ -98,7 +98,7 @@ function Name({ execution }: { execution: Execution }) {
         href={`/executions/${execution.execution_id}`}
         onClick={open}
         title={nameOf(execution)}
-        className="block truncate rounded font-medium hover:underline"
+        className="block truncate rounded leading-6 font-medium hover:underline"
       >
         {nameOf(execution)}
       </Link>

@@ -1,3 +1,4 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { ProblemError, textOf } from "@/api/problem";
 import { Screen } from "@/shell/Screen";
 import { Button } from "@/ui/Button";
@@ -12,6 +13,12 @@ interface Props {
 
 /** Instead of a screen that failed: what happened, what can be done, and what to tell whoever mends it. */
 export function Fault({ error, onRetry }: Props) {
+  const client = useQueryClient();
+  function retry() {
+    // What was read may be what it failed by; who is signed in is in use, and stays.
+    client.removeQueries({ type: "inactive" });
+    onRetry();
+  }
   return (
     <Screen title="This screen failed">
       <div
@@ -28,7 +35,7 @@ export function Fault({ error, onRetry }: Props) {
           </p>
         </div>
         <div className="flex flex-wrap justify-center gap-2">
-          <Button look="primary" icon="retry" onClick={onRetry}>
+          <Button look="primary" icon="retry" onClick={retry}>
             Try again
           </Button>
           <Button onClick={() => window.location.reload()}>Load the page anew</Button>

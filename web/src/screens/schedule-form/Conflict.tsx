@@ -37,7 +37,7 @@ export function Conflict({ mine, theirs, isBusy, onMine, onTheirs, onEdit }: Pro
         <span>Theirs, saved</span>
         <span>Yours, not saved</span>
       </div>
-      <Differences differences={differences} sides={["Theirs", "Yours"]} />
+      <Differences differences={differences} sides={["Theirs", "Yours"]} isEven />
       <ul className="flex flex-col gap-2">
         <Way
           title="Take mine"

@@ -82,7 +82,7 @@ function PatternSentence({ pattern, onChange }: PatternProps) {
             choices={steps.map((step) => [String(step), String(step)] as const)}
             onChange={(every) => onChange({ ...pattern, every: Number(every) })}
           />
-          {pattern.every === 1 ? "minute." : "minutes."}
+          {pattern.every === 1 ? "minute" : "minutes"}
         </Sentence>
       );
     }

@@ -5,10 +5,12 @@ interface Props {
   differences: readonly Difference[];
   /** What the two sides are. */
   sides?: readonly [before: string, after: string];
+  /** Neither side is the older one. */
+  isEven?: boolean;
 }
 
 /** What was, and what is instead, place by place. */
-export function Differences({ differences, sides = ["Before", "After"] }: Props) {
+export function Differences({ differences, sides = ["Before", "After"], isEven = false }: Props) {
   if (differences.length === 0) {
     return <p className="text-ink-soft text-sm">There is no difference.</p>;
   }
@@ -18,8 +20,13 @@ export function Differences({ differences, sides = ["Before", "After"] }: Props)
         <li key={pointer} className="flex flex-col gap-1 px-3 py-2">
           <span className="text-ink-soft text-xs font-medium">{wordsOf(pointer)}</span>
           <div className="grid gap-1 sm:grid-cols-2 sm:gap-2">
-            <Side name={sides[0]} value={before} look="bg-bad-soft" icon="left" />
-            <Side name={sides[1]} value={after} look="bg-good-soft" icon="right" />
+            <Side name={sides[0]} value={before} look={isEven ? "bg-calm-soft" : "bg-bad-soft"} icon="left" />
+            <Side
+              name={sides[1]}
+              value={after}
+              look={isEven ? "bg-accent-soft" : "bg-good-soft"}
+              icon="right"
+            />
           </div>
         </li>
       ))}

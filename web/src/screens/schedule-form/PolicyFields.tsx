@@ -29,9 +29,9 @@ export function PolicyFields() {
           isWrong={problem("/timeout_seconds") !== null}
           onChange={(timeout) => change({ timeout })}
         />
-        .
       </Sentence>
       <MisfireSentence />
+      <MissedSentence />
       <OverlapSentence />
       <RetrySentence />
       <Sentence>
@@ -45,7 +45,6 @@ export function PolicyFields() {
           ]}
           onChange={(delivery) => change({ delivery })}
         />
-        .
       </Sentence>
       <Sentence>
         If clocks leave its time out,
@@ -58,7 +57,9 @@ export function PolicyFields() {
           ]}
           onChange={(gap) => change({ gap })}
         />
-        ; if they show it twice, run
+      </Sentence>
+      <Sentence>
+        If clocks show its time twice, run
         <Pick
           label="When clocks show its time twice"
           value={draft.repeat}
@@ -69,7 +70,6 @@ export function PolicyFields() {
           ]}
           onChange={(repeat) => change({ repeat })}
         />
-        .
       </Sentence>
       <Sentence problems={[problem("/jitter_seconds")]}>
         Spread its starts over
@@ -79,7 +79,7 @@ export function PolicyFields() {
           isWrong={problem("/jitter_seconds") !== null}
           onChange={(jitter) => change({ jitter })}
         />
-        after each time.
+        after each time
       </Sentence>
     </>
   );
@@ -88,7 +88,7 @@ export function PolicyFields() {
 function MisfireSentence() {
   const { draft, change, problem } = useForm();
   return (
-    <Sentence problems={[problem("/misfire/grace_seconds"), problem("/misfire/max_catchup")]}>
+    <Sentence problems={[problem("/misfire/grace_seconds")]}>
       If it is late by more than
       {draft.misfire === "skip" ? (
         <span className="font-medium">10 seconds</span>
@@ -100,7 +100,16 @@ function MisfireSentence() {
           onChange={(grace) => change({ grace })}
         />
       )}
-      , do not run it. If several times were missed,
+      it does not run.
+    </Sentence>
+  );
+}
+
+function MissedSentence() {
+  const { draft, change, problem } = useForm();
+  return (
+    <Sentence problems={[problem("/misfire/max_catchup")]}>
+      If several times were missed,
       <Pick
         label="When several times were missed"
         value={draft.misfire}
@@ -113,7 +122,7 @@ function MisfireSentence() {
       />
       {draft.misfire === "fire_all" && (
         <>
-          , at most the latest
+          at most the latest
           <Small
             label="How many missed times are run"
             value={draft.maxCatchup}
@@ -122,7 +131,6 @@ function MisfireSentence() {
           />
         </>
       )}
-      .
     </Sentence>
   );
 }
@@ -157,7 +165,6 @@ function OverlapSentence() {
         ]}
         onChange={(overlap) => change({ overlap })}
       />
-      .
     </Sentence>
   );
 }
@@ -192,24 +199,23 @@ function RetrySentence() {
               isWrong={problem("/retry/initial_delay_seconds") !== null}
               onChange={(firstDelay) => change({ firstDelay })}
             />
-            , each further one after
+            and each further one after
             <Small
               label="How many times longer to wait each time"
               value={draft.multiplier}
               isWrong={problem("/retry/multiplier") !== null}
               onChange={(multiplier) => change({ multiplier })}
             />
-            times as long, but no more than
+            times as long, but at most
             <LengthInput
               label="How long to wait at most"
               value={draft.mostDelay}
               isWrong={problem("/retry/max_delay_seconds") !== null}
               onChange={(mostDelay) => change({ mostDelay })}
             />
-            .
           </>
         ) : (
-          "attempt."
+          "attempt"
         )}
       </Sentence>
       {triesAgain && (
@@ -268,7 +274,7 @@ export function LimitFields() {
         label="Only on some days or in some hours"
         hint="Times outside are skipped, and the ledger says so."
         isChecked={draft.hasWindow}
-        onChange={(hasWindow) => change({ hasWindow })}
+        onChange={(hasWindow) => change({ hasWindow, windowZone: hasWindow ? zone : draft.windowZone })}
       />
       {draft.hasWindow && (
         <div className="border-line flex flex-col gap-3 rounded-lg border p-3">

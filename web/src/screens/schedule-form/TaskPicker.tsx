@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
+import { type KeyboardEvent, useDeferredValue, useEffect, useId, useState } from "react";
 import type { FieldProblem } from "@/api/problem";
 import { type TaskFunction, taskFunctionsLike } from "@/api/schedule-editing";
 import { Badge } from "@/ui/Badge";
@@ -44,12 +44,22 @@ export function TaskPicker({ value, onChange, problem, known }: Props) {
       event.preventDefault(); // the form is not to be sent by choosing
       if (isOpen && marked !== undefined) choose(marked.name);
       else if (typed !== null) choose(typed.trim());
-    } else if (event.key === "Escape" && isOpen) {
-      event.stopPropagation();
-      setOpen(false);
-      setTyped(null);
     }
   }
+
+  // Ahead of the panel around it, which closes by the same key.
+  useEffect(() => {
+    if (!isOpen) return;
+    function listen(event: globalThis.KeyboardEvent) {
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        setOpen(false);
+        setTyped(null);
+      }
+    }
+    window.addEventListener("keydown", listen, { capture: true });
+    return () => window.removeEventListener("keydown", listen, { capture: true });
+  }, [isOpen]);
 
   return (
     <div className="flex flex-col gap-1">

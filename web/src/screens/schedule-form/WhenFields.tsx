@@ -138,7 +138,7 @@ function KindFields({ kind }: { kind: TriggerKind }) {
             isWrong={problem("/trigger/seconds") !== null}
             onChange={(delay) => changeTrigger({ delay })}
           />
-          after the last run has ended.
+          after the last run has ended
         </Sentence>
       );
   }

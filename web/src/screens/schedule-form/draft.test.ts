@@ -94,9 +94,9 @@ test("a problem is shown at the nearest control above it", () => {
     { pointer: "/nowhere", code: "x", detail: "is odd", hint: "" },
   ]);
   const { byField, besides } = problemsOf(error, new Map(), shownPointers(["readers"]));
-  expect(byField.get("/target/args/readers")?.text).toBe("0 is not text.");
+  expect(byField.get("/target/args/readers")?.text).toBe("0: is not text.");
   expect(byField.get("/target/args")?.text).toBe("'region' is missing.");
-  expect(besides).toBe("Nowhere is odd.");
+  expect(besides).toBe("nowhere: is odd.");
 });
 
 test("an error that names no field is told beside the form, a taken name at the name", () => {

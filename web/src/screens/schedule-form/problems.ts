@@ -37,7 +37,7 @@ export function problemsOf(
     for (const { pointer, detail, hint } of error.errors) {
       const holder = holderOf(pointer, shown);
       const within = holder === null ? pointer.slice(1) : pointer.slice((holder?.length ?? 0) + 1);
-      const text = sentence(within === "" ? detail : `${within.replaceAll("/", ".")} ${detail}`);
+      const text = sentence(within === "" ? detail : `${within.replaceAll("/", ".")}: ${detail}`);
       if (holder === null) besides.push(text);
       else if (!byField.has(holder)) byField.set(holder, { text, hint: hint && sentence(hint) });
     }
@@ -49,8 +49,9 @@ export function problemsOf(
   return { byField, besides: besides.length === 0 ? null : besides.join(" ") };
 }
 
+/** Names of programs stay as they are. */
 function sentence(text: string): string {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  const begun = /^[a-z]+[_.:-]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 

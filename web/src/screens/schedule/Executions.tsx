@@ -93,7 +93,7 @@ function Row({ execution, zone, isGone }: RowProps) {
         href={`/executions/${execution.execution_id}`}
         className="hover:bg-hover flex flex-wrap items-center gap-x-3 gap-y-0.5 px-3 py-2 text-sm focus-visible:-outline-offset-2"
       >
-        <Instant at={execution.fire_ts} zone={zone} className="w-32 shrink-0" />
+        <Instant at={execution.fire_ts} zone={zone} className="min-w-18 shrink-0 sm:w-32" />
         <StatusBadge status={status} />
         {took !== null && <span className="numbers text-ink-soft text-xs">{duration(took)}</span>}
         {execution.attempt > 1 && <span className="text-ink-soft text-xs">attempt {execution.attempt}</span>}

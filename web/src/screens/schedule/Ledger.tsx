@@ -92,7 +92,7 @@ function Row({ fire, zone, late, jitter }: RowProps) {
   const missed = missedWords(fire.missed_count);
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-0.5 px-3 py-1.5 text-sm">
-      <Instant at={fire.fire_ts} zone={zone} className="w-32 shrink-0" />
+      <Instant at={fire.fire_ts} zone={zone} className="min-w-18 shrink-0 sm:w-32" />
       {fire.state === "skipped" ? (
         <Badge tone="calm" icon="skip">
           skipped

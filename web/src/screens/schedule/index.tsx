@@ -30,7 +30,13 @@ export default function SchedulePage({ id }: { id: string }) {
       </Link>
       <Screen
         title={known?.name ?? (found.error ? "No such schedule" : "Schedule")}
-        actions={known && <Actions schedule={known} />}
+        actions={
+          known && (
+            <div className="flex w-full items-center gap-2 sm:w-auto">
+              <Actions schedule={known} />
+            </div>
+          )
+        }
       >
         {known?.description && (
           <p className="text-ink-soft -mt-3 mb-4 max-w-prose text-sm break-words">{known.description}</p>

@@ -104,7 +104,7 @@ function NowLine({ from, length }: { from: number; length: number }) {
   return (
     <div aria-hidden="true" className="pointer-events-none absolute inset-y-0 right-4 left-4 md:left-52">
       <div className="bg-brass absolute inset-y-0 w-px" style={{ left: `${share * 100}%` }}>
-        <span className="bg-brass text-on-accent text-2xs absolute top-0 -translate-x-1/2 rounded-b-sm px-1 leading-4 font-medium">
+        <span className="bg-ink text-canvas text-2xs absolute top-0 -translate-x-1/2 rounded-b-sm px-1 leading-4 font-medium">
           now
         </span>
       </div>
