@@ -71,13 +71,17 @@ def choose(page: Page, menu: Locator, item: str) -> None:
     page.get_by_role("menuitem", name=item).click()
 
 
-def is_focused(locator: Locator) -> None:
-    expect(locator).to_be_focused()
+def no_sideways_scroll(page: Page) -> list[str]:
+    """What is wider than the screen scrolls in its own box, never the page; else by how much it does."""
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return [f"scrolls sideways by {over} px"] if over > 0 else []
 
 
-def no_sideways_scroll(page: Page) -> None:
-    """What is wider than the screen scrolls in its own box, never the page."""
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+def settled(page: Page) -> None:
+    """Wait until a screen has what it asked for: nothing on it stands in for what is to come."""
+    expect(page.get_by_role("heading").first).to_be_visible()
+    expect(page.locator("main .animate-waiting, [role=dialog] .animate-waiting")).to_have_count(0)
+    page.evaluate("document.fonts.ready.then(() => null)")
 
 
 def tab(page: Page, name: str) -> Locator:
@@ -85,9 +89,5 @@ def tab(page: Page, name: str) -> Locator:
 
 
 def card(page: Page, name: str) -> Locator:
-    """A part of a screen, by its heading."""
+    """A part of a screen or of a panel, by its heading."""
     return page.get_by_role("region", name=name)
-
-
-part = card
-"""The same in a panel."""

@@ -14,7 +14,7 @@ from tests.api.served import ALL, OPERATOR_KEY, SECRET_KEY, V1, Served
 from tests.engine import registry
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script><b class=injected>${7*7}</b>"
-"""Markup that would be noticed if it became any: as an element, as a dialog, as a refusal of the browser's."""
+"""Markup that would be noticed if it became any: as an element, as a dialog, as a refusal of the browser."""
 
 _gates: dict[str, asyncio.Event] = {}
 

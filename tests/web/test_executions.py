@@ -1,6 +1,7 @@
 """Executions: the list as they happen, and all there is to know of one."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -8,11 +9,11 @@ from playwright.sync_api import Page, expect
 from tests.api.hosts import unique
 from tests.api.waiting import until
 from tests.web.conftest import OpenPage
-from tests.web.pages import choose, dialog, live, note, part, row, sheet, table, title
+from tests.web.pages import card, choose, dialog, live, note, row, sheet, table, title
 from tests.web.served import WebServed
 
-FAILS = {"target": {"kind": "function", "name": "fail"}, "retry": {"max_attempts": 1}}
-HOLDS = {"target": {"kind": "function", "name": "hold"}}
+FAILS: dict[str, Any] = {"target": {"kind": "function", "name": "fail"}, "retry": {"max_attempts": 1}}
+HOLDS: dict[str, Any] = {"target": {"kind": "function", "name": "hold"}}
 
 
 @pytest.fixture
@@ -111,22 +112,22 @@ def test_one_execution_tells_its_life_its_attempts_its_error_and_its_log(
     )
     page.goto(f"/executions/{execution['execution_id']}")
     title(page, name)
-    expect(part(page, "Life").get_by_role("listitem")).to_have_count(5)
+    expect(card(page, "Life").get_by_role("listitem")).to_have_count(5)
     for text in ("planned", "started", "ended"):
-        expect(part(page, "Life")).to_contain_text(re.compile(text, re.I))
-    error = part(page, "Error")
+        expect(card(page, "Life")).to_contain_text(re.compile(text, re.I))
+    error = card(page, "Error")
     expect(error).to_contain_text("the disk is full")
     expect(error.get_by_role("region", name="the traceback")).to_contain_text("Traceback")
-    attempts = part(page, "2 attempts").get_by_role("listitem")
+    attempts = card(page, "2 attempts").get_by_role("listitem")
     expect(attempts).to_have_count(2)
     attempts.first.get_by_role("button").click()
     expect(attempts.first).to_contain_text("the disk is full")
-    facts = part(page, "Facts")
+    facts = card(page, "Facts")
     expect(facts.get_by_role("link", name=name)).to_have_attribute(
         "href", f"/schedules/{schedule['schedule_id']}"
     )
     expect(facts).to_contain_text(execution["trace_id"])
-    expect(part(page, "Log")).to_contain_text("It logged nothing.")
+    expect(card(page, "Log")).to_contain_text("It logged nothing.")
 
 
 def test_the_result_and_the_log_are_shown_and_filtered_by_level(
@@ -135,7 +136,7 @@ def test_the_result_and_the_log_are_shown_and_filtered_by_level(
     target = {"kind": "function", "name": "tell", "args": {"text": "once upon a time", "lines": 30}}
     _, [execution] = server.executed(name=name, target=target)
     page.goto(f"/executions/{execution['execution_id']}")
-    expect(part(page, "Result")).to_contain_text("once upon a time")
+    expect(card(page, "Result")).to_contain_text("once upon a time")
     log = page.get_by_role("log", name="Log")
     expect(log.locator("time")).to_have_count(30)
     expect(log).to_contain_text("29 once upon a time")

@@ -34,10 +34,10 @@ def test_other_screens_say_that_there_is_nothing_yet(open_page: OpenPage) -> Non
     page = open_page(width=390)
     page.goto("/executions")
     expect(page.get_by_text("Nothing has run yet")).to_be_visible()
-    no_sideways_scroll(page)
+    assert no_sideways_scroll(page) == []
     page.goto("/timeline")
     expect(page.get_by_text("Nothing was due, and nothing is planned")).to_be_visible()
-    no_sideways_scroll(page)
+    assert no_sideways_scroll(page) == []
 
 
 def test_the_first_schedule_shows_up_by_itself(server: WebServed, page: Page) -> None:

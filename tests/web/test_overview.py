@@ -8,16 +8,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.api.hosts import unique
 from tests.api.waiting import until
-from tests.web.pages import live, row, table, title
+from tests.web.pages import card, live, row, table, title
 from tests.web.served import WebServed
 
 
 def tile(page: Page, name: str) -> Locator:
     return page.get_by_role("main").get_by_role("link", name=re.compile(f"^{name}"))
-
-
-def card(page: Page, name: str) -> Locator:
-    return page.get_by_role("region", name=name)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -35,7 +35,7 @@ def test_details_open_over_the_list_and_as_a_page_of_their_own(
         description="Greets whoever is there",
         trigger={"kind": "cron", "expression": "0 3 * * *", "timezone": "Europe/Berlin"},
         labels={"team": "pay"},
-        timeout_seconds=90,
+        timeout_seconds=240,
     )
     page.goto(f"/schedules?q={name}")
     row(page, "Schedules", name).get_by_role("link", name=name).click()

@@ -156,7 +156,7 @@ def test_an_http_target_keeps_its_parts_and_kinds_that_can_not_be_say_why(
             if closed.count() == 1:
                 expect(closed).to_be_disabled()
     pick(form, "HTTP")
-    form.get_by_label("URL").fill("https://agent.example/run")
+    form.get_by_label("Address").fill("https://agent.example/run")
     form.get_by_role("button", name="Create").click()
     expect(note(page, f"Created {name}")).to_be_visible()
     [found] = server.get("schedules", name=name)["items"]

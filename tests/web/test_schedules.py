@@ -1,9 +1,9 @@
-"""The list of schedules: what it shows, what can be done from it, and that it stays still while it changes."""
+"""The list of schedules: what it shows, what can be done from it, and that it stays still when read."""
 
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.api.hosts import unique
 from tests.api.waiting import until
@@ -17,7 +17,7 @@ def name() -> str:
     return unique("web")
 
 
-def switch(page: Page, name: str):  # type: ignore[no-untyped-def]
+def switch(page: Page, name: str) -> Locator:
     return page.get_by_role("switch", name=f"{name} is enabled")
 
 

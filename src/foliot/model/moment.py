@@ -1,22 +1,18 @@
-"""A time that a user gives: with an offset, and one that every part of Foliot can reckon with."""
+"""A time that a user gives: with an offset, and one that there is in UTC too."""
 
 from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime
 
-FIRST_YEAR, LAST_YEAR = 2, 9998
 
-
-def _within_reach(value: datetime) -> datetime:
+def _has_date_in_utc(value: datetime) -> datetime:
     # A zone's offset may carry a time of the first or the last year beyond what a date can be.
     try:
-        year = value.astimezone(UTC).year
+        value.astimezone(UTC)
     except OverflowError:
-        year = 0
-    if not FIRST_YEAR <= year <= LAST_YEAR:
-        raise ValueError(f"must lie between the years {FIRST_YEAR} and {LAST_YEAR}")
+        raise ValueError("must have a date in UTC too, between the years 1 and 9999") from None
     return value
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_within_reach)]
+Moment = Annotated[AwareDatetime, AfterValidator(_has_date_in_utc)]

@@ -57,7 +57,7 @@ export function Figures({ schedule }: { schedule: Schedule }) {
 function SpreadOf({ title, spread, none }: { title: string; spread: Spread | null; none: string }) {
   return (
     <div>
-      <h4 className="text-ink-faint text-xs">{title}</h4>
+      <h3 className="text-ink-faint text-xs">{title}</h3>
       {spread === null ? (
         <p className="text-ink-soft text-sm">{none}</p>
       ) : (
