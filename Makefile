@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench constraints clean
+.PHONY: help run test check bench screenshots constraints clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -20,7 +20,8 @@ run: $(VENV)/.run ## Start everything on SQLite, with a few live demo schedules
 
 test: $(VENV)/.develop ## Run all tests, or those that ARGS select
 	@scripts/test-servers
-	@$(BIN)/pytest $(ARGS)
+	@scripts/build-web
+	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(VENV)/.develop ## Check format, lint, types and import rules
 	@$(BIN)/ruff format --check
@@ -31,6 +32,10 @@ check: $(VENV)/.develop ## Check format, lint, types and import rules
 bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with
 	@scripts/test-servers
 	@$(BIN)/python -m bench $(ARGS)
+
+screenshots: $(VENV)/.develop ## Take the pictures in docs/images anew
+	@scripts/test-servers
+	@$(BIN)/python scripts/screenshots
 
 constraints: ## Resolve all dependencies anew and rewrite constraints.txt
 	@scripts/constraints

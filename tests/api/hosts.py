@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.security.principal import Role
 from foliot.store.schema import api_key_t
+from tests.api.answers import made
 from tests.api.served import OPERATOR_KEY, V1, Served
 
 BAD_KEYS = {
@@ -34,11 +35,6 @@ def yearly(name: str | None = None, **fields: Any) -> dict[str, Any]:
         "target": {"kind": "function", "name": "noop"},
         **fields,
     }
-
-
-def made(answer: httpx2.Response, status: int = 201) -> Any:
-    assert answer.status_code == status, answer.text
-    return answer.json()
 
 
 @dataclass

@@ -29,6 +29,7 @@ T = TypeVar("T")
 OPERATOR_KEY = "the-operators-own-key-0123456789abcdef"
 SECRET_KEY = "0123456789abcdef0123456789abcdef"
 V1 = "/api/v1"
+SCHEDULES = f"{V1}/schedules"
 WITHIN_S = 60.0
 """Against hanging for ever."""
 

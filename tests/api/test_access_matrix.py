@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -15,23 +14,13 @@ from foliot.api.access import ACCESS, Access, Open
 from foliot.api.ui import Ui
 from foliot.security.principal import Role
 from foliot.store.dialect import Pool
-from tests.api.hosts import BAD_KEYS, Host, two_hosts, unique
-from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.hosts import BAD_KEYS, Host, unique
+from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served
 from tests.api.valid_requests import IDS, ROUTES, VALID, Ask, send
 
 HAPPENED = range(200, 400)
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    """Without a worker: what waits goes on waiting."""
-    with served(module_url, roles=API_ALONE) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def hosts(server: Served) -> tuple[Host, Host]:
-    return two_hosts(server)
+SERVER = {"roles": API_ALONE}
+"""Without a worker: what waits goes on waiting."""
 
 
 def expected(needed: Access, credential: str) -> set[int]:
@@ -130,23 +119,36 @@ ABOUT_ONE = [
 
 
 class Statements:
-    """What requests ask the database for, as a measure of the time that they take."""
+    """What a request asks the database for, as a measure of the time that it takes."""
 
     def __init__(self, server: Served) -> None:
+        self._server = server
         self._engine = server.instance.store.database.engine(Pool.API).sync_engine
         self.texts: list[str] = []
 
     def _note(self, _connection: Any, _cursor: Any, text: str, *_: Any) -> None:
-        task = asyncio.current_task()
-        if task is not None and task.get_name().startswith("Task-"):  # services have names
+        number = _task_number()
+        if number is not None and number > self._since:
             self.texts.append(text)
 
     def __enter__(self) -> "Statements":
+        async def number() -> int:
+            return _task_number() or 0
+
+        # What was begun before may still ask for something: streams look now and then who listens.
+        self._since = self._server.run(number())
         event.listen(self._engine, "before_cursor_execute", self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
         event.remove(self._engine, "before_cursor_execute", self._note)
+
+
+def _task_number() -> int | None:
+    """Tasks of requests are numbered in their names; those of services have names of their own."""
+    task = asyncio.current_task()
+    name = "" if task is None else task.get_name()
+    return int(name.removeprefix("Task-")) if name.startswith("Task-") else None
 
 
 @pytest.mark.parametrize(

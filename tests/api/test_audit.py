@@ -1,6 +1,6 @@
 """The audit: every change says who, what, before and after, why, and by which request."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,23 +8,12 @@ import httpx2
 import pytest
 
 from tests.api.answers import made, pointers, problem, walk
-from tests.api.hosts import Host, two_hosts, unique, yearly
-from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.hosts import Host, unique, yearly
+from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served
 from tests.api.valid_requests import ICAL
 
 AUDIT = f"{V1}/audit"
-SCHEDULES = f"{V1}/schedules"
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    with served(module_url, roles=API_ALONE) as made_:
-        yield made_
-
-
-@pytest.fixture(scope="module")
-def hosts(server: Served) -> tuple[Host, Host]:
-    return two_hosts(server)
+SERVER = {"roles": API_ALONE}
 
 
 @dataclass(frozen=True)

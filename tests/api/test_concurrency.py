@@ -15,17 +15,11 @@ from foliot.model.instant import EPOCH
 from foliot.store.schema import idempotency_t
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
-from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served
 
 AT_ONCE = 20
-SCHEDULES = f"{V1}/schedules"
 DAY = timedelta(hours=24)
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    with served(module_url, roles=API_ALONE) as made:
-        yield made
+SERVER = {"roles": API_ALONE}
 
 
 @pytest.fixture(scope="module")

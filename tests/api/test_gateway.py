@@ -25,11 +25,10 @@ from foliot.security.principal import Role
 from foliot.store.dialect import Pool
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
-from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, V1, WITHIN_S, Served, served
+from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, SCHEDULES, V1, WITHIN_S, Served, served
 from tests.api.waiting import until
 from tests.servers import PostgresServer
 
-SCHEDULES = f"{V1}/schedules"
 RATE, RATE_OF_STRANGERS = 30, 12
 
 

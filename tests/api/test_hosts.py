@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -14,27 +13,20 @@ import pytest
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.security.principal import Role
 from tests.api.answers import made, pointers, problem, walk
-from tests.api.hosts import Host, two_hosts, unique, yearly
-from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.hosts import Host, unique, yearly
+from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served
 
-SCHEDULES = f"{V1}/schedules"
 JWT_SECRET = "a-secret-of-the-issuer-that-is-long-enough-for-any-hash-0123456789"
 ISSUER, AUDIENCE = "https://issuer.example", "foliot"
 
 
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    tokens = {"jwt_secret": JWT_SECRET, "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE}
-    with served(module_url, roles=API_ALONE, **tokens) as made_:
-        yield made_
-
-
-@pytest.fixture(scope="module")
-def hosts(server: Served) -> tuple[Host, Host]:
-    return two_hosts(server)
-
-
 # --- hosts -----------------------------------------------------------------------------------------
+SERVER = {
+    "roles": API_ALONE,
+    "jwt_secret": JWT_SECRET,
+    "jwt_issuer": ISSUER,
+    "jwt_audience": AUDIENCE,
+}
 
 
 def test_a_host_is_made_once_under_a_name_and_listed(operator: httpx2.Client) -> None:

@@ -9,23 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from foliot.api.access import ACCESS, Open
-from tests.api.hosts import Host, two_hosts, unique
+from tests.api.hosts import Host, unique
 from tests.api.served import API_ALONE, V1, Served, served
 from tests.api.valid_requests import ROUTES, VALID, Ask, send
 
 UNDESCRIBED = {("GET", "/openapi.json"), ("GET", "/"), *(route for route in ROUTES if route[0] == "HEAD")}
 """The document itself, the page, and what is the same without a body."""
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    with served(module_url, roles=API_ALONE) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def host(server: Served) -> Host:
-    return two_hosts(server)[0]
+SERVER = {"roles": API_ALONE}
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from foliot.api.access import ACCESS, Open
-from tests.api.hosts import Host, two_hosts
-from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
+from tests.api.hosts import Host
+from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served
 from tests.api.valid_requests import IDS, ROUTES, VALID
 
 EXAMPLES = 12
@@ -42,17 +42,7 @@ always_the_same = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    with served(module_url, roles=API_ALONE) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def host(server: Served) -> Host:
-    return two_hosts(server)[0]
+SERVER = {"roles": API_ALONE}
 
 
 @pytest.fixture(scope="module")

@@ -16,21 +16,10 @@ from foliot.api.credentials import SESSION_COOKIE, operator_principal
 from foliot.security.principal import Role
 from foliot.store.schema import session_t
 from tests.api.answers import made, problem
-from tests.api.hosts import Host, two_hosts, unique, yearly
-from tests.api.served import API_ALONE, V1, Served, served
+from tests.api.hosts import Host, unique, yearly
+from tests.api.served import API_ALONE, SCHEDULES, V1, Served, served
 
-SCHEDULES = f"{V1}/schedules"
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str) -> Iterator[Served]:
-    with served(module_url, roles=API_ALONE) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def host(server: Served) -> Host:
-    return two_hosts(server)[0]
+SERVER = {"roles": API_ALONE}
 
 
 def new_link(server: Served) -> str:

@@ -87,14 +87,18 @@ def test_the_cluster_tells_who_runs_who_leads_and_what_they_know(server: WebServ
     shown.get_by_role("link").first.click()
     expect(page.get_by_role("dialog")).to_contain_text(instance["instance_id"])
     page.keyboard.press("Escape")
-    page.get_by_role("link", name="Leaders").click()
+    page.get_by_role("link", name="Leaders", exact=True).click()
     expect(row(page, "Leaders", instance["instance_id"])).to_contain_text("led")
     page.get_by_role("navigation", name="Parts of the cluster").get_by_role("link", name="Workers").click()
     for task in ("greet", "hold"):
         expect(row(page, "Workers", instance["instance_id"])).to_contain_text(re.compile(f"{task}|more"))
 
 
-def test_a_queue_is_paused_with_a_reason_and_resumed(server: WebServed, page: Page, name: str) -> None:
+def test_a_queue_is_paused_with_a_reason_and_resumed(
+    server: WebServed, page: Page, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Workers look at once, and not every other second, which queues are paused.
+    monkeypatch.setattr("foliot.worker.worker.QUEUES_EVERY_S", 0.0)
     queue = unique("queue")
     schedule = server.schedule(name=name, queue=queue)
     page.goto("/cluster/queues")
@@ -115,28 +119,28 @@ def test_a_queue_is_paused_with_a_reason_and_resumed(server: WebServed, page: Pa
 def test_a_task_function_is_switched_off_by_the_operator_alone(
     server: WebServed, open_page: OpenPage, name: str
 ) -> None:
-    schedule = server.schedule(name=name)
+    schedule = server.schedule(name=name, target={"kind": "function", "name": "tell", "args": {"text": "a"}})
     admin = open_page("admin")
     admin.goto("/cluster/tasks")
-    switch = admin.get_by_role("switch", name="greet is switched on")
+    switch = admin.get_by_role("switch", name="tell is switched on")
     expect(switch).to_be_disabled()
     expect(switch).to_have_accessible_description(re.compile("Takes the operator's own key"))
 
     page = open_page("operator's key")
     page.goto("/cluster/tasks")
-    switch = page.get_by_role("switch", name="greet is switched on")
+    switch = page.get_by_role("switch", name="tell is switched on")
     switch.click()
-    dialog(page, "Switch greet off?").get_by_role("button", name="Switch off").click()
+    dialog(page, "Switch tell off?").get_by_role("button", name="Switch off").click()
     expect(switch).not_to_be_checked()
     expect(page.get_by_role("region", name="Schedules whose task can't run")).to_contain_text(name)
-    assert not server.get("task-functions/greet")["is_active"]
+    assert not server.get("task-functions/tell")["is_active"]
     switch.click()
-    expect(note(page, "Switched greet on")).to_be_visible()
+    expect(note(page, "Switched tell on")).to_be_visible()
     expect(switch).to_be_checked()
-    until(lambda: server.get("task-functions/greet")["is_active"])
-    row(page, "Task functions", "greet").get_by_role("link").first.click()
-    panel = page.get_by_role("dialog", name="greet")
-    expect(panel).to_contain_text("Say hello.")
+    until(lambda: server.get("task-functions/tell")["is_active"])
+    row(page, "Task functions", "tell").get_by_role("link").first.click()
+    panel = page.get_by_role("dialog", name="tell")
+    expect(panel).to_contain_text("Log a text, and return it.")
     expect(panel.get_by_role("link", name=schedule["name"])).to_be_visible()
 
 

@@ -1,12 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
-import { type CalendarSpec, calendar, schedulesWith, useSetCalendar } from "@/api/calendars";
+import { type Calendar, type CalendarSpec, calendar, schedulesWith, useSetCalendar } from "@/api/calendars";
 import { type FieldProblem, ProblemError, problemBesides, problemOf } from "@/api/problem";
 import { useWhyNot } from "@/api/session";
 import { Link } from "@/routing/Link";
 import { Button } from "@/ui/Button";
 import { Sheet } from "@/ui/Dialog";
 import { FormProblem, TextField } from "@/ui/Field";
+import { Icon } from "@/ui/Icon";
 import { EmptyState, ErrorState, Skeleton } from "@/ui/State";
 import { toast } from "@/ui/Toasts";
 import { countryName } from "./calendar-words";
@@ -55,8 +56,7 @@ export function CalendarSheet({ name, onDelete, onClose }: Props) {
       {name === null ? (
         <Form from={BLANK} isNew onClose={onClose} />
       ) : found.data ? (
-        // What was read stays what is edited, also while it is read again.
-        <Form key={found.data.updated_ts} from={specOf(found.data)} isNew={false} onClose={onClose} />
+        <Edited found={found.data} onClose={onClose} />
       ) : isUnknown ? (
         <EmptyState icon="question" title="There is no calendar of this name" />
       ) : found.error ? (
@@ -65,6 +65,22 @@ export function CalendarSheet({ name, onDelete, onClose }: Props) {
         <Skeleton className="h-96" />
       )}
     </Sheet>
+  );
+}
+
+/** What was read first stays what is edited. Another's change meanwhile is told, and read when it is wanted. */
+function Edited({ found, onClose }: { found: Calendar; onClose: () => void }) {
+  const [base, setBase] = useState(found);
+  return (
+    <Form
+      key={base.updated_ts}
+      from={specOf(base)}
+      isNew={false}
+      newer={
+        found.updated_ts === base.updated_ts ? null : { by: found.updated_by, take: () => setBase(found) }
+      }
+      onClose={onClose}
+    />
   );
 }
 
@@ -80,7 +96,15 @@ function specOf(found: Partial<CalendarSpec> & { name: string }): CalendarSpec {
   };
 }
 
-function Form({ from, isNew, onClose }: { from: CalendarSpec; isNew: boolean; onClose: () => void }) {
+interface FormProps {
+  from: CalendarSpec;
+  isNew: boolean;
+  /** What somebody has made of it since it was read. */
+  newer?: { by: string | null; take: () => void } | null;
+  onClose: () => void;
+}
+
+function Form({ from, isNew, newer = null, onClose }: FormProps) {
   const save = useSetCalendar();
   const mayNotEdit = useWhyNot("editor");
   const [name, setName] = useState(from.name);
@@ -200,6 +224,21 @@ function Form({ from, isNew, onClose }: { from: CalendarSpec; isNew: boolean; on
       )}
       <div className="border-line bg-surface sticky -bottom-4 -mx-5 -mb-4 flex flex-col gap-3 border-t px-5 py-3">
         <FormProblem text={problemBesides(save.error, shown)} />
+        {/* One's own change is news as well, for the moment until this closes. */}
+        {newer !== null && save.isIdle && (
+          <div
+            role="status"
+            className="bg-warn-soft text-warn flex items-center gap-2 rounded-md px-3 py-2 text-sm"
+          >
+            <Icon name="warning" />
+            <span className="min-w-0 grow">
+              {newer.by ?? "Somebody"} has changed it meanwhile. Saving replaces that.
+            </span>
+            <Button size="small" onClick={newer.take}>
+              Take theirs
+            </Button>
+          </div>
+        )}
         <div className="flex items-center justify-end gap-2">
           {!isNew && (
             <span className="text-ink-soft mr-auto text-xs">

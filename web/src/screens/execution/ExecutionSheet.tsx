@@ -32,7 +32,13 @@ export function ExecutionSheet({ id, addressOf, onClose }: Props) {
         known && (
           <>
             <NeighbourButtons execution={known} addressOf={addressOf} />
-            <IconButton icon="screen" label="Show as a page" onClick={() => navigate(`/executions/${id}`)} />
+            <span className="hidden sm:block">
+              <IconButton
+                icon="screen"
+                label="Show as a page"
+                onClick={() => navigate(`/executions/${id}`)}
+              />
+            </span>
             <ExecutionButtons execution={known} />
           </>
         )

@@ -169,7 +169,7 @@ function Outcome({ execution }: { execution: Execution }) {
       {progress && <ProgressBar progress={progress} isSmall />}
       {status === "retrying" && ready && (
         <p className="text-warn text-xs">
-          again in <Countdown at={ready} />
+          next try: <Countdown at={ready} />
         </p>
       )}
       {status === "pending" && ready === null && (

@@ -24,7 +24,9 @@ export function PreviewBox({ asked, zone }: Props) {
       className="border-line bg-sunken flex flex-col gap-3 rounded-lg border p-3"
       aria-busy={preview.isFetching || undefined}
     >
-      {preview.data ? (
+      {asked === null ? (
+        <p className="text-ink-soft text-sm">The next times are shown here.</p>
+      ) : preview.data ? (
         <div className={`flex flex-col gap-3 transition-opacity ${isOld ? "opacity-50" : ""}`}>
           <p role="status" className="flex items-start gap-2 font-medium">
             <Icon name="clock" className="text-accent mt-0.5" />
@@ -35,8 +37,6 @@ export function PreviewBox({ asked, zone }: Props) {
         </div>
       ) : preview.error ? (
         <p className="text-ink-soft text-sm">The next times are shown once this can be read.</p>
-      ) : asked === null ? (
-        <p className="text-ink-soft text-sm">The next times are shown here.</p>
       ) : (
         <Skeleton className="h-40" />
       )}
@@ -92,7 +92,9 @@ function Fires({ preview, zone }: { preview: Preview; zone: string | null }) {
   }
   return (
     <table className="numbers w-full text-xs">
-      <caption className="text-ink-faint pb-1 text-left">Next {preview.fires.length} times</caption>
+      <caption className="text-ink-faint pb-1 text-left">
+        {preview.fires.length === 1 ? "Next time" : `Next ${preview.fires.length} times`}
+      </caption>
       <thead className={hasTwo ? "text-ink-faint text-left" : "sr-only"}>
         <tr>
           <th scope="col" className="pr-3 font-normal">

@@ -36,11 +36,7 @@ export function NextFires({ schedule }: { schedule: Schedule }) {
           <ErrorState error={fires.error} onRetry={() => fires.refetch()} />
         ) : planned.length === 0 ? (
           <EmptyState icon="clock" title="No time to come" isSmall>
-            {schedule.state === "paused"
-              ? "It is paused."
-              : schedule.trigger.kind === "delay"
-                ? "The next is set when the present run ends."
-                : null}
+            {whyNone(schedule)}
           </EmptyState>
         ) : (
           <table className="numbers w-full text-sm">
@@ -94,4 +90,19 @@ export function NextFires({ schedule }: { schedule: Schedule }) {
       </div>
     </Card>
   );
+}
+
+function whyNone(schedule: Schedule): string | null {
+  switch (schedule.state) {
+    case "paused":
+      return "It is paused.";
+    case "inactive":
+      return "It is inactive by its definition.";
+    case "completed":
+      return "It is completed.";
+    case "error":
+      return schedule.state_reason ?? "It could not be planned.";
+    case "active":
+      return schedule.trigger.kind === "delay" ? "The next is set when the present run ends." : null;
+  }
 }

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useCallback } from "react";
+import { useCallback, useEffect } from "react";
 import { schedule as scheduleQuery } from "@/api/schedules";
 import { Link } from "@/routing/Link";
 import { navigate } from "@/routing/location";
@@ -18,6 +18,7 @@ export default function SchedulePage({ id }: { id: string }) {
   const found = useQuery(scheduleQuery(id));
   const [view, setView] = useSearch(viewShape);
   const close = useCallback(() => setView({ do: "" }, { replace: true }), [setView]);
+  useArrival();
   const known = found.data;
   return (
     <ScheduleActions onDeleted={() => navigate("/schedules")}>
@@ -55,4 +56,13 @@ export default function SchedulePage({ id }: { id: string }) {
       {known && <Acting schedule={known} act={view.do} onClose={close} />}
     </ScheduleActions>
   );
+}
+
+/** A page begins at its top, and reading goes on there; from a list to one of its panels neither would happen. */
+function useArrival(): void {
+  useEffect(() => {
+    window.scrollTo(0, 0);
+    const isCovered = document.querySelector("[role=dialog]") !== null;
+    if (!isCovered) document.getElementById("main")?.focus({ preventScroll: true });
+  }, []);
 }

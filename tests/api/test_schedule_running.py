@@ -1,0 +1,212 @@
+"""A schedule over time: pausing it, running it now or for the past, and its fire times."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.answers import made, pointers, problem
+from tests.api.hosts import unique, yearly
+from tests.api.served import SCHEDULES, V1
+from tests.api.waiting import until
+
+# --- pausing ---------------------------------------------------------------------------------------
+
+
+def test_a_pause_is_shown_with_its_reason_and_its_end_and_lifted_by_resume(
+    operator: httpx2.Client, path: str
+) -> None:
+    until_ts = "2031-06-01T12:00:00+02:00"
+    answer = operator.post(f"{path}/pause", json={"reason": "moving", "until_ts": until_ts})
+    paused = made(answer, 200)
+    assert answer.headers["etag"] == '"2"'
+    assert (paused["state"], paused["paused"], paused["pause_reason"]) == ("paused", True, "moving")
+    assert datetime.fromisoformat(paused["paused_until_ts"]) == datetime.fromisoformat(until_ts)
+    assert datetime.fromisoformat(paused["next_fire_ts"]) == datetime(2032, 1, 1, tzinfo=UTC)
+    again = operator.post(f"{path}/pause", json={"reason": "still moving"}).json()
+    assert (again["paused"], again["pause_reason"], again["paused_until_ts"]) == (True, "still moving", None)
+    assert again["next_fire_ts"] is None
+    resumed = operator.post(f"{path}/resume").json()
+    assert (resumed["state"], resumed["paused"]) == ("active", False)
+    assert (resumed["pause_reason"], resumed["paused_until_ts"]) == (None, None)
+    assert resumed["next_fire_ts"] is not None
+
+
+def test_pausing_or_resuming_twice_is_no_toggle(operator: httpx2.Client, path: str) -> None:
+    for act, is_paused in (("pause", True), ("pause", True), ("resume", False), ("resume", False)):
+        assert operator.post(f"{path}/{act}").json()["paused"] is is_paused
+    assert operator.get(path).json()["aggregate_version"] == 3, "what changes nothing makes no version"
+
+
+def test_a_pause_that_would_be_over_already_is_refused(operator: httpx2.Client, path: str) -> None:
+    answer = operator.post(f"{path}/pause", json={"until_ts": "2020-01-01T00:00:00Z"})
+    assert pointers(problem(answer, 422)) == {"/until_ts": "in_the_past"}
+
+
+def test_a_definition_that_is_written_anew_lifts_no_pause(
+    operator: httpx2.Client, definition: dict[str, Any], path: str
+) -> None:
+    operator.post(f"{path}/pause")
+    assert operator.put(path, json={**definition, "description": "new"}).json()["paused"] is True
+
+
+# --- running ---------------------------------------------------------------------------------------
+
+
+def test_a_trigger_is_accepted_with_the_address_of_its_execution(
+    operator: httpx2.Client, schedule: dict[str, Any], path: str
+) -> None:
+    answer = operator.post(f"{path}/trigger")
+    execution = made(answer, 202)
+    assert answer.headers["location"] == f"{V1}/executions/{execution['execution_id']}"
+    assert (execution["triggered_by"], execution["triggered_by_user"]) == ("api", "operator")
+    until(lambda: operator.get(answer.headers["location"]).json()["status"] == "success")
+    ended = operator.get(answer.headers["location"]).json()
+    assert (ended["result"], ended["attempt"], ended["schedule_name"]) == ("done", 1, schedule["name"])
+    after = operator.get(path).json()
+    assert after["next_fire_ts"] == schedule["next_fire_ts"], "its own times are not moved"
+    assert after["last_status"] == "success"
+
+
+def test_a_trigger_takes_arguments_over_those_of_the_schedule(operator: httpx2.Client) -> None:
+    target = {"kind": "function", "name": "greet", "args": {"name": "you", "times": 2}}
+    document = made(operator.post(SCHEDULES, json=yearly(target=target)))
+    path = f"{SCHEDULES}/{document['schedule_id']}/trigger"
+    answer = operator.post(path, json={"args": {"name": "me"}})
+    assert made(answer, 202)["args"] == {"name": "me"}
+    until(lambda: operator.get(answer.headers["location"]).json()["status"] == "success")
+    assert operator.get(answer.headers["location"]).json()["result"] == "hello me hello me "
+    assert pointers(problem(operator.post(path, json={"args": {"nmae": "me"}}), 422)).keys() == {"/args/nmae"}
+
+
+def test_a_paused_schedule_can_be_triggered(operator: httpx2.Client, path: str) -> None:
+    operator.post(f"{path}/pause")
+    location = operator.post(f"{path}/trigger").headers["location"]
+    until(lambda: operator.get(location).json()["status"] == "success")
+    assert operator.get(path).json()["paused"] is True
+
+
+def test_a_backfill_is_accepted_with_its_address_and_runs_the_times_of_its_range(
+    operator: httpx2.Client, schedule: dict[str, Any], path: str
+) -> None:
+    times = {"from_ts": "2020-01-01T00:00:00Z", "to_ts": "2023-01-01T00:00:00Z"}
+    answer = operator.post(f"{path}/backfill", json=times)
+    backfill = made(answer, 202)
+    assert answer.headers["location"] == f"{V1}/backfills/{backfill['backfill_id']}"
+    assert backfill["total_count"] == 3
+    until(lambda: operator.get(answer.headers["location"]).json()["ended_count"] == 3)
+    rows = operator.get(f"{path}/executions", params={"triggered_by": "backfill"}).json()["items"]
+    assert [row["fire_ts"][:10] for row in rows] == ["2022-01-01", "2021-01-01", "2020-01-01"]
+    listed = operator.get(f"{path}/backfills").json()["items"]
+    assert [each["backfill_id"] for each in listed] == [backfill["backfill_id"]]
+
+
+@pytest.mark.parametrize(
+    ("times", "pointer"),
+    [
+        ({}, "/from_ts"),
+        ({"from_ts": "2021-01-01T00:00:00Z", "to_ts": "2020-01-01T00:00:00Z"}, "/to_ts"),
+        ({"from_ts": "2021-01-01T00:00:00", "to_ts": "2022-01-01T00:00:00Z"}, "/from_ts"),
+        ({"from_ts": "2021-01-01T00:00:00Z", "to_ts": "2099-01-01T00:00:00Z"}, "/to_ts"),
+        ({"from_ts": "yesterday", "to_ts": "2022-01-01T00:00:00Z"}, "/from_ts"),
+    ],
+)
+def test_a_backfill_of_no_range_is_refused(
+    operator: httpx2.Client, path: str, times: dict[str, str], pointer: str
+) -> None:
+    assert pointer in pointers(problem(operator.post(f"{path}/backfill", json=times), 422))
+
+
+# --- looking ahead and back ------------------------------------------------------------------------
+
+
+def test_a_preview_tells_the_times_with_their_offsets_and_stores_nothing(operator: httpx2.Client) -> None:
+    before = operator.get(f"{V1}/audit", params={"page_size": 1}).json()["items"]
+    answer = operator.post(
+        f"{SCHEDULES}/preview",
+        json={
+            "trigger": {"kind": "cron", "expression": "30 2 * * *", "timezone": "Europe/Berlin"},
+            "n": 3,
+            "from_ts": "2026-03-27T12:00:00Z",
+        },
+    )
+    document = made(answer, 200)
+    assert document["fires"] == [
+        "2026-03-28T02:30:00+01:00",
+        "2026-03-29T03:00:00+02:00",
+        "2026-03-30T02:30:00+02:00",
+    ]
+    assert "Europe/Berlin" in document["description"]
+    assert document["warnings"], "a time in the gap is worth a word"
+    assert operator.get(f"{V1}/audit", params={"page_size": 1}).json()["items"] == before
+
+
+def test_a_preview_has_ten_times_unless_told_otherwise(operator: httpx2.Client) -> None:
+    trigger = {"kind": "interval", "minutes": 5}
+    assert len(operator.post(f"{SCHEDULES}/preview", json={"trigger": trigger}).json()["fires"]) == 10
+    for n in (0, -1, 10**9, "many"):
+        answer = operator.post(f"{SCHEDULES}/preview", json={"trigger": trigger, "n": n})
+        assert pointers(problem(answer, 422)).keys() == {"/n"}
+
+
+def test_fires_are_fired_skipped_with_the_reason_or_planned(operator: httpx2.Client) -> None:
+    trigger = {"kind": "interval", "seconds": 1}
+    document = made(operator.post(SCHEDULES, json=yearly(trigger=trigger)))
+    path = f"{SCHEDULES}/{document['schedule_id']}"
+
+    def past() -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = operator.get(f"{path}/fires").json()["items"]
+        return [each for each in items if each["state"] != "planned"]
+
+    until(lambda: len(past()) >= 1)
+    operator.patch(path, json={"calendars": [_every_day(operator)]})
+    until(lambda: any(each["state"] == "skipped" for each in past()))
+    items = operator.get(f"{path}/fires", params={"n": 5}).json()["items"]
+    states = [each["state"] for each in items]
+    assert states == sorted(states, key=("fired", "skipped", "planned").index)
+    for each in items:
+        assert set(each) >= {"fire_ts", "state", "reason", "execution_id"}
+        assert (each["execution_id"] is None) is (each["state"] == "planned")
+        if each["state"] == "skipped":
+            assert each["reason"] == "calendar"
+    times = [datetime.fromisoformat(each["fire_ts"]) for each in items]
+    assert times == sorted(set(times))
+    last_past = next(each["fire_ts"] for each in reversed(items) if each["state"] != "planned")
+    only_past = operator.get(f"{path}/fires", params={"to": last_past}).json()["items"]
+    assert last_past not in [each["fire_ts"] for each in only_past]
+    assert operator.delete(path).status_code == 204
+
+
+def _every_day(operator: httpx2.Client) -> str:
+    """A calendar that takes out all the days on which this runs."""
+    name, today = unique("calendar"), datetime.now(UTC).date()
+    days = [str(today + timedelta(days=number)) for number in (-1, 0, 1)]
+    made(operator.post(f"{V1}/calendars", json={"name": name, "days": days}))
+    return name
+
+
+def test_planned_times_may_be_asked_for_by_range(operator: httpx2.Client, path: str) -> None:
+    span = {"from": "2040-01-01T00:00:00Z", "to": "2043-01-01T00:00:00Z"}
+    items = operator.get(f"{path}/fires", params={**span, "n": 100}).json()["items"]
+    assert [(each["fire_ts"][:4], each["state"]) for each in items] == [
+        ("2040", "planned"),
+        ("2041", "planned"),
+        ("2042", "planned"),
+    ]
+
+
+def test_the_kinds_say_what_a_form_needs(operator: httpx2.Client) -> None:
+    items = operator.get(f"{V1}/kinds").json()["items"]
+    assert {each["name"] for each in items} >= {"interval", "cron", "once", "rrule", "delay"}
+    assert {each["name"] for each in items} >= {"function", "http", "event", "celery"}
+    for each in items:
+        assert each["display_name"]
+        assert each["description"]
+        assert each["schema"]["type"] == "object"
+
+
+def test_a_preview_with_a_calendar_that_there_is_not_says_so(operator: httpx2.Client) -> None:
+    body = {"trigger": {"kind": "interval", "hours": 1}, "calendars": ["unheard-of"]}
+    answer = operator.post(f"{SCHEDULES}/preview", json=body)
+    assert answer.status_code == 422 or answer.json()["warnings"]
