@@ -196,7 +196,7 @@ def test_a_reason_of_any_bytes_is_kept_or_cut(hosts: tuple[Host, Host]) -> None:
     for given in (b"x" * 5000, b"\xff\xfe", "grün".encode(), b"<script>"):
         schedule_id = host.schedule()
         path = f"{SCHEDULES}/{schedule_id}/pause"
-        assert host.admin.post(path, headers={"X-Foliot-Reason": given}).status_code == 200
+        assert host.admin.post(path, headers={b"X-Foliot-Reason": given}).status_code == 200
         assert 0 < len(records_of(host.admin, resource_id=schedule_id)[0]["reason"]) <= 1000
 
 

@@ -271,7 +271,7 @@ def test_an_answer_is_kept_for_24_hours(
     assert (keyed(operator, path, {}, key).headers["location"] == first) is is_kept
 
 
-@pytest.mark.parametrize("what", ["schedule", "trigger", "backfill", "host", "bulk", "apply"])
+@pytest.mark.parametrize("what", ["schedule", "trigger", "backfill", "host", "calendar", "bulk", "apply"])
 def test_what_was_done_by_one_who_died_before_its_answer_was_kept_is_not_done_again(
     server: Served, operator: httpx2.Client, what: str
 ) -> None:
@@ -294,7 +294,7 @@ def test_what_was_done_by_one_who_died_before_its_answer_was_kept_is_not_done_ag
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "ü", "a\tb"])
 def test_what_is_no_key_is_refused(operator: httpx2.Client, key: str) -> None:
-    headers = {"Idempotency-Key": key.encode()}
+    headers = {b"Idempotency-Key": key.encode()}
     answer = operator.post(SCHEDULES, json=yearly(), headers=headers)
     assert pointers(problem(answer, 422)) == {"/idempotency-key": "idempotency_key"}
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from tests.api.answers import made, pointers, problem
+from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served
 from tests.api.valid_requests import ICAL
@@ -125,46 +125,51 @@ BEYOND = ("9999-12-31T23:59:59.999999-23:59", "9999-12-31T23:59:59-14:00", "0001
 
 @pytest.mark.parametrize("instant", BEYOND)
 def test_a_time_that_no_calendar_holds_is_refused_and_nothing_of_it_is_stored(
-    server: Served, operator: httpx2.Client, instant: str
+    operator: httpx2.Client, path: str, instant: str
 ) -> None:
-    """On SQLite the row is committed, though the answer is a 422; from then on every list of the host is a
-    422, the loader fails for all hosts, and nothing new fires: also after a restart."""
-    name = unique()
-    path = f"{SCHEDULES}/{made(operator.post(SCHEDULES, json=yearly()))['schedule_id']}"
-    try:
-        for answer in (
-            operator.post(SCHEDULES, json=yearly(name, end_ts=instant)),
-            operator.post(SCHEDULES, json=yearly(name, start_ts=instant)),
-            operator.patch(path, json={"end_ts": instant}),
-            operator.post(f"{path}/pause", json={"until_ts": instant}),
-            operator.post(f"{V1}/keys", json={"name": "k", "role": "viewer", "expires_ts": instant}),
-            operator.post(f"{SCHEDULES}/preview", json={"trigger": {"kind": "once", "at": instant}}),
-            operator.post(
-                f"{SCHEDULES}/preview", json={"trigger": {"kind": "interval", "hours": 1}, "end_ts": instant}
-            ),
-        ):
-            assert answer.status_code in (200, 422), answer.text
-            if answer.status_code == 422:
-                assert pointers(problem(answer, 422)), "names the field"
-        assert operator.get(path).status_code == 200
-        assert operator.get(SCHEDULES).status_code == 200
-        assert operator.get(f"{V1}/keys").status_code == 200
-        ticking = made(operator.post(SCHEDULES, json=yearly(trigger={"kind": "interval", "seconds": 1})))
-        until(lambda: operator.get(f"{SCHEDULES}/{ticking['schedule_id']}").json()["run_count"] > 0)
-    finally:
-        from sqlalchemy import text
+    def preview(trigger: dict[str, Any], **fields: Any) -> httpx2.Response:
+        return operator.post(f"{SCHEDULES}/preview", json={"trigger": trigger, **fields})
 
-        async def heal(connection) -> None:
-            await connection.execute(text("DELETE FROM schedule_t"))
+    hourly = {"kind": "interval", "hours": 1}
+    for answer in (
+        operator.post(SCHEDULES, json=yearly(end_ts=instant)),
+        operator.post(SCHEDULES, json=yearly(start_ts=instant)),
+        operator.post(SCHEDULES, json=yearly(trigger={"kind": "once", "at": instant})),
+        operator.patch(path, json={"end_ts": instant}),
+        operator.post(f"{path}/pause", json={"until_ts": instant}),
+        operator.post(f"{path}/backfill", json={"from_ts": instant, "to_ts": "2020-01-01T00:00:00Z"}),
+        operator.post(f"{V1}/keys", json={"name": "k", "role": "viewer", "expires_ts": instant}),
+        preview({"kind": "once", "at": instant}),
+        preview(hourly, start_ts=instant),
+        preview(hourly, end_ts=instant),
+        preview(hourly, from_ts=instant),
+        operator.get(f"{path}/fires", params={"from": instant}),
+        operator.get(f"{V1}/executions", params={"fire_to": instant}),
+        operator.get(f"{V1}/audit", params={"from_ts": instant}),
+    ):
+        assert pointers(problem(answer, 422)), "names the field"
+    for where in (path, SCHEDULES, f"{V1}/keys"):
+        assert operator.get(where).status_code == 200
 
-        server.write(heal)
+
+def test_times_at_the_very_end_of_the_calendar_stop_nobody_from_firing(operator: httpx2.Client) -> None:
+    """A row that can be written and not be read again would stop the loader, for all hosts."""
+    last = "9999-12-31T23:59:59.999999Z"
+    every_second = {"kind": "interval", "seconds": 1}
+    operator.post(SCHEDULES, json=yearly(trigger=every_second, end_ts=last))
+    paused = operator.post(SCHEDULES, json=yearly(trigger=every_second)).headers["location"]
+    operator.post(f"{paused}/pause", json={"until_ts": last})
+    assert operator.get(SCHEDULES).status_code == 200
+    ticking = operator.post(SCHEDULES, json=yearly(trigger=every_second)).headers["location"]
+    until(lambda: operator.get(ticking).json()["run_count"] > 0)
+    for listed in walk(operator, SCHEDULES):
+        assert operator.delete(f"{SCHEDULES}/{listed['schedule_id']}").status_code == 204
 
 
 @pytest.mark.parametrize("number", ["1e20", "1e300", "123456789012345678901234567890.5"])
 def test_a_large_number_comes_back_as_it_was_and_can_be_written_back(
     operator: httpx2.Client, number: str
 ) -> None:
-    """PostgreSQL's JSONB says 1e300 back as 301 digits, which no body may have."""
     target = {"kind": "http", "url": "https://example.com/", "body": {"n": float(number)}}
     document = made(operator.post(SCHEDULES, json=yearly(target=target)))
     path = f"{SCHEDULES}/{document['schedule_id']}"
@@ -336,7 +341,6 @@ def test_a_calendar_file_that_would_take_for_ever_is_refused_at_once(
 
 @pytest.mark.parametrize("name", ["Feiertage 日本", "été", "a/b", "a?b#c", "100%", "..", "a b"])
 def test_a_calendar_of_any_name_is_found_at_its_location(operator: httpx2.Client, name: str) -> None:
-    """Either the name is refused, or it can be read and deleted again."""
     for path, body in (
         (f"{V1}/calendars", {"name": name, "days": ["2030-01-01"]}),
         (f"{V1}/calendars/import", {"name": name, "ical": ICAL}),
@@ -359,8 +363,12 @@ def test_an_imported_calendar_has_a_proper_name(operator: httpx2.Client, name: s
 # --- what takes long -------------------------------------------------------------------------------
 
 
-def longest_wait(server: Served, work: Callable[[], httpx2.Response]) -> float:
-    """How long others wait at most for an answer that takes nothing."""
+SOON_S = 3.0
+"""A thousandth is meant. A leader that waits longer loses its lease."""
+
+
+def longest_wait(server: Served, ask: Callable[[], httpx2.Response]) -> float:
+    """How long others wait at most, meanwhile, for an answer that takes nothing."""
     waits, is_over = [0.0], threading.Event()
 
     def probe() -> None:
@@ -373,7 +381,7 @@ def longest_wait(server: Served, work: Callable[[], httpx2.Response]) -> float:
     thread = threading.Thread(target=probe)
     thread.start()
     try:
-        work()
+        ask()
     finally:
         is_over.set()
         thread.join()
@@ -381,56 +389,20 @@ def longest_wait(server: Served, work: Callable[[], httpx2.Response]) -> float:
 
 
 def test_many_wrong_zones_in_files_keep_nobody_waiting(server: Served, operator: httpx2.Client) -> None:
-    """Each is compared with all zones that there are, in the event loop: 1,000 take 7 to 10 s, in which
-    the leader loses its lease."""
     trigger = {"kind": "cron", "expression": "0 0 * * *"}
-    documents = [yearly(f"z{n}", trigger={**trigger, "timezone": f"Europ/Berln{n}"}) for n in range(500)]
+    documents = [yearly(trigger={**trigger, "timezone": f"Europ/Berln{number}"}) for number in range(500)]
     body = {"schedules": documents}
-    assert longest_wait(server, lambda: operator.post(f"{SCHEDULES}/apply", json=body)) < 1
+    assert longest_wait(server, lambda: operator.post(f"{SCHEDULES}/apply", json=body)) < SOON_S
 
 
 def test_a_preview_with_the_holidays_of_many_countries_keeps_nobody_waiting(
     server: Served, operator: httpx2.Client
 ) -> None:
-    """A viewer's request: 4 s in the event loop; with n = 1000, or as fires?n=1000, more."""
-    codes = [
-        "AD",
-        "AE",
-        "AL",
-        "AM",
-        "AO",
-        "AR",
-        "AT",
-        "AU",
-        "AZ",
-        "BA",
-        "BB",
-        "BE",
-        "BG",
-        "BR",
-        "BY",
-        "CA",
-        "CH",
-        "CL",
-        "CN",
-        "CO",
-        "CR",
-        "CU",
-        "CY",
-        "CZ",
-        "DE",
-        "DK",
-        "DO",
-        "EE",
-        "EG",
-        "ES",
-    ]
-    name = unique()
-    made(operator.post(f"{V1}/calendars", json={"name": name, "countries": [{"country": c} for c in codes]}))
-    key = made(operator.post(f"{V1}/keys", json={"name": "v", "role": "viewer"}))["key"]
-    body = {
-        "trigger": {"kind": "rrule", "rule": "FREQ=DAILY;BYDAY=FR;BYMONTHDAY=13"},
-        "n": 150,
-        "calendars": [name],
-    }
-    assert longest_wait(server, lambda: server.by(key).post(f"{SCHEDULES}/preview", json=body)) < 1
+    codes = ["AD", "AE", "AL", "AM", "AO", "AR", "AT", "AU", "AZ", "BA", "BB", "BE", "BG", "BR", "BY", "CA"]
+    codes += ["CH", "CL", "CN", "CO", "CR", "CU", "CY", "CZ", "DE", "DK", "DO", "EE", "EG", "ES"]
+    name = unique("calendar")
+    countries = [{"country": code} for code in codes]
+    made(operator.post(f"{V1}/calendars", json={"name": name, "countries": countries}))
+    trigger = {"kind": "rrule", "rule": "FREQ=DAILY;BYDAY=FR;BYMONTHDAY=13"}
+    body = {"trigger": trigger, "n": 150, "calendars": [name]}
+    assert longest_wait(server, lambda: operator.post(f"{SCHEDULES}/preview", json=body)) < SOON_S

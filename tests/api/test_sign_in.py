@@ -204,9 +204,9 @@ def test_a_request_that_is_not_of_our_pages_changes_nothing(
     path = f"{SCHEDULES}/{host.schedule()}"
     before = host.admin.get(path).json()
     target = f"{path}/pause" if method == "POST" else path
-    body = {} if method == "DELETE" else {"json": {} if method == "POST" else yearly()}
-    encoded = {name: value.encode() for name, value in headers.items()}
-    problem(page.request(method, target, headers=encoded, **body), 403)
+    body: Any = None if method == "DELETE" else {} if method == "POST" else yearly()
+    encoded = {name.encode(): value.encode() for name, value in headers.items()}
+    problem(page.request(method, target, headers=encoded, json=body), 403)
     assert host.admin.get(path).json() == before
 
 

@@ -36,7 +36,7 @@ interface Props {
 
 /** One calendar, to read and to change. */
 export function CalendarSheet({ name, onDelete, onClose }: Props) {
-  const found = useQuery({ ...calendar(name ?? ""), enabled: name !== null, refetchOnWindowFocus: false });
+  const found = useQuery({ ...calendar(name ?? ""), enabled: name !== null, refetchInterval: 10_000 });
   const mayNotEdit = useWhyNot("editor");
   const isUnknown = found.error instanceof ProblemError && found.error.status === 404;
   return (
@@ -225,7 +225,7 @@ function Form({ from, isNew, newer = null, onClose }: FormProps) {
       <div className="border-line bg-surface sticky -bottom-4 -mx-5 -mb-4 flex flex-col gap-3 border-t px-5 py-3">
         <FormProblem text={problemBesides(save.error, shown)} />
         {/* One's own change is news as well, for the moment until this closes. */}
-        {newer !== null && save.isIdle && (
+        {newer !== null && !save.isPending && !save.isSuccess && (
           <div
             role="status"
             className="bg-warn-soft text-warn flex items-center gap-2 rounded-md px-3 py-2 text-sm"
