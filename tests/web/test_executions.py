@@ -112,7 +112,7 @@ def test_one_execution_tells_its_life_its_attempts_its_error_and_its_log(
     )
     page.goto(f"/executions/{execution['execution_id']}")
     title(page, name)
-    for moment in ("Asked for", "Ready", "Claimed", "Started", "Ended"):
+    for moment in ("Asked for", "First start", "Ready again", "Attempt 2", "Ended"):
         expect(card(page, "Life").get_by_role("listitem").filter(has_text=moment).first).to_be_visible()
     error = card(page, "Error")
     expect(error).to_contain_text("the disk is full")
