@@ -9,7 +9,8 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from foliot.target.protocol import Fire
-from tests.api.hosts import made, unique
+from tests.api.answers import made
+from tests.api.hosts import unique
 from tests.api.served import ALL, OPERATOR_KEY, SECRET_KEY, V1, Served
 from tests.engine import registry
 

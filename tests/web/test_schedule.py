@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.api.hosts import made, unique
+from tests.api.answers import made
+from tests.api.hosts import unique
 from tests.api.served import OPERATOR_KEY, V1
 from tests.api.waiting import until
 from tests.web.conftest import OpenPage
