@@ -1,6 +1,7 @@
 """The UI in a real browser: one server and one browser for each module, a new context for each test."""
 
 import asyncio
+import fcntl
 import os
 import shutil
 import subprocess
@@ -21,7 +22,8 @@ from tests.web.pages import Watch
 from tests.web.served import WebServed, web_served
 
 ROOT = Path(__file__).parents[2]
-AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+WEB = ROOT / "web"
+AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
 READER_ZONE = "America/New_York"
 WIDE = 1280
 NARROW = 390
@@ -31,39 +33,37 @@ WITHIN_MS = 15_000
 OpenPage = Callable[..., Page]
 
 
-def _npm(*arguments: str) -> None:
-    if shutil.which("npm") is None:
-        pytest.fail("Node is not installed: the UI can't be built, nor tested", pytrace=False)
-    done = subprocess.run(
-        ["npm", *arguments], cwd=ROOT / "web", capture_output=True, text=True, check=False, timeout=300
-    )
-    if done.returncode:
-        pytest.fail(f"npm {' '.join(arguments)}: {done.stderr[-2000:]}", pytrace=False)
-
-
 @pytest.fixture(scope="session")
-def axe() -> str:
+def axe(built_ui: None) -> str:
     """The source of axe-core, which comes with what the UI's checks need."""
-    if not AXE.is_file():
-        _npm("ci", "--no-audit", "--no-fund")
     return AXE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
-def built_ui(axe: str) -> None:
-    """Builds the UI if it is missing or older than its sources. Packages come first: they make it old."""
-    marker = WEB_DIST.with_name(f"{WEB_DIST.name}.building")
-    # Somebody else may be building: the script leaves it to them, and what they build may be older.
-    until(lambda: not _is_built_by_another(marker))
-    done = subprocess.run(
-        ["scripts/build-web"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
-    )
-    if done.returncode:
-        pytest.fail(f"the UI is not built: {done.stderr}", pytrace=False)
+def built_ui() -> None:
+    """Builds the UI if it is missing or older than its sources."""
+    if shutil.which("npm") is None:
+        pytest.fail("Node is not installed: the UI can't be built, nor tested", pytrace=False)
+    # Tests may run in several processes: one of them builds.
+    with (WEB / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Packages come first: they make what was built old.
+        if not AXE.is_file():
+            _run("npm", "ci", "--no-audit", "--no-fund", folder=WEB)
+        # To somebody else who builds, `make run` say, the script leaves it; what they build may be older.
+        until(lambda: not _is_being_built())
+        _run("scripts/build-web", folder=ROOT)
     assert (WEB_DIST / "index.html").is_file()
 
 
-def _is_built_by_another(marker: Path) -> bool:
+def _run(*command: str, folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode:
+        pytest.fail(f"{' '.join(command)}: {done.stderr[-2000:]}", pytrace=False)
+
+
+def _is_being_built() -> bool:
+    marker = WEB_DIST.with_name(f"{WEB_DIST.name}.building")
     try:
         os.kill(int(marker.read_text(encoding="ascii")), 0)
     except (OSError, ValueError):

@@ -125,7 +125,7 @@ def test_one_execution_tells_its_life_its_attempts_its_error_and_its_log(
     expect(facts.get_by_role("link", name=name)).to_have_attribute(
         "href", f"/schedules/{schedule['schedule_id']}"
     )
-    expect(facts).to_contain_text(execution["trace_id"])
+    expect(facts).to_contain_text(execution["worker_id"])
     expect(card(page, "Log")).to_contain_text("It logged nothing.")
 
 
