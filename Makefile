@@ -28,6 +28,7 @@ check: $(VENV)/.develop ## Check format, lint, types and import rules
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@scripts/check-web
 
 bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with
 	@scripts/test-servers

@@ -3,7 +3,6 @@
 It is stood in for by classes of the same names and attributes, and used itself where it is installed.
 """
 
-import importlib.util
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from datetime import timezone as fixed_zone
@@ -20,9 +19,6 @@ from foliot.importing.found import Found, Item
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
-needs_apscheduler = pytest.mark.skipif(
-    importlib.util.find_spec("apscheduler") is None, reason="APScheduler is not installed"
-)
 
 
 @dataclass
@@ -394,11 +390,10 @@ def test_what_is_imported_fires_when_all_fields_match(cron: Cron) -> None:
     assert fires_of(only, NOW, len(expected)) == expected
 
 
-@needs_apscheduler
 @settings(deadline=None, derandomize=True)
 @given(CRONS, st.sampled_from(["", "last", "2nd fri", "last mon"]))
 def test_apscheduler_itself_fires_alike(cron: Cron, position: str) -> None:
-    from apscheduler.triggers.cron import CronTrigger as Real  # type: ignore[import-not-found,unused-ignore]
+    from apscheduler.triggers.cron import CronTrigger as Real
 
     texts = {name: text for name, (text, _) in cron.items()}
     if position:
@@ -422,9 +417,8 @@ def test_apscheduler_itself_fires_alike(cron: Cron, position: str) -> None:
     assert fires_of(told.items[0], NOW, len(fires)) == fires
 
 
-@needs_apscheduler
 def test_a_real_scheduler_is_read_before_it_is_started() -> None:
-    from apscheduler.schedulers.background import BackgroundScheduler  # type: ignore[import-not-found,unused-ignore]
+    from apscheduler.schedulers.background import BackgroundScheduler
 
     scheduler = BackgroundScheduler(timezone="Europe/Berlin", job_defaults={"misfire_grace_time": 30})
     scheduler.add_jobstore("sqlalchemy", "kept", url="sqlite://")

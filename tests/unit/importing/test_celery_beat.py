@@ -3,7 +3,6 @@
 Celery is stood in for by classes of the same names and attributes, and used itself where it is installed.
 """
 
-import importlib.util
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -21,9 +20,6 @@ from foliot.importing.celery_beat import read
 from foliot.importing.found import Found, Item
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
-needs_celery = pytest.mark.skipif(
-    importlib.util.find_spec("celery") is None, reason="Celery is not installed"
-)
 
 
 @dataclass
@@ -349,11 +345,10 @@ def test_what_is_imported_fires_when_all_fields_match(given_fields: Crontab) -> 
     assert fires_of(only, NOW, len(expected)) == expected
 
 
-@needs_celery
 @settings(deadline=None, derandomize=True)
 @given(CRONTABS)
 def test_celery_itself_reads_the_fields_alike(given_fields: Crontab) -> None:
-    from celery.schedules import crontab as real  # type: ignore[import-not-found,unused-ignore]
+    from celery.schedules import crontab as real
 
     try:
         when = real(**{name: text for name, (text, _) in given_fields.items()})
@@ -367,16 +362,15 @@ def test_celery_itself_reads_the_fields_alike(given_fields: Crontab) -> None:
     )
 
 
-@needs_celery
 def test_a_real_application_is_read() -> None:
-    from celery import Celery  # type: ignore[import-not-found,unused-ignore]
+    from celery import Celery
     from celery.schedules import crontab as real
     from celery.schedules import schedule as real_schedule
 
     app = Celery("proj", broker="memory://")
     app.conf.timezone = "Europe/Berlin"
 
-    @app.task(name="proj.tidy")  # type: ignore[untyped-decorator,unused-ignore]
+    @app.task(name="proj.tidy")  # type: ignore[untyped-decorator]
     def tidy(days: int) -> None: ...
 
     app.conf.beat_schedule = {
