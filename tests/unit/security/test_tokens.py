@@ -38,7 +38,7 @@ NOW_S = int(NOW.timestamp())
 SECRET = "a shared secret of thirty-two bytes, or more"
 HOST = UUID("01900000-0000-7000-8000-000000000001")
 CLAIMS: dict[str, Any] = {"sub": "ann@example.com", "role": "editor", "exp": NOW_S + 60}
-LEFT_OUT = object()
+LEFT_OUT = "left out"
 REFUSAL = "the credential is missing, not valid, or no longer valid"
 
 

@@ -66,7 +66,7 @@ function Node({ value, depth, name }: { value: unknown; depth: number; name?: st
         type="button"
         aria-expanded={isOpen}
         onClick={() => setOpen(!isOpen)}
-        className="hover:bg-hover flex items-center rounded text-left"
+        className="hover:bg-hover flex min-h-6 items-center rounded text-left"
       >
         <Icon name={isOpen ? "down" : "right"} size={12} className="text-ink-faint mr-1" />
         <span>

@@ -16,7 +16,7 @@ export default function ExecutionPage({ id }: { id: string }) {
     <ExecutionActions>
       <Link
         href={known ? `/executions?schedule_id=${known.schedule_id}` : "/executions"}
-        className="text-ink-soft hover:text-ink -mt-1 mb-1 inline-flex items-center gap-1 rounded text-xs"
+        className="text-ink-soft hover:text-ink -mt-1 mb-1 inline-flex max-w-full items-center gap-1 rounded text-xs [overflow-wrap:anywhere]"
       >
         <Icon name="left" size={12} />
         Executions{known && ` of ${nameOf(known)}`}

@@ -80,7 +80,7 @@ export function Configuration({ schedule }: { schedule: Schedule }) {
                     <Link
                       key={name}
                       href={`/schedules?label=${encodeURIComponent(`${name}:${value}`)}`}
-                      className="bg-sunken hover:bg-hover rounded px-1.5 py-0.5 text-xs"
+                      className="bg-sunken hover:bg-hover min-w-0 rounded px-1.5 py-0.5 text-xs [overflow-wrap:anywhere]"
                     >
                       {name}: {value}
                     </Link>

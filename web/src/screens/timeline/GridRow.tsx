@@ -121,7 +121,8 @@ function CellLink({ cell, count: bins, href, words, most, room, isStop, onReach 
       onFocus={onReach}
       data-bin={cell.bin}
       title={words}
-      aria-label={words}
+      // What can be read in the cell is a part of its name, for those who speak to it.
+      aria-label={words.includes(text) ? words : `${words}; ${text} in all`}
       className={`numbers text-ink absolute text-[0.625rem] tracking-tight inset-y-0.5 grid place-items-center overflow-hidden rounded-xs hover:brightness-95 focus-visible:z-1 ${
         isAhead ? PLANNED_LOOK : ""
       }`}
