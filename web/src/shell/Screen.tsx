@@ -15,7 +15,9 @@ export function Screen({ title, actions, children }: Props) {
   return (
     <>
       <div className="mb-4 flex min-h-8 flex-wrap items-center gap-2">
-        <h1 className="mr-auto min-w-0 text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">{title}</h1>
+        <h1 className="mr-auto min-w-0 text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">
+          {title}
+        </h1>
         {actions}
       </div>
       {children}
