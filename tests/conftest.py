@@ -2,8 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -12,6 +13,23 @@ from foliot.store.migrate import upgrade
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.servers import PostgresServer
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Tests about broken text fail with broken text, which can't travel between processes as it is."""
+    return _whole((yield))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_whole(key): _whole(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_whole(each) for each in value)
+    return value
+
 
 OpenStore = Callable[..., Awaitable[SqlStore]]
 

@@ -471,7 +471,7 @@ class Instance:
             self.observer,
             self.plan.clock,
             options,
-            available_targets=frozenset(self.targets),
+            available_targets=frozenset(self.targets) | {"event"},
             is_running=lambda: self.is_running,
         )
 

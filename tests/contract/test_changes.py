@@ -401,13 +401,15 @@ async def put(scene: Scene, *offsets: int, host_id: UUID = DEFAULT_HOST_ID) -> N
         {
             "id": uuid4(),
             "host_id": host_id,
+            "user_id": uuid4(),
+            "event_topic": "orders",
             "nonce": offset,
             "aggregate_id": "schedule",
             "aggregate_version": offset,
             "aggregate_type": "Schedule",
             "event_type": "fired",
             "event_ts": now,
-            "payload": f'{{"number": {offset}}}',
+            "payload": {"number": offset},
             "c_offset": offset,
             "transaction_id": uuid4(),
             "transaction_ordinal": 0,
@@ -423,7 +425,7 @@ async def test_the_outbox_is_read_after_an_offset_oldest_first_a_page_at_a_time(
     await put(scene, 3, 1, 4, 2)
     page = await outbox.after(DEFAULT_HOST_ID, 1, limit=2)
     assert [each.c_offset for each in page] == [2, 3]
-    assert page[0].payload == '{"number": 2}'
+    assert page[0].payload == {"number": 2}
     assert [each.c_offset for each in await outbox.after(DEFAULT_HOST_ID, 3)] == [4]
     assert await outbox.after(DEFAULT_HOST_ID, 4) == []
 

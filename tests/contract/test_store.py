@@ -24,13 +24,19 @@ from foliot.testing.conformance.scene import STALE, WHOLE, Scene
 from foliot.testing.conformance.store import StoreConformance
 from foliot.testing.conformance.store_backfill import BackfillConformance
 from foliot.testing.conformance.store_calendars import CalendarConformance
+from foliot.testing.conformance.store_events import EventConformance
 from foliot.testing.conformance.store_executions import ExecutionsConformance
 from foliot.testing.conformance.store_secrets import SecretsConformance
 from foliot.timing.clock import VirtualClock
 
 
 class TestStore(
-    StoreConformance, CalendarConformance, ExecutionsConformance, BackfillConformance, SecretsConformance
+    StoreConformance,
+    CalendarConformance,
+    EventConformance,
+    ExecutionsConformance,
+    BackfillConformance,
+    SecretsConformance,
 ):
     """Every part of the contract, on SQLite and on PostgreSQL."""
 

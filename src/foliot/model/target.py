@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator
 
+from foliot.model.cloud_event import read_template
 from foliot.model.trigger import Document
 
 TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]*$")]
@@ -111,12 +112,26 @@ def has_control_characters(text: str) -> bool:
 
 
 class EventTarget(Document):
-    """An event, written to the outbox in the transaction that fires."""
+    """An event, written to the outbox in the transaction that fires. `event_data` is its data, or the text
+    of a CloudEvent, whose data, type, subject and extensions are kept."""
 
     kind: Literal["event"] = "event"
     event_topic: str = Field(min_length=1, max_length=126)
     event_type: str = Field(min_length=1, max_length=126)
     event_data: dict[str, JsonValue] | str = Field(default_factory=dict)
+
+    @field_validator("event_topic", "event_type")
+    @classmethod
+    def _is_one_word(cls, value: str) -> str:
+        if any(ord(character) <= 32 or ord(character) == 127 for character in value):
+            raise ValueError("must not contain spaces or control characters")
+        return value
+
+    @field_validator("event_data")
+    @classmethod
+    def _is_event(cls, value: dict[str, JsonValue] | str) -> dict[str, JsonValue] | str:
+        read_template(value)
+        return value
 
 
 class CeleryTarget(Document):

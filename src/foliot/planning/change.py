@@ -15,6 +15,7 @@ from foliot.model.execution import SkipReason
 from foliot.model.ids import new_id, slot_of
 from foliot.model.instant import INSTANT
 from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
+from foliot.model.target import EventTarget
 from foliot.planning.admit import CheckTarget, admit, admit_new, first_fire
 from foliot.planning.definition import Cadence, Definition, compile_spec, policies_of
 from foliot.planning.fire import Decision, Due, plan_skip
@@ -264,6 +265,7 @@ def due_of(schedule: Schedule) -> Due:
             max_runs=spec.max_runs,
             queue=spec.queue,
             priority=spec.priority,
+            is_event=isinstance(spec.target, EventTarget),
         ),
     )
 

@@ -63,6 +63,8 @@ class Definition(NamedTuple):
     max_runs: int | None
     queue: str
     priority: Priority
+    is_event: bool = False
+    """Its target is an event: it is over in the transaction that fires it."""
 
 
 class Cadence(NamedTuple):

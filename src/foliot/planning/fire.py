@@ -143,7 +143,9 @@ def _plan_delay(due: Due, cadence: Cadence, now: datetime) -> Firing:
     decision = _decide(cadence, due.fire_ts, due.run_ts, now)
     if decision.reason is None:
         completes = cadence.max_runs is not None and due.run_count + 1 >= cadence.max_runs
-        return Firing(due, (decision,), None, is_completed=completes, is_delay=True)
+        if completes or not due.definition.is_event:
+            return Firing(due, (decision,), None, is_completed=completes, is_delay=True)
+    # It was skipped, or it is an event, which ends as it fires.
     upcoming = next_after_end(cadence, now)
     return Firing(due, (decision,), upcoming, is_completed=upcoming is None, is_delay=True)
 

@@ -75,14 +75,17 @@ class Backfiller:
         """Let the next few have their turn; whether there is more to do right away."""
         turns = await self._next(lease)
         self._has_work = bool(turns)
-        ready, has_more = 0, False
+        ready, has_more, has_events = 0, False, False
         for backfill_id in turns:
             self._last = backfill_id  # also if it fails: its turn is over, so it can't hold up the others
             advance = await self._advance(lease, backfill_id, PER_STEP // len(turns))
             ready += advance.ready
+            has_events = has_events or advance.has_events
             has_more = has_more or (advance.has_moved and not advance.is_over)
         if ready:
             self._hints.send(Hint.READY)
+        if has_events:
+            self._hints.send(Hint.EVENTS)
         return has_more
 
     async def _advance(self, lease: Lease, backfill_id: UUID, most: int) -> BackfillAdvance:

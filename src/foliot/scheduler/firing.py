@@ -12,10 +12,19 @@ from pydantic import ValidationError
 
 from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError
-from foliot.model.event import BatchFired, Observer, ScheduleParked, TickCompleted, WriteFenced
-from foliot.model.execution import SkipReason
+from foliot.model.event import (
+    BatchFired,
+    ExecutionsSettled,
+    Observer,
+    ScheduleParked,
+    SettledExecution,
+    TickCompleted,
+    WriteFenced,
+)
+from foliot.model.execution import SkipReason, Status
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
+from foliot.planning.events import UnreadableTargetError
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.scheduler.term import Term
 from foliot.service import Wake
@@ -89,7 +98,8 @@ class FiringService:
                 except BaseException:
                     self._give_up(term, batch)
                     raise
-                commits.add(asyncio.create_task(self._commit(term, firings)))
+                for kind in _apart(firings):
+                    commits.add(asyncio.create_task(self._commit(term, kind)))
                 while len(commits) > self._store.commits_in_background:
                     commits = await self._first_of(commits)
                 term.advance(self._clock.now())
@@ -153,8 +163,13 @@ class FiringService:
             return
         started = self._clock.monotonic()
         now = self._clock.now()
+        are_events = firings[0].due.definition.is_event
+        fire = self._store.fire_events if are_events else self._store.fire
         try:
-            fired = await self._store.fire(term.lease, firings, now=now)
+            fired = await fire(term.lease, firings, now=now)
+        except UnreadableTargetError as error:
+            await self._commit_without(term, firings, error)
+            return
         except FencedError:
             self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
             if self._leadership.lease == term.lease:
@@ -168,9 +183,11 @@ class FiringService:
         term.refuse(fired.refused)
         self._remember(term, firings, fired)
         if fired.fired:
-            self._hints.send(Hint.READY)
+            self._hints.send(Hint.EVENTS if are_events else Hint.READY)
         if fired.has_replaced:
             self._hints.send(Hint.CANCEL)
+        if are_events and fired.fired:
+            self._observer.notify(_settled(term.lease.instance_id, fired))
         self._observer.notify(
             BatchFired(
                 term.lease.shard.number,
@@ -182,6 +199,19 @@ class FiringService:
                 self._clock.monotonic() - started,
             )
         )
+
+    async def _commit_without(
+        self, term: Term, firings: Sequence[Firing], error: UnreadableTargetError
+    ) -> None:
+        unreadable = [firing for firing in firings if firing.due.schedule_id == error.schedule_id]
+        others = [firing for firing in firings if firing.due.schedule_id != error.schedule_id]
+        try:
+            for firing in unreadable:
+                await self._park(term, firing.due, error)
+        except BaseException:
+            self._give_up(term, [firing.due for firing in firings])
+            raise
+        await self._commit(term, others)
 
     def _give_up(self, term: Term, dues: Sequence[Due]) -> None:
         """What becomes of these is not known here; their rows are read again."""
@@ -220,3 +250,21 @@ class FiringService:
         term.to_reload.update(due.schedule_id for due in dues)
         if self.reload_wake is not None:
             self.reload_wake.set()
+
+
+def _apart(firings: Sequence[Firing]) -> list[Sequence[Firing]]:
+    """Events commit apart from the rest: their offsets make one batch of them wait for another."""
+    events = [firing for firing in firings if firing.due.definition.is_event]
+    if not events:
+        return [firings]
+    others = [firing for firing in firings if not firing.due.definition.is_event]
+    return [events, others] if others else [events]
+
+
+def _settled(instance_id: str, fired: Fired) -> ExecutionsSettled:
+    """An event is over as it fires."""
+    ended = [
+        SettledExecution(each.execution_id, each.schedule_id, 1, Status.SUCCESS, 0.0, None)
+        for each in fired.fired
+    ]
+    return ExecutionsSettled(instance_id, ended, ())

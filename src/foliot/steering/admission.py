@@ -12,9 +12,10 @@ from jsonschema import Draft202012Validator
 
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec, pointer_to
-from foliot.model.target import FunctionTarget, HttpTarget
+from foliot.model.target import EventTarget, FunctionTarget, HttpTarget
 from foliot.model.target import Target as AnyTarget
 from foliot.planning.admit import CheckTarget
+from foliot.planning.events import takes_arguments
 from foliot.store.protocol import RegisteredTask
 from foliot.store.sql import SqlStore
 from foliot.target.function import TaskRegistry
@@ -53,6 +54,11 @@ class Admission:
                 detail = "can't be joined with a body that is no object"
                 raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
             return
+        if isinstance(target, EventTarget):
+            if not takes_arguments(target):
+                detail = "can't be joined with event_data whose data is no object"
+                raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
+            return
         if not isinstance(target, FunctionTarget):
             detail = f"a target of kind {target.kind} takes no arguments"
             raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
@@ -66,9 +72,11 @@ class Admission:
             raise InvalidError(problems)
 
     def _check(self, spec: ScheduleSpec) -> list[Problem]:
+        if isinstance(spec.target, EventTarget):
+            return []  # nobody has to carry it out
         target = self._targets.get(spec.target.kind)
         if target is None:
-            kinds = ", ".join(sorted(self._targets))
+            kinds = ", ".join(sorted({*self._targets, "event"}))
             detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
             return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
         return target.check(spec)

@@ -232,6 +232,7 @@ class ScheduleSteering:
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
         self._hints.send(Hint.READY)
+        self._hints.send(Hint.EVENTS)
         await tell_replaced(self._store, self._hints, schedule_id)
         return made
 

@@ -5,9 +5,10 @@ that is killed at any line leaves a backfill that goes on exactly where it stood
 fenced. A time is a backfill's once: its row is unique by schedule and fire time, besides the scheduled one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, delete, func, insert, select, text, update
@@ -17,9 +18,11 @@ from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import CLAIMABLE, FINAL, Status, TriggeredBy
 from foliot.model.ids import ids_at, new_id
+from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap
 from foliot.model.schedule import Schedule
+from foliot.model.target import EventTarget
 from foliot.planning.backfill import admit_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
@@ -28,6 +31,7 @@ from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
+from foliot.store.event_runs import ended_at_once, say_events
 from foliot.store.inserting import know_queue, lock_schedule
 from foliot.store.leases import require_lease
 from foliot.store.ledger import count_open
@@ -39,6 +43,15 @@ from foliot.store.shards import is_of
 
 # Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared.
 _IS_OF_BACKFILL = text("triggered_by = 'backfill'")
+
+
+class _Made(NamedTuple):
+    created: int
+    ready: int
+    """How many of them may run at once."""
+    events: Mapping[UUID, datetime] = MappingProxyType({})
+    """Those that are events, with their fire times: they are over, once they are said."""
+    at: datetime = EPOCH
 
 
 class Backfills:
@@ -184,7 +197,7 @@ class Backfills:
             if room < 1:
                 return BackfillAdvance()
             planned = plan(schedule, backfill.position_ts, backfill.to_ts, room)
-            created, ready = await self._make(connection, schedule, planned.fire_times, backfill.requested_by)
+            made = await self._make(connection, schedule, planned.fire_times, backfill.requested_by)
             await connection.execute(
                 update(backfill_t)
                 .where(backfill_t.c.backfill_id == backfill_id)
@@ -192,12 +205,20 @@ class Backfills:
                     position_ts=planned.position_ts,
                     state=(BackfillState.DONE if planned.is_last else BackfillState.RUNNING).value,
                     total_count=backfill_t.c.total_count - planned.passed_over,
-                    created_count=backfill_t.c.created_count + created,
-                    existing_count=backfill_t.c.existing_count + len(planned.fire_times) - created,
+                    created_count=backfill_t.c.created_count + made.created,
+                    existing_count=backfill_t.c.existing_count + len(planned.fire_times) - made.created,
                     updated_ts=self._dialect.now(),
                 )
             )
-            return BackfillAdvance(created, ready, has_moved=True, is_over=planned.is_last)
+            if made.events:
+                await say_events(connection, self._dialect, schedule, made.events, made.at)
+            return BackfillAdvance(
+                made.created,
+                0 if made.events else made.ready,
+                has_moved=True,
+                is_over=planned.is_last,
+                has_events=bool(made.events),
+            )
 
         return await self._database.write(Pool.FIRING, work)
 
@@ -236,18 +257,21 @@ class Backfills:
         schedule: Schedule,
         fire_times: Sequence[datetime],
         requested_by: str | None,
-    ) -> tuple[int, int]:
-        """Give these times their executions; how many that made, and how many of them may run at once.
+    ) -> "_Made":
+        """Give these times their executions.
 
         One that was cancelled before it ever started is made anew: whoever asks again wants it to run.
         """
         if not fire_times:
-            return 0, 0
+            return _Made(0, 0)
         await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
         known = await self._known(connection, schedule.schedule_id, fire_times)
         missing = [at for at in fire_times if at not in known or _is_unstarted(known[at])]
         opened = await count_open(connection, self._dialect, [schedule.schedule_id])
-        free = _free(schedule.spec.overlap, opened.get(schedule.schedule_id, 0), len(missing))
+        is_event = isinstance(schedule.spec.target, EventTarget)
+        free = len(missing)
+        if not is_event:
+            free = _free(schedule.spec.overlap, opened.get(schedule.schedule_id, 0), len(missing))
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
         next_id = ids_at(now)
         due_by_ts = now + timedelta(seconds=schedule.spec.priority.sla_s)
@@ -258,7 +282,7 @@ class Backfills:
                 "host_id": schedule.host_id,
                 "aggregate_version": schedule.aggregate_version,
                 "fire_ts": at,
-                "status": Status.PENDING.value,
+                "status": (Status.SUCCESS if is_event else Status.PENDING).value,
                 "triggered_by": TriggeredBy.BACKFILL.value,
                 "triggered_by_user": requested_by,
                 "queue": schedule.spec.queue,
@@ -266,6 +290,7 @@ class Backfills:
                 "ready_ts": now if number < free else None,
                 "due_by_ts": due_by_ts if number < free else None,
                 "created_ts": now,
+                **(ended_at_once(now) if is_event else {}),
             }
             for number, at in enumerate(missing)
         ]
@@ -274,7 +299,8 @@ class Backfills:
             await connection.execute(delete(execution_t).where(execution_t.c.execution_id.in_(again)))
         if rows:
             await connection.execute(insert(execution_t), rows)
-        return len(missing), free
+        said = {row["execution_id"]: row["fire_ts"] for row in rows} if is_event else {}
+        return _Made(len(missing), free, said, now)
 
     async def _known(
         self, connection: AsyncConnection, schedule_id: UUID, fire_times: Sequence[datetime]

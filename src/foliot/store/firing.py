@@ -17,17 +17,13 @@ them again. A COMMIT whose reply is lost is one or the other: the caller reads t
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    BigInteger,
-    Integer,
     Select,
     String,
     Text,
-    Update,
     Uuid,
     cast,
     literal,
@@ -48,10 +44,11 @@ from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import Definition, policies_from
 from foliot.planning.fire import Decision, Due, Firing
 from foliot.planning.overlap import Admission, admit_execution
+from foliot.store.advancing import advance_planned, lay_out_planned, unlocked
 from foliot.store.cancelling import request_cancel
-from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
+from foliot.store.event_firing import fire_events
 from foliot.store.leases import require_lease
 from foliot.store.ledger import NewExecution, count_open, insert_executions
 from foliot.store.protocol import Fired, Position
@@ -75,6 +72,7 @@ _DUE_COLUMNS = (
     schedule_t.c.max_runs,
     schedule_t.c.queue,
     schedule_t.c.priority,
+    (schedule_t.c.target["kind"].as_string() == "event").label("is_event"),
 )
 
 
@@ -135,7 +133,7 @@ class FiringStatements:
             tries += 1
             await require_lease(connection, lease)
             # One row that somebody holds locked must not hold up a thousand: it is left for later.
-            free = firings if tries == 1 else await self._unlocked(connection, firings)
+            free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
             moved, refused = await self._advance(connection, lease, free, asks_which=asks_which)
             if len(free) < len(firings):
                 left = {firing.due.schedule_id for firing in free}
@@ -144,13 +142,29 @@ class FiringStatements:
             rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
             has_replaced = await self._after_overlap(connection, moved, rows)
-            return replace(_report(rows, refused, now), has_replaced=has_replaced)
+            return replace(report(rows, refused, now), has_replaced=has_replaced)
 
         try:
             return await self._database.write(Pool.FIRING, work)
         except _SomeRefusedError:
             asks_which = True
             return await self._database.write(Pool.FIRING, work)
+
+    async def fire_events(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
+        """The same for schedules whose target is an event."""
+        tries = 0
+
+        async def work(connection: AsyncConnection) -> Fired:
+            nonlocal tries
+            tries += 1
+            await require_lease(connection, lease)
+            free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
+            rows = await fire_events(connection, self._dialect, lease, free, now)
+            moved = {row.due.schedule_id for row in rows}
+            refused = [firing.due for firing in firings if firing.due.schedule_id not in moved]
+            return report(rows, refused, now)
+
+        return await self._database.write(Pool.FIRING, work)
 
     async def _advance(
         self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing], *, asks_which: bool
@@ -161,22 +175,8 @@ class FiringStatements:
         """
         if not firings:
             return [], []
-        batch = _PLANNED.lay_out(
-            self._dialect,
-            [
-                (
-                    firing.due.schedule_id,
-                    firing.due.fire_ts,
-                    firing.due.aggregate_version,
-                    firing.next and firing.next.fire_ts,
-                    firing.next and firing.next.run_ts,
-                    firing.fires,
-                    "completed" if firing.is_completed else "active",
-                )
-                for firing in firings
-            ],
-        )
-        advance = _advance_planned(self._dialect, lease.shard, batch.shape)
+        batch = lay_out_planned(self._dialect, firings)
+        advance = advance_planned(self._dialect, lease.shard, batch.shape)
         if not asks_which:
             result = await connection.execute(advance, batch.arguments)
             if result.rowcount == len(firings):
@@ -188,18 +188,6 @@ class FiringStatements:
             [firing for firing in firings if firing.due.schedule_id in moved],
             [firing.due for firing in firings if firing.due.schedule_id not in moved],
         )
-
-    async def _unlocked(self, connection: AsyncConnection, firings: Sequence[Firing]) -> Sequence[Firing]:
-        """Those whose rows nobody else has locked, now locked by us."""
-        ids = [(firing.due.schedule_id,) for firing in firings]
-        wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, ids)
-        result = await connection.execute(
-            select(schedule_t.c.schedule_id)
-            .where(schedule_t.c.schedule_id.in_(select(wanted.c.schedule_id)))
-            .with_for_update(key_share=True, skip_locked=True)
-        )
-        free = set(result.scalars())
-        return [firing for firing in firings if firing.due.schedule_id in free]
 
     async def _count_open(self, connection: AsyncConnection, firings: Iterable[Firing]) -> dict[UUID, int]:
         asking = [
@@ -271,48 +259,6 @@ class FiringStatements:
         await self._database.write(Pool.FIRING, work)
 
 
-_PLANNED = Spread(
-    "planned",
-    {
-        "schedule_id": Uuid(),
-        "fire_ts": Instant(),
-        "aggregate_version": BigInteger(),
-        "next_fire_ts": Instant(),
-        "next_run_ts": Instant(),
-        "fires": Integer(),
-        "state": String(),
-    },
-    by=("schedule_id", "fire_ts", "aggregate_version"),
-)
-
-
-@lru_cache(maxsize=256)
-def _advance_planned(dialect: Dialect, shard: Shard, shape: Shape) -> Update:
-    table, planned = _PLANNED.table(dialect, shape)
-    now = dialect.now()
-    return (
-        update(schedule_t)
-        .where(
-            schedule_t.c.schedule_id == table.c.schedule_id,
-            schedule_t.c.next_fire_ts == planned["fire_ts"],
-            schedule_t.c.aggregate_version == planned["aggregate_version"],
-            *is_of(shard),
-            dialect.guard(schedule_t.c.active) == true(),
-            or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
-            dialect.guard(schedule_t.c.next_run_ts) <= now,
-        )
-        .values(
-            next_fire_ts=planned["next_fire_ts"],
-            next_run_ts=planned["next_run_ts"],
-            run_count=schedule_t.c.run_count + planned["fires"],
-            state=planned["state"],
-            paused=False,
-            paused_until_ts=null(),
-            pause_reason=null(),
-        )
-    )
-
-
 def select_due(shard: Shard, until: datetime) -> Select[Any]:
     """The due query: a range of `idx_schedule_active_next_run`."""
     return (
@@ -332,6 +278,7 @@ def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
         max_runs=row.max_runs,
         queue=shared.setdefault(row.queue, row.queue),
         priority=Priority(row.priority),
+        is_event=row.is_event,
     )
     return Due(
         schedule_id=row.schedule_id,
@@ -375,7 +322,7 @@ def _next_of(firing: Firing) -> tuple[datetime | None, datetime | None, str]:
     return (upcoming and upcoming.fire_ts, upcoming and upcoming.run_ts, state.value)
 
 
-def _report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime) -> Fired:
+def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime) -> Fired:
     fired, skipped = [], []
     for row in rows:
         decision = row.decision

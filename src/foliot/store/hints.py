@@ -35,6 +35,8 @@ class Hint(StrEnum):
     """Somebody asked for running work to stop."""
     BACKFILL = "backfill"
     """Somebody asked for a backfill."""
+    EVENTS = "events"
+    """The outbox has grown."""
 
 
 Listener = Callable[[tuple[UUID, ...]], None]

@@ -100,25 +100,41 @@ async def insert_executions(
     await connection.execute(_insert(dialect, batch.shape), {**batch.arguments, "instance_id": instance_id})
 
 
+async def insert_event_executions(
+    connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
+) -> set[UUID]:
+    """The same for events, which are over as they fire; the ids of the rows that were not there yet."""
+    if not rows:
+        return set()
+    batch = _NEW.lay_out(dialect, [_values_of(row) for row in rows])
+    statement = _insert(dialect, batch.shape, are_events=True).returning(execution_t.c.execution_id)
+    result = await connection.execute(statement, {**batch.arguments, "instance_id": instance_id})
+    return set(result.scalars())
+
+
 @lru_cache(maxsize=256)
-def _insert(dialect: Dialect, shape: Shape) -> Insert:
+def _insert(dialect: Dialect, shape: Shape, *, are_events: bool = False) -> Insert:
     table, new = _NEW.table(dialect, shape)
     now = dialect.now()
+    has_fired = new["status"] == Status.SUCCESS.value
+    ended = (Status.SKIPPED.value, Status.SUCCESS.value) if are_events else (Status.SKIPPED.value,)
     names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
     source = (
         select(
             *[new[name] for name in names],
             case((new["is_ready"], now)),
             case((new["is_ready"], dialect.plus(now, new["sla_s"]))),
-            case((new["status"] == Status.SKIPPED.value, now)),
+            case((new["status"].in_(ended), now)),
             now,
             literal(TriggeredBy.SCHEDULER.value),
             bindparam("instance_id", type_=String()),
+            *([case((has_fired, now)), case((has_fired, 0.0)), case((has_fired, 1), else_=0)] * are_events),
         )
         .select_from(table)
         .where(true())
     )
     names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
+    names += ["started_ts", "duration_seconds", "attempt"] * are_events
     return (
         dialect.insert(execution_t)
         .from_select(names, source)
@@ -127,6 +143,9 @@ def _insert(dialect: Dialect, shape: Shape) -> Insert:
             index_where=text("triggered_by = 'scheduler'"),
         )
     )
+
+
+_FIRED = {False: "pending", True: "success"}
 
 
 def _values_of(row: NewExecution) -> tuple[Any, ...]:
@@ -140,7 +159,7 @@ def _values_of(row: NewExecution) -> tuple[Any, ...]:
         decision.fire_ts,
         decision.missed_count,
         decision.missed_from_ts,
-        "pending" if reason is None else "skipped",
+        _FIRED[definition.is_event] if reason is None else "skipped",
         reason,
         definition.queue,
         definition.priority,

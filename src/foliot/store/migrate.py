@@ -18,8 +18,9 @@ from foliot.model.errors import SchemaError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
+from foliot.store.events import OFFSETS
 from foliot.store.leases import make_shards
-from foliot.store.schema import host_t
+from foliot.store.schema import host_t, log_counter
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 0x666F6C696F74
@@ -102,3 +103,6 @@ async def _make_first_rows(connection: AsyncConnection, database: Database, shar
                 host_id=DEFAULT_HOST_ID, host_name="default", created_ts=database.dialect.now()
             )
         )
+    await connection.execute(
+        database.dialect.insert(log_counter).values(id=OFFSETS, next_offset=1).on_conflict_do_nothing()
+    )

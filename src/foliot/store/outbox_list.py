@@ -6,6 +6,7 @@ missed nothing before it.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
@@ -21,21 +22,21 @@ class OutboxMessage:
 
     id: UUID
     host_id: UUID
-    user_id: UUID | None
+    user_id: UUID
     nonce: int
     aggregate_id: str
     aggregate_version: int
     aggregate_type: str
     event_type: str
     event_ts: datetime
-    payload: str
-    """A whole CloudEvent, as JSON."""
-    metadata: str | None
+    payload: dict[str, Any]
+    """A whole CloudEvent."""
+    metadata: dict[str, Any] | None
     c_offset: int
     transaction_id: UUID
     transaction_ordinal: int
     transaction_count: int
-    event_topic: str | None
+    event_topic: str
 
 
 class OutboxList:

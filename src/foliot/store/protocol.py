@@ -98,6 +98,13 @@ class FiringStore(Protocol):
         """The fence, the guarded advance and the rows, in one transaction. Raises FencedError."""
         ...
 
+    async def fire_events(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
+        """The same for schedules whose target is an event, and the events with it.
+
+        Raises FencedError, and UnreadableTargetError for the first whose target makes no sense.
+        """
+        ...
+
     async def park(self, lease: Lease, due: Due, reason: str) -> None:
         """Put a schedule that can't be planned into state `error`, unless it has changed since."""
         ...
@@ -240,6 +247,8 @@ class BackfillAdvance:
     has_moved: bool = False
     """Times were seen to, though perhaps none of them fires."""
     is_over: bool = False
+    has_events: bool = False
+    """The outbox has grown by it."""
 
 
 class BackfillStore(Protocol):

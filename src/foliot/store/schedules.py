@@ -20,12 +20,14 @@ from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule
+from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Change, due_of
 from foliot.planning.overlap import Admission
 from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
+from foliot.store.event_runs import ended_at_once, say_events
 from foliot.store.execution_rows import execution_of, read_execution, select_executions
 from foliot.store.inserting import know_queue, know_queue_of, lock_schedule, make_room
 from foliot.store.ledger import NewExecution, insert_executions
@@ -160,7 +162,8 @@ class Schedules:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
                 return execution_id  # asked for again, by one who had not heard of it
-            is_ready = await make_room(connection, self._dialect, schedule)
+            is_event = isinstance(schedule.spec.target, EventTarget)
+            is_ready = is_event or await make_room(connection, self._dialect, schedule)
             now = await self._now(connection)
             identity = execution_id or new_id(now)
             await connection.execute(
@@ -170,7 +173,7 @@ class Schedules:
                     host_id=schedule.host_id,
                     aggregate_version=schedule.aggregate_version,
                     fire_ts=now,
-                    status=Status.PENDING.value,
+                    status=(Status.SUCCESS if is_event else Status.PENDING).value,
                     triggered_by=by.value,
                     triggered_by_user=author.name,
                     args=None if args is None else dict(args),
@@ -179,6 +182,7 @@ class Schedules:
                     ready_ts=now if is_ready else None,
                     due_by_ts=now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
                     created_ts=now,
+                    **(ended_at_once(now) if is_event else {}),
                 )
             )
             await record_audit(
@@ -191,6 +195,8 @@ class Schedules:
                 now=now,
                 after={"execution_id": str(identity), "args": None if args is None else dict(args)},
             )
+            if is_event:
+                await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
             return identity
 
         return await self._database.write(Pool.API, work)

@@ -1,5 +1,7 @@
 """The tables. Migrations in `migrations/` bring a database here; a test compares the two."""
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -78,6 +80,7 @@ instance_t = Table(
     Column("queues", Json),
     Column("known_tasks", Json),
     Column("clock_offset_seconds", Float),
+    Column("transports", Json),
 )
 
 queue_t = Table(
@@ -464,24 +467,97 @@ rate_t = Table(
     Index("idx_rate_window", "window_ts"),
 )
 
+
+def _event_columns() -> list[Column[Any]]:
+    """As light-portal has them, so that its consumers can read both tables."""
+    return [
+        Column("id", Uuid, primary_key=True),
+        Column("host_id", Uuid, nullable=False),
+        Column("user_id", Uuid, nullable=False),
+        Column("nonce", BigInteger, nullable=False),
+        Column("aggregate_id", String(255), nullable=False),
+        Column("aggregate_version", BigInteger, nullable=False),
+        Column("aggregate_type", String(255), nullable=False),
+        Column("event_type", String(255), nullable=False),
+        Column("event_ts", Instant, nullable=False),
+        Column("payload", Json, nullable=False),
+        Column("metadata", Json),
+    ]
+
+
+event_store_t = Table(
+    "event_store_t",
+    metadata,
+    *_event_columns(),
+    UniqueConstraint("aggregate_id", "aggregate_version", name="uq_event_aggregate_version"),
+)
+
 outbox_message_t = Table(
     "outbox_message_t",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("host_id", Uuid, nullable=False),
-    Column("user_id", Uuid),
-    Column("nonce", BigInteger, nullable=False),
-    Column("aggregate_id", String(255), nullable=False),
-    Column("aggregate_version", BigInteger, nullable=False),
-    Column("aggregate_type", String(255), nullable=False),
-    Column("event_type", String(255), nullable=False),
-    Column("event_ts", Instant, nullable=False),
-    Column("payload", Text, nullable=False),
-    Column("metadata", Text),
+    *_event_columns(),
     Column("c_offset", BigInteger, nullable=False, unique=True),
     Column("transaction_id", Uuid, nullable=False),
     Column("transaction_ordinal", Integer, nullable=False),
     Column("transaction_count", Integer, nullable=False),
-    Column("event_topic", String(255)),
+    Column("event_topic", String(255), nullable=False),
     Index("idx_outbox_host", "host_id", "c_offset"),
+)
+
+# One row: the offset that the next event gets. Whoever raises it keeps it locked until COMMIT, so offsets
+# have no gaps and are in the order of commits.
+log_counter = Table(
+    "log_counter",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("next_offset", BigInteger, nullable=False),
+)
+
+consumer_offsets = Table(
+    "consumer_offsets",
+    metadata,
+    Column("group_id", String(126), primary_key=True),
+    Column("partition_id", Integer, primary_key=True, autoincrement=False),
+    Column("partitions", Integer, nullable=False),
+    Column("next_offset", BigInteger, nullable=False),
+    Column("updated_ts", Instant, nullable=False),
+)
+
+dead_letter_queue = Table(
+    "dead_letter_queue",
+    metadata,
+    Column("dead_letter_id", Uuid, primary_key=True),
+    Column("group_id", String(126), nullable=False),
+    Column("partition_id", Integer, nullable=False),
+    Column("host_id", Uuid, nullable=False),
+    Column("transaction_id", Uuid, nullable=False),
+    Column("c_offset", BigInteger, nullable=False),
+    Column("events", Json, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("traceback", Text),
+    Column("attempts", Integer, nullable=False),
+    Column("created_ts", Instant, nullable=False),
+    Column("replayed_ts", Instant),
+    Index("idx_dead_letter_group", "group_id", "dead_letter_id"),
+)
+
+# Events that a group has handled that come to it by a broker: those come again.
+consumed_event_t = Table(
+    "consumed_event_t",
+    metadata,
+    Column("group_id", String(126), primary_key=True),
+    Column("event_id", Uuid, primary_key=True),
+    Column("consumed_ts", Instant, nullable=False),
+    Index("idx_consumed_event_ts", "consumed_ts"),
+)
+
+# Who ships the outbox to a broker, and how far it is shipped.
+relay_t = Table(
+    "relay_t",
+    metadata,
+    Column("relay_name", String(64), primary_key=True),
+    Column("instance_id", String(255), nullable=False),
+    Column("last_heartbeat", Instant, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("next_offset", BigInteger, nullable=False),
 )

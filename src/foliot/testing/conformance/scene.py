@@ -138,15 +138,21 @@ class Scene:
 
     async def commit(self, lease: Lease, firings: Sequence[Firing]) -> Fired:
         now = await self.now()
+        if firings and firings[0].due.definition.is_event:
+            return await self.store.firing.fire_events(lease, firings, now=now)
         return await self.store.firing.fire(lease, firings, now=now)
 
     async def fire(self, lease: Lease, *schedules: Schedule) -> Fired:
         """Fire what is due on these schedules."""
         return await self.commit(lease, await self.plan(*schedules))
 
-    async def trigger(self, schedule: Schedule, store: SqlStore | None = None) -> UUID:
+    async def trigger(
+        self, schedule: Schedule, store: SqlStore | None = None, *, args: dict[str, Any] | None = None
+    ) -> UUID:
         schedules = (store or self.store).schedules
-        return await schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author("somebody"))
+        return await schedules.trigger(
+            schedule.schedule_id, by=TriggeredBy.API, author=Author("somebody"), args=args
+        )
 
     async def executions(self, schedule: Schedule) -> list[Execution]:
         """The ledger, oldest fire time first."""

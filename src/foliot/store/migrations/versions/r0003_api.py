@@ -1,4 +1,4 @@
-"""What the API needs: credentials, audit, idempotency keys, rates, the outbox, and indexes for its lists."""
+"""What the API needs: credentials, audit, idempotency keys, rates, and indexes for its lists."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -61,28 +61,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("credential", "route", "key"),
     )
     op.create_index("idx_idempotency_created", "idempotency_t", ["created_ts"])
-    op.create_table(
-        "outbox_message_t",
-        sa.Column("id", sa.Uuid(), nullable=False),
-        sa.Column("host_id", sa.Uuid(), nullable=False),
-        sa.Column("user_id", sa.Uuid(), nullable=True),
-        sa.Column("nonce", sa.BigInteger(), nullable=False),
-        sa.Column("aggregate_id", sa.String(length=255), nullable=False),
-        sa.Column("aggregate_version", sa.BigInteger(), nullable=False),
-        sa.Column("aggregate_type", sa.String(length=255), nullable=False),
-        sa.Column("event_type", sa.String(length=255), nullable=False),
-        sa.Column("event_ts", Instant(), nullable=False),
-        sa.Column("payload", sa.Text(), nullable=False),
-        sa.Column("metadata", sa.Text(), nullable=True),
-        sa.Column("c_offset", sa.BigInteger(), nullable=False),
-        sa.Column("transaction_id", sa.Uuid(), nullable=False),
-        sa.Column("transaction_ordinal", sa.Integer(), nullable=False),
-        sa.Column("transaction_count", sa.Integer(), nullable=False),
-        sa.Column("event_topic", sa.String(length=255), nullable=True),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("c_offset"),
-    )
-    op.create_index("idx_outbox_host", "outbox_message_t", ["host_id", "c_offset"])
     op.create_table(
         "rate_t",
         sa.Column("name", sa.String(length=200), nullable=False),

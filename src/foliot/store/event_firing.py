@@ -1,0 +1,94 @@
+"""Due events in, decided rows and the events themselves out: one transaction, apart from other firing.
+
+As `store.firing`, with two differences. An event is over in the transaction that fires it, so nothing of it
+is ever open and overlap has no say. And its rows come last, since they wait for those of other batches
+(`store.events`). What an event says is read from the row that the guarded update has just locked.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Text, cast
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.execution import Status
+from foliot.model.ids import ids_at
+from foliot.model.lease import Lease
+from foliot.planning.events import NewEvent, plan_event
+from foliot.planning.fire import Firing
+from foliot.planning.overlap import Admission
+from foliot.store.advancing import advance_planned, lay_out_planned
+from foliot.store.dialect import Dialect
+from foliot.store.events import write_events
+from foliot.store.ledger import NewExecution, insert_event_executions
+from foliot.store.schema import schedule_t
+from foliot.store.status import LastRun, record_status
+
+
+class _Advanced(NamedTuple):
+    event_seq: int
+    """The number of the schedule's latest event, those that now fire included."""
+    target: str
+
+
+async def fire_events(
+    connection: AsyncConnection, dialect: Dialect, lease: Lease, firings: Sequence[Firing], now: datetime
+) -> list[NewExecution]:
+    """Move on what is still as it was planned, and write all of it; the rows that were written."""
+    if not firings:
+        return []
+    advanced = await _advance(connection, dialect, lease, firings)
+    rows = _rows_of([firing for firing in firings if firing.due.schedule_id in advanced], now)
+    written = await insert_event_executions(connection, dialect, rows, lease.instance_id)
+    fired = [row for row in rows if row.reason is None and row.execution_id in written]
+    await record_status(
+        connection,
+        dialect,
+        [LastRun(row.due.schedule_id, now, Status.SUCCESS, row.execution_id) for row in fired],
+    )
+    await write_events(connection, dialect, _events_of(fired, advanced))
+    return rows
+
+
+async def _advance(
+    connection: AsyncConnection, dialect: Dialect, lease: Lease, firings: Sequence[Firing]
+) -> dict[UUID, _Advanced]:
+    batch = lay_out_planned(dialect, firings)
+    statement = advance_planned(dialect, lease.shard, batch.shape, counts_events=True).returning(
+        schedule_t.c.schedule_id, schedule_t.c.event_seq, cast(schedule_t.c.target, Text)
+    )
+    result = await connection.execute(statement, batch.arguments)
+    return {schedule_id: _Advanced(event_seq, target) for schedule_id, event_seq, target in result}
+
+
+def _rows_of(firings: Sequence[Firing], now: datetime) -> list[NewExecution]:
+    next_id = ids_at(now)
+    return [
+        NewExecution(next_id(), firing.due, decision, Admission.RUN, decision.reason)
+        for firing in firings
+        for decision in firing.decisions
+    ]
+
+
+def _events_of(fired: Sequence[NewExecution], advanced: Mapping[UUID, _Advanced]) -> list[NewEvent]:
+    ahead: dict[UUID, int] = {}
+    for row in fired:
+        ahead[row.due.schedule_id] = ahead.get(row.due.schedule_id, 0) + 1
+    events = []
+    for row in fired:
+        schedule_id = row.due.schedule_id
+        ahead[schedule_id] -= 1
+        latest, target = advanced[schedule_id]
+        events.append(
+            plan_event(
+                target,
+                execution_id=row.execution_id,
+                schedule_id=schedule_id,
+                host_id=row.due.host_id,
+                event_seq=latest - ahead[schedule_id],
+                fire_ts=row.decision.fire_ts,
+            )
+        )
+    return events

@@ -1,0 +1,50 @@
+"""Events of a single schedule, besides those that fire by themselves: a manual run, a backfill's."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.execution import Status
+from foliot.model.schedule import Schedule
+from foliot.planning.events import plan_event
+from foliot.store.dialect import Dialect
+from foliot.store.events import next_event_seq, write_events
+from foliot.store.status import LastRun, record_status
+
+
+def ended_at_once(now: datetime) -> dict[str, Any]:
+    """Columns of an execution that is over in the transaction that makes it."""
+    return {"started_ts": now, "ended_ts": now, "duration_seconds": 0.0, "attempt": 1}
+
+
+async def say_events(
+    connection: AsyncConnection,
+    dialect: Dialect,
+    schedule: Schedule,
+    fire_times: Mapping[UUID, datetime],
+    now: datetime,
+    *,
+    args: Mapping[str, Any] | None = None,
+) -> None:
+    """Write an event for each of these executions; the last thing of a transaction that has locked the
+    schedule's row."""
+    target = schedule.spec.target.model_dump_json()
+    first = await next_event_seq(connection, schedule.schedule_id, len(fire_times))
+    events = [
+        plan_event(
+            target,
+            execution_id=execution_id,
+            schedule_id=schedule.schedule_id,
+            host_id=schedule.host_id,
+            event_seq=first + number,
+            fire_ts=fire_ts,
+            args=args,
+        )
+        for number, (execution_id, fire_ts) in enumerate(fire_times.items())
+    ]
+    latest = list(fire_times)[-1]
+    await record_status(connection, dialect, [LastRun(schedule.schedule_id, now, Status.SUCCESS, latest)])
+    await write_events(connection, dialect, events)
