@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench screenshots constraints clean
+.PHONY: help run test check bench screenshots kafka constraints clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -20,6 +20,7 @@ run: $(VENV)/.run ## Start everything on SQLite, with a few live demo schedules
 
 test: $(VENV)/.develop ## Run all tests, or those that ARGS select
 	@scripts/test-servers
+	@scripts/kafka
 	@scripts/build-web
 	@$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
@@ -38,11 +39,14 @@ screenshots: $(VENV)/.develop ## Take the pictures in docs/images anew
 	@scripts/test-servers
 	@$(BIN)/python scripts/screenshots
 
+kafka: ## Fetch Apache Kafka for the tests, where Maven can
+	@scripts/kafka
+
 constraints: ## Resolve all dependencies anew and rewrite constraints.txt
 	@scripts/constraints
 
 clean: ## Remove what the other targets made; databases stay
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis web/node_modules web/build.log src/foliot/web_dist*
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis web/node_modules web/build.log src/foliot/web_dist* .kafka
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A link to an interpreter that is gone counts as missing, so an upgrade of the system's Python heals itself.

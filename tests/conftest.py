@@ -12,6 +12,7 @@ import pytest
 from foliot.store.migrate import upgrade
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
+from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
 from tests.servers import PostgresServer
 
 
@@ -32,6 +33,38 @@ def _whole(value: Any) -> Any:
 
 
 OpenStore = Callable[..., Awaitable[SqlStore]]
+
+
+def pytest_report_header() -> str:
+    return describe_kafka()
+
+
+def _lasting(open_broker: Callable[[], Broker]) -> Iterator[Broker]:
+    broker = open_broker()
+    try:
+        yield broker
+    finally:
+        broker.remove()
+
+
+@pytest.fixture(scope="session")
+def redis_broker() -> Iterator[Broker]:
+    yield from _lasting(RedisBroker)
+
+
+@pytest.fixture(scope="session")
+def nats_broker() -> Iterator[Broker]:
+    yield from _lasting(NatsBroker)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_broker() -> Iterator[Broker]:
+    yield from _lasting(RabbitBroker)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[Broker]:
+    yield from _lasting(open_kafka)
 
 
 @pytest.fixture(scope="session")

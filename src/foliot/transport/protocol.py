@@ -1,0 +1,68 @@
+"""What a transport does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from foliot.model.errors import FoliotError
+from foliot.model.policy import Priority
+
+
+class BrokerUnreachableError(FoliotError):
+    """The broker can't be reached, or went away in the middle."""
+
+
+class Lane(NamedTuple):
+    """Where tickets wait: one place at the broker for each queue and priority, shared by all hosts."""
+
+    queue: str
+    priority: Priority
+
+
+class Ticket(NamedTuple):
+    """An execution that may be claimed."""
+
+    execution_id: UUID
+    queue: str
+    priority: Priority
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(self.queue, self.priority)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """A ticket as it came; `receipt` is the transport's own, and says what to acknowledge."""
+
+    ticket: Ticket
+    receipt: Any = None
+
+
+class Transport(Protocol):
+    """A connection to a broker. All methods raise BrokerUnreachableError; the next call connects anew."""
+
+    name: str
+
+    async def publish(self, tickets: Sequence[Ticket]) -> None:
+        """Hand these to the broker; it has confirmed all of them when this returns."""
+        ...
+
+    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+        """Up to `most` tickets of these lanes, the most urgent priority first; waits for the first of them.
+
+        What was received and not acknowledged counts against nobody else: the broker keeps it for this
+        receiver until it acknowledges, goes away, or for too long says nothing.
+        """
+        ...
+
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        """These have been seen to: they are not delivered again."""
+        ...
+
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """These have not been seen to: another may have them now."""
+        ...
+
+    async def close(self) -> None: ...
