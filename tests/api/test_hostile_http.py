@@ -169,3 +169,13 @@ def test_another_spelling_of_an_address_is_another_address(server: Served, path:
     for credential in (b"", BEARER):
         request = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n".encode() + credential + b"\r\n"
         assert talk(server, request).startswith(b"HTTP/1.1 404 ")
+
+
+def test_a_request_with_a_length_and_chunks_is_the_last_of_its_connection(server: Served) -> None:
+    """Else what stands behind it is read as another request than the proxy in front has seen."""
+    smuggled = b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n" + BEARER + b"\r\n"
+    head = b"POST /api/v1/schedules HTTP/1.1\r\nHost: x\r\n" + BEARER
+    lengths = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    received = talk(server, head + lengths + smuggled)
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert b"operator" not in received
