@@ -125,6 +125,10 @@ SELECT schedule_id, 1, host_id, 'created', policies || jsonb_build_object('name'
 FROM schedule_t
 """
 QUEUE_ROWS = "INSERT INTO queue_t (host_id, queue) SELECT DISTINCT host_id, queue FROM schedule_t"
+TEXT_ROWS = """
+INSERT INTO schedule_text_t (schedule_id, host_id, schedule_name, search_text)
+SELECT schedule_id, host_id, schedule_name, lower(schedule_name || chr(10) || description) FROM schedule_t
+"""
 # A tenth belongs to a hundred busy schedules, a hundredth was triggered by hand, the last are still open.
 EXECUTION_ROWS = f"""
 INSERT INTO execution_t (execution_id, schedule_id, host_id, aggregate_version, fire_ts, status, error,
@@ -176,6 +180,7 @@ async def fill(url: str, schedules: int = SCHEDULES, executions: int = EXECUTION
         (SCHEDULE_ROWS, (DEFAULT_HOST_ID, *targets, Policies().model_dump_json(), schedules)),
         (VERSION_ROWS, ()),
         (QUEUE_ROWS, ()),
+        (TEXT_ROWS, ()),
         (EXECUTION_ROWS, (DEFAULT_HOST_ID, schedules, executions)),
         (STATUS_ROWS, ()),
         ("VACUUM ANALYZE", ()),

@@ -38,6 +38,7 @@ from foliot.store.schema import (
     queue_t,
     schedule_status_t,
     schedule_t,
+    schedule_text_t,
     scheduler_lock_t,
 )
 from foliot.testing.conformance.scene import LONG, SOMEBODY, Scene, spec_of
@@ -338,6 +339,14 @@ async def keep_schedules(scene: Scene, rows: Sequence[dict[str, Any]]) -> list[S
         values.append(row_of(schedule) | fields)
         kept.append(schedule)
     await scene.execute(insert(schedule_t).values(values))
+    texts = [
+        {
+            **{name: row[name] for name in ("schedule_id", "host_id", "schedule_name")},
+            "search_text": f"{row['schedule_name']}\n{row['description']}".lower(),
+        }
+        for row in values
+    ]
+    await scene.execute(insert(schedule_text_t).values(texts))
     return kept
 
 

@@ -32,6 +32,12 @@ def many(server: WebServed) -> None:
                 f"FROM schedule_t AS s, generate_series(1, {MANY - 1}) AS n"
             )
         )
+        await connection.execute(
+            text(
+                "INSERT INTO schedule_text_t SELECT schedule_id, host_id, schedule_name, schedule_name "
+                "FROM schedule_t ON CONFLICT DO NOTHING"
+            )
+        )
         await connection.execute(text("ANALYZE schedule_t"))
 
     server.write(copy)

@@ -80,6 +80,10 @@ class Dialect(Protocol):
         """JSON text of `rows` as a value for a JSON column."""
         ...
 
+    def contains(self, text: ColumnElement[Any], part: ColumnElement[Any]) -> ColumnElement[bool]:
+        """Whether a text has these very characters in it."""
+        ...
+
     def insert(self, table: Table) -> PostgresInsert | SqliteInsert: ...
 
     def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:

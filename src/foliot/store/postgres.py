@@ -110,6 +110,9 @@ class PostgresDialect:
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return cast(document, JSONB)
 
+    def contains(self, text: ColumnElement[Any], part: ColumnElement[Any]) -> ColumnElement[bool]:
+        return func.strpos(text, part) > 0
+
     def insert(self, table: Table) -> Insert:
         return insert(table)
 

@@ -6,7 +6,7 @@ firing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -39,7 +39,8 @@ from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.execution_list import literally
 from foliot.store.schedule_rows import schedule_of
-from foliot.store.schema import schedule_status_t, schedule_t
+from foliot.store.schema import schedule_status_t, schedule_t, schedule_text_t
+from foliot.store.search import is_found
 
 _Conditions = tuple[ColumnElement[bool], ...]
 
@@ -51,7 +52,7 @@ class ScheduleFilter:
     host_id: UUID
     names: Sequence[str] = ()
     q: str = ""
-    """Part of the name or of the description, in any case of its letters (on SQLite: of A to Z)."""
+    """Part of the name or of the description, in any case of its letters."""
     active: bool | None = None
     queues: Sequence[str] = ()
     priorities: Sequence[Priority] = ()
@@ -130,10 +131,9 @@ class ScheduleList:
         if after is not None:
             _require_fit(sort, after)
         order = _Order(sort, is_descending, after, limit)
-        conditions = _conditions(self._dialect, wanted)
         rows: list[Any] = []
         async with self._database.read(Pool.API) as connection:
-            for keys in order.ways(conditions, wanted.priorities or list(Priority)):
+            for keys in self._ways(order, wanted):
                 rows += (await connection.execute(order.rows(keys))).all()
                 if len(rows) > limit:
                     break
@@ -142,6 +142,12 @@ class ScheduleList:
             SchedulePosition(rows[limit - 1].sorted_by, rows[limit - 1].schedule_id) if rows[limit:] else None
         )
         return SchedulePage(items, last)
+
+    def _ways(self, order: "_Order", wanted: ScheduleFilter) -> Iterator[Subquery]:
+        is_alone = replace(wanted, q="") == ScheduleFilter(host_id=wanted.host_id)
+        if wanted.q and is_alone and order.sort is ScheduleSort.NAME:
+            return iter([order.searched(is_found(self._dialect, wanted.host_id, wanted.q))])
+        return order.ways(_conditions(self._dialect, wanted), wanted.priorities or list(Priority))
 
     async def ids(
         self, wanted: ScheduleFilter, *, after_name: str = "", limit: int
@@ -231,6 +237,20 @@ class _Order:
         bounds = self._bounds() if self.after is not None and self.after.value is None else ()
         yield self._first((*conditions, *bounds, due.is_(None))).subquery("keys")
 
+    def searched(self, conditions: _Conditions) -> Subquery:
+        """Keys of the page of what is searched and nothing else: in the table of texts alone."""
+        name = schedule_text_t.c.schedule_name
+        if self.after is not None:
+            beyond = name < self.after.value if self.is_descending else name > self.after.value
+            conditions = (*conditions, beyond)
+        return (
+            select(schedule_text_t.c.schedule_id, name.label("sorted_by"))
+            .where(*conditions)
+            .order_by(name.desc() if self.is_descending else name.asc())
+            .limit(literally(self.limit + 1))
+            .subquery("keys")
+        )
+
     def rows(self, keys: Subquery) -> Select[Any]:
         order = self._by(keys.c.sorted_by, keys.c.schedule_id)
         found = keys.join(schedule_t, schedule_t.c.schedule_id == keys.c.schedule_id)
@@ -289,11 +309,8 @@ def _conditions(dialect: Dialect, wanted: ScheduleFilter) -> _Conditions:
         if values:
             conditions.append(column.in_(values))
     if wanted.q:
-        parts = [
-            column.icontains(wanted.q, autoescape=True)
-            for column in (table.c.schedule_name, table.c.description)
-        ]
-        conditions.append(or_(*parts))
+        found = select(schedule_text_t.c.schedule_id).where(*is_found(dialect, wanted.host_id, wanted.q))
+        conditions.append(table.c.schedule_id.in_(found))
     if wanted.active is not None:
         conditions.append(table.c.active.is_(wanted.active))
     if wanted.calendars:

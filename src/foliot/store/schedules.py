@@ -33,6 +33,7 @@ from foliot.store.inserting import know_queue, know_queue_of, lock_schedule, mak
 from foliot.store.ledger import NewExecution, insert_executions
 from foliot.store.schedule_rows import row_of, schedule_of
 from foliot.store.schema import execution_t, schedule_t, schedule_version_t
+from foliot.store.search import keep_text
 
 
 class Schedules:
@@ -132,6 +133,7 @@ class Schedules:
             },
         )
         await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
+        await keep_text(connection, self._dialect, before, schedule)
         was, became = _differences(before, schedule)
         await record_audit(
             connection,

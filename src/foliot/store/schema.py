@@ -157,6 +157,16 @@ schedule_t = Table(
     ),
 )
 
+# What schedules are searched by. Only those that are not deleted.
+schedule_text_t = Table(
+    "schedule_text_t",
+    metadata,
+    Column("schedule_id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("schedule_name", String(126), nullable=False),
+    Column("search_text", Text, nullable=False),
+)
+
 schedule_version_t = Table(
     "schedule_version_t",
     metadata,

@@ -99,6 +99,9 @@ class SqliteDialect:
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.json(document, type_=Json)
 
+    def contains(self, text: ColumnElement[Any], part: ColumnElement[Any]) -> ColumnElement[bool]:
+        return func.instr(text, part) > 0
+
     def insert(self, table: Table) -> Insert:
         return insert(table)
 

@@ -1,4 +1,4 @@
-"""Events: the event store, the outbox, its consumers and its relay; and light-portal's view of schedules."""
+"""Events: the event store, the outbox, its consumers, its relay; light-portal's view; what is searched."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -78,6 +78,19 @@ def upgrade() -> None:
         sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("next_offset", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("relay_name"),
+    )
+    op.create_table(
+        "schedule_text_t",
+        sa.Column("schedule_id", sa.Uuid(), nullable=False),
+        sa.Column("host_id", sa.Uuid(), nullable=False),
+        sa.Column("schedule_name", sa.String(length=126), nullable=False),
+        sa.Column("search_text", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("schedule_id"),
+    )
+    op.execute(
+        "INSERT INTO schedule_text_t (schedule_id, host_id, schedule_name, search_text) "
+        "SELECT schedule_id, host_id, schedule_name, lower(schedule_name || '\n' || description) "
+        "FROM schedule_t WHERE deleted_ts IS NULL"
     )
     op.add_column("instance_t", sa.Column("transports", Json, nullable=True))
     op.execute(_LIGHT_PORTAL_POSTGRES if op.get_bind().dialect.name == "postgresql" else _LIGHT_PORTAL_SQLITE)

@@ -1,0 +1,220 @@
+"""Statements on `relay_t`: which relay is active, and how far it has come.
+
+One row is the lease and the offset, so that moving the offset and being the active relay are one condition: a
+relay that was replaced can't move it. Taking over locks the row FOR UPDATE and looks again. Under SQLite every
+writer holds the only write lock, which comes to the same.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Text, cast, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import FoliotError
+from foliot.model.instant import EPOCH
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.events import OFFSETS
+from foliot.store.outbox_list import OutboxMessage
+from foliot.store.schema import cluster_t, log_counter, outbox_message_t, relay_t
+
+DEFAULT_RELAY = "default"
+FIRST_OFFSET = 1
+"""A new relay begins with the first event that was ever written."""
+OUTBOX = "outbox"
+"""The row of `cluster_t` that tells this outbox from others at the same broker."""
+
+
+class RelayReplacedError(FoliotError):
+    """Another relay has taken over since."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(f"another relay has taken over from epoch {epoch}")
+        self.epoch = epoch
+
+
+@dataclass(frozen=True, slots=True)
+class RelayStanding:
+    """How the lease of the relay stood when the store looked."""
+
+    is_ours: bool
+    store_now: datetime
+    epoch: int
+    next_offset: int
+    lag: int
+    """Messages committed and not yet confirmed."""
+    is_contended: bool = False
+    """It looked free, but another relay was quicker."""
+
+
+class Relays:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- the lease --------------------------------------------------------------------------------
+
+    async def take(self, instance_id: str, ttl_s: float) -> RelayStanding:
+        """Become the active relay if the last heartbeat is older than the TTL; the epoch grows by one."""
+        # A look without a lock first: those that stand by ask every second.
+        seen = await self._look()
+        if seen is None:
+            await self._make()
+            seen = await self._look()
+            assert seen is not None, "the row was made, and nobody deletes it"
+        if not _is_stale(seen, ttl_s):
+            return _standing(seen, is_ours=False)
+
+        async def take_over(connection: AsyncConnection) -> RelayStanding:
+            row = (await connection.execute(self._select().with_for_update(of=relay_t))).one()
+            if not _is_stale(row, ttl_s):
+                return _standing(row, is_ours=False, is_contended=True)
+            values = {"instance_id": instance_id, "epoch": row.epoch + 1}
+            await connection.execute(
+                update(relay_t)
+                .where(relay_t.c.relay_name == DEFAULT_RELAY)
+                .values(**values, last_heartbeat=self._database.dialect.now())
+            )
+            return RelayStanding(True, row.store_now, row.epoch + 1, row.next_offset, _lag(row))
+
+        return await self._database.write(Pool.LEASE, take_over)
+
+    async def renew(self, instance_id: str, epoch: int) -> RelayStanding:
+        """Heartbeat, on condition that the epoch is still ours."""
+
+        async def beat(connection: AsyncConnection) -> RelayStanding:
+            result = await connection.execute(
+                update(relay_t)
+                .where(*_held_by(instance_id, epoch))
+                .values(last_heartbeat=self._database.dialect.now())
+            )
+            row = (await connection.execute(self._select())).one()
+            return _standing(row, is_ours=result.rowcount == 1)
+
+        return await self._database.write(Pool.LEASE, beat)
+
+    async def release(self, instance_id: str, epoch: int, *, above: int = 0) -> None:
+        """Give the lease up at once; nothing happens if it is not ours any more.
+
+        The next epoch will be higher than `above` as well.
+        """
+
+        async def let_go(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(relay_t)
+                .where(*_held_by(instance_id, epoch))
+                .values(instance_id="", last_heartbeat=EPOCH, epoch=max(epoch, above))
+            )
+
+        await self._database.write(Pool.LEASE, let_go)
+
+    # --- the offset -------------------------------------------------------------------------------
+
+    async def position(self, instance_id: str, epoch: int) -> int:
+        """The offset to go on with. Raises RelayReplacedError."""
+        statement = select(relay_t.c.next_offset).where(*_held_by(instance_id, epoch))
+        async with self._database.read(Pool.WORK) as connection:
+            offset: int | None = (await connection.execute(statement)).scalar_one_or_none()
+        if offset is None:
+            raise RelayReplacedError(epoch)
+        return offset
+
+    async def advance(self, instance_id: str, epoch: int, next_offset: int) -> int:
+        """All before this offset is with the broker; how many are not yet. Raises RelayReplacedError."""
+
+        async def move(connection: AsyncConnection) -> int:
+            statement = (
+                update(relay_t)
+                .where(*_held_by(instance_id, epoch), relay_t.c.next_offset <= next_offset)
+                .values(next_offset=next_offset)
+            )
+            if (await connection.execute(statement)).rowcount != 1:
+                raise RelayReplacedError(epoch)
+            return _lag((await connection.execute(self._select())).one())
+
+        return await self._database.write(Pool.WORK, move)
+
+    async def read(self, offset: int, *, limit: int) -> list[OutboxMessage]:
+        """The messages of all hosts from this offset on, in the order of commits."""
+        statement = (
+            select(outbox_message_t)
+            .where(outbox_message_t.c.c_offset >= offset)
+            .order_by(outbox_message_t.c.c_offset)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.WORK) as connection:
+            return [OutboxMessage(**row._mapping) for row in await connection.execute(statement)]
+
+    async def outbox_id(self) -> str:
+        """By which a broker tells this outbox from those of other databases: the same for ever."""
+        statement = select(cast(cluster_t.c.value, Text)).where(cluster_t.c.name == OUTBOX)
+        async with self._database.read(Pool.WORK) as connection:
+            found: str | None = (await connection.execute(statement)).scalar_one_or_none()
+        if found is not None:
+            return found
+
+        async def make(connection: AsyncConnection) -> str:
+            insert = self._database.dialect.insert(cluster_t)
+            await connection.execute(
+                insert.values(name=OUTBOX, value=secrets.randbelow(2**53)).on_conflict_do_nothing()
+            )
+            made: str = (await connection.execute(statement)).scalar_one()
+            return made
+
+        return await self._database.write(Pool.WORK, make)
+
+    # --- the row ----------------------------------------------------------------------------------
+
+    def _select(self) -> Any:
+        return (
+            select(
+                relay_t.c.last_heartbeat,
+                relay_t.c.epoch,
+                relay_t.c.next_offset,
+                log_counter.c.next_offset.label("end_offset"),
+                self._database.dialect.now().label("store_now"),
+            )
+            .join_from(relay_t, log_counter, log_counter.c.id == OFFSETS)
+            .where(relay_t.c.relay_name == DEFAULT_RELAY)
+        )
+
+    async def _look(self) -> Any | None:
+        async with self._database.read(Pool.LEASE) as connection:
+            return (await connection.execute(self._select())).one_or_none()
+
+    async def _make(self) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            insert = self._database.dialect.insert(relay_t).values(
+                relay_name=DEFAULT_RELAY,
+                instance_id="",
+                last_heartbeat=EPOCH,
+                epoch=0,
+                next_offset=FIRST_OFFSET,
+            )
+            await connection.execute(insert.on_conflict_do_nothing())
+
+        await self._database.write(Pool.LEASE, work)
+
+
+def _held_by(instance_id: str, epoch: int) -> tuple[Any, ...]:
+    return (
+        relay_t.c.relay_name == DEFAULT_RELAY,
+        relay_t.c.epoch == epoch,
+        relay_t.c.instance_id == instance_id,
+    )
+
+
+def _standing(row: Any, *, is_ours: bool, is_contended: bool = False) -> RelayStanding:
+    return RelayStanding(is_ours, row.store_now, row.epoch, row.next_offset, _lag(row), is_contended)
+
+
+def _lag(row: Any) -> int:
+    return max(0, int(row.end_offset - row.next_offset))
+
+
+def _is_stale(row: Any, ttl_s: float) -> bool:
+    age = row.store_now - row.last_heartbeat
+    # A heartbeat from the future: the database's clock was set back. Taking over is safe at any time.
+    return bool(age > timedelta(seconds=ttl_s) or age < -timedelta(seconds=abs(ttl_s)))
