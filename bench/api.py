@@ -1,8 +1,8 @@
 """The API at 200 requests a second on PostgreSQL with 100,000 schedules and 1,000,000 executions.
 
 Requests are sent when they are due, whether or not earlier ones were answered, and each counts from when it
-was due: a server that stalls is charged for all that came meanwhile. `foliot api` is a process of its own,
-and so is the sender, which only sends what it is given.
+was due: a server that stalls is charged for all that came meanwhile. `foliot api` is two processes of
+its own, and the sender is one, which only sends what it is given.
 
 `python -m bench.api [SECONDS]` measures. Of a run that fails, the plans of its slowest statements are shown.
 """
@@ -17,11 +17,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import asyncpg
 import httpx2
@@ -29,6 +29,7 @@ import psutil
 import uvloop
 from tests.servers import free_port
 
+from bench.api_sender import Answered, Wanted, send_all
 from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -51,8 +52,8 @@ MARK_MS = 100
 SLOW_STATEMENT_MS = 20
 MOST_PLANS = 5
 SAMPLE = 2_000
-CLIENTS = 8
-"""The sender's connections are in so many pools: a request looks at every connection of its pool."""
+PROCESSES = 2
+"""Of the API: as many as the machine has cores."""
 API = "/api/v1"
 
 MIX = {
@@ -194,22 +195,6 @@ async def fill(url: str, schedules: int = SCHEDULES, executions: int = EXECUTION
 # --- what is sent --------------------------------------------------------------------------------------
 
 
-class Wanted(NamedTuple):
-    kind: str
-    method: str
-    path: str
-    body: Any = None
-
-
-class Answered(NamedTuple):
-    kind: str
-    took_ms: float
-    """From when it was due."""
-    sent_ms: float
-    """By how much it was sent late: the sender's own fault."""
-    status: int
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """What requests can be about."""
@@ -305,32 +290,7 @@ def client_of(url: str, key: str) -> httpx2.AsyncClient:
         base_url=url,
         headers={"Authorization": f"Bearer {key}"},
         timeout=30,
-        # No request may wait for another's connection.
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=200),
     )
-
-
-async def send_all(url: str, key: str, wanted: Sequence[Wanted], rate: float) -> list[Answered]:
-    # uvloop's own clock counts in milliseconds.
-    clock = time.perf_counter
-
-    async def send(client: httpx2.AsyncClient, each: Wanted, due: float) -> Answered:
-        sent_ms = (clock() - due) * 1000
-        try:
-            status = (await client.request(each.method, each.path, json=each.body)).status_code
-        except httpx2.HTTPError:
-            status = 0
-        return Answered(each.kind, (clock() - due) * 1000, sent_ms, status)
-
-    async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(client_of(url, key)) for _ in range(CLIENTS)]
-        begin = clock() + 0.5
-        tasks = []
-        for number, each in enumerate(wanted):
-            due = begin + number / rate
-            await asyncio.sleep(max(due - clock(), 0))
-            tasks.append(asyncio.create_task(send(clients[number % CLIENTS], each, due)))
-        return await asyncio.gather(*tasks)
 
 
 def send_from_input(url: str, rate: float) -> None:
@@ -363,6 +323,7 @@ def serving(database_url: str, key: str) -> Iterator[tuple[str, psutil.Process]]
         "FOLIOT_DATABASE_URL": database_url,
         "FOLIOT_ADMIN_KEY": key,
         "FOLIOT_API_PORT": str(port),
+        "FOLIOT_API_PROCESSES": str(PROCESSES),
         "FOLIOT_RATE_LIMIT": "off",
         "FOLIOT_LOG_LEVEL": "warning",
     }
@@ -458,7 +419,10 @@ async def measured(database_url: str, seconds: int) -> Run:
             wanted = list(requests(await known(database_url, client), PER_SECOND * (WARM_UP + seconds)))
         warming, counted = wanted[: PER_SECOND * WARM_UP], wanted[PER_SECOND * WARM_UP :]
         await sent(url, key, warming)
-        processes = {"foliot": [server], "postgres": await backends(database_url)}
+        processes = {
+            "foliot": [server, *server.children(recursive=True)],
+            "postgres": await backends(database_url),
+        }
         before = {name: cpu_s(*each) for name, each in processes.items()}
         load_before = os.getloadavg()[0]
         answered = await sent(url, key, counted)

@@ -39,13 +39,17 @@ class ExecutionQuery:
         )
 
 
-async def list_executions(services: Services, wanted: ExecutionFilter, page: Page) -> Response:
+async def list_executions(
+    services: Services, wanted: ExecutionFilter, page: Page, *, are_own: bool = False
+) -> Response:
     # A page that was cut short goes on behind a row that may be another host's: nobody shall read that.
     seal = Seal((await services.tokens()).derive(b"pages"))
     values = page.position(seal)
     if values is not None and len(values) != 2:
         raise bad_token()
     after = None if values is None else ExecutionPosition(read_instant(values[0]), read_id(values[1]))
-    found = await services.store.execution_list.page(wanted, after=after, limit=page.page_size)
+    found = await services.store.execution_list.page(
+        wanted, after=after, limit=page.page_size, are_own=are_own
+    )
     position = None if found.next is None else [found.next.fire_ts, found.next.execution_id]
     return page.answer_part(found.items, execution_document, position, seal)

@@ -24,5 +24,5 @@ class ExecutionSteering:
         """Try an execution that has ended badly once more, with its whole budget of attempts."""
         execution = await self._store.executions.retry(execution_id, author, host_id=host_id)
         self._hints.send(Hint.READY)
-        await tell_replaced(self._store, self._hints, execution.schedule_id)
+        tell_replaced(self._hints, await self._store.schedules.get(execution.schedule_id))
         return execution

@@ -13,6 +13,7 @@ from foliot.model.event import Observer, ScheduleChanged
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
+from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Change, Owner, adopt, create, delete, edit, pause, resume
 from foliot.steering.admission import Admission
 from foliot.store.hints import Hint, Hints
@@ -228,12 +229,11 @@ class ScheduleSteering:
                 raise InvalidError.at("/args", "nul", "must not contain NUL characters", "leave them out")
             target = (await self._store.schedules.get(schedule_id, host_id=host_id)).spec.target
             await self._admission.check_arguments(target, args)
-        made = await self._store.schedules.trigger(
+        made, schedule = await self._store.schedules.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
-        self._hints.send(Hint.READY)
-        self._hints.send(Hint.EVENTS)
-        await tell_replaced(self._store, self._hints, schedule_id)
+        self._hints.send(Hint.EVENTS if isinstance(schedule.spec.target, EventTarget) else Hint.READY)
+        tell_replaced(self._hints, schedule)
         return made
 
     async def backfill(
@@ -262,9 +262,8 @@ class ScheduleSteering:
         return backfill
 
 
-async def tell_replaced(store: SqlStore, hints: Hints, schedule_id: UUID) -> None:
+def tell_replaced(hints: Hints, schedule: Schedule) -> None:
     """A run that was added may have taken the place of one that runs."""
-    schedule = await store.schedules.get(schedule_id)
     if schedule.spec.overlap.policy is OverlapPolicy.CANCEL_RUNNING:
         hints.send(Hint.CANCEL)
 

@@ -14,7 +14,8 @@ passed over `MOST_WALKED` rows is given as it is, short or even empty, and says 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -24,6 +25,7 @@ from sqlalchemy import (
     Select,
     Subquery,
     TextClause,
+    Uuid,
     and_,
     bindparam,
     false,
@@ -55,6 +57,7 @@ from foliot.store.schema import (
     execution_t,
     schedule_t,
 )
+from foliot.store.types import Instant
 
 MOST_SCHEDULES = 50
 FIRST_WALKED = 500
@@ -123,15 +126,17 @@ class ExecutionList:
         after: ExecutionPosition | None = None,
         limit: int = 50,
         with_bodies: bool = True,
+        are_own: bool = False,
     ) -> ExecutionPage:
         """Those of given schedules by their fire time, others by when they were made; latest first.
 
         Raises InvalidError for too many schedules. Without bodies, args, result and traceback are None.
+        `are_own`: the schedules are known to be the host's.
         """
         if len(set(wanted.schedule_ids)) > MOST_SCHEDULES:
             raise InvalidError.at("/schedule_id", "too_many", f"must be given at most {MOST_SCHEDULES} times")
         async with self._database.read(Pool.API) as connection:
-            if wanted.schedule_ids:
+            if wanted.schedule_ids and not are_own:
                 wanted = replace(wanted, schedule_ids=await _own(connection, wanted))
                 if not wanted.schedule_ids:
                     return ExecutionPage((), None)
@@ -204,11 +209,44 @@ class _Search:
         self, connection: AsyncConnection, after: ExecutionPosition | None, walking: int
     ) -> tuple[ExecutionPage, "_Search"]:
         """The next ones within so many rows, and how to go on."""
-        statement = self._rows(self._keys(self._sources(after), after, walking))
-        rows = (await connection.execute(statement)).all()
+        shape = self._shape(after, walking)
+        if shape is None:
+            rows = (await connection.execute(self.statement(after, walking))).all()
+        else:
+            rows = (await connection.execute(_kept(shape), self._values(after))).all()
         if any(row.is_end and row.is_gathered for row in rows):
             return await replace(self, is_overfull=True).find(connection, after, walking)
         return _page_of(rows, self.limit), self
+
+    def statement(self, after: ExecutionPosition | None, walking: int) -> Select[Any]:
+        return self._rows(self._keys(self._sources(after), after, walking))
+
+    # --- statements that are kept -----------------------------------------------------------------
+
+    def _shape(self, after: ExecutionPosition | None, walking: int) -> "_Shape | None":
+        """What the statement depends on; None: on more than is worth keeping it for."""
+        wanted = self.wanted
+        if wanted.queues or wanted.fire_from is not None or wanted.fire_to is not None:
+            return None
+        return _Shape(
+            wanted.host_id is not None,
+            len(wanted.schedule_ids),
+            tuple(wanted.statuses),
+            tuple(wanted.triggered_by),
+            after is not None,
+            walking,
+            replace(self, wanted=_ANY),
+        )
+
+    def _values(self, after: ExecutionPosition | None) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            f"of_{number}": schedule_id for number, schedule_id in enumerate(self.wanted.schedule_ids)
+        }
+        if self.wanted.host_id is not None:
+            values["of_host"] = self.wanted.host_id
+        if after is not None:
+            values |= {"after_fire_ts": after.fire_ts, "after_id": after.execution_id}
+        return values
 
     # --- which indexes ----------------------------------------------------------------------------
 
@@ -379,6 +417,46 @@ class _Search:
         if not self._is_by_fire_time:
             return is_below
         return or_(columns.fire_ts < after.fire_ts, and_(columns.fire_ts == after.fire_ts, is_below))
+
+
+_ANY = ExecutionFilter()
+
+
+class _Shape(NamedTuple):
+    """Lists that are one statement, with other values."""
+
+    has_host: bool
+    schedules: int
+    statuses: tuple[Status, ...]
+    triggered_by: tuple[TriggeredBy, ...]
+    has_after: bool
+    walking: int
+    search: _Search
+    """For any executions."""
+
+
+@lru_cache(maxsize=256)
+def _kept(shape: _Shape) -> Select[Any]:
+    """Made once: making it takes three times as long as running it."""
+    identity = Uuid()
+    after = (
+        ExecutionPosition(
+            bindparam("after_fire_ts", type_=Instant()),  # type: ignore[arg-type] # for the value to come
+            bindparam("after_id", type_=identity),  # type: ignore[arg-type]
+        )
+        if shape.has_after
+        else None
+    )
+    wanted = ExecutionFilter(
+        host_id=bindparam("of_host", type_=identity) if shape.has_host else None,  # type: ignore[arg-type]
+        schedule_ids=[
+            bindparam(f"of_{number}", type_=identity)  # type: ignore[misc]
+            for number in range(shape.schedules)
+        ],
+        statuses=shape.statuses,
+        triggered_by=shape.triggered_by,
+    )
+    return replace(shape.search, wanted=wanted).statement(after, shape.walking)
 
 
 def _of_any_number(rows: Select[Any], most: int) -> Subquery:

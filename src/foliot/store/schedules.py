@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic_core import to_jsonable_python
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -159,11 +159,28 @@ class Schedules:
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> UUID:
-        async def work(connection: AsyncConnection) -> UUID:
+        made, _ = await self.trigger_known(
+            schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
+        )
+        return made
+
+    async def trigger_known(
+        self,
+        schedule_id: UUID,
+        *,
+        by: TriggeredBy,
+        author: Author,
+        args: Mapping[str, Any] | None = None,
+        execution_id: UUID | None = None,
+        host_id: UUID | None = None,
+    ) -> tuple[UUID, Schedule]:
+        """The same, and the schedule that was triggered."""
+
+        async def work(connection: AsyncConnection) -> tuple[UUID, Schedule]:
             await know_queue_of(connection, self._dialect, schedule_id)
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
-                return execution_id  # asked for again, by one who had not heard of it
+                return execution_id, schedule  # asked for again, by one who had not heard of it
             is_event = isinstance(schedule.spec.target, EventTarget)
             is_ready = is_event or await make_room(connection, self._dialect, schedule)
             now = await self._now(connection)
@@ -199,7 +216,7 @@ class Schedules:
             )
             if is_event:
                 await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
-            return identity
+            return identity, schedule
 
         return await self._database.write(Pool.API, work)
 
@@ -207,8 +224,7 @@ class Schedules:
 
     async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
         async with self._database.read(Pool.API) as connection:
-            statement = select(schedule_t).where(schedule_t.c.schedule_id == schedule_id)
-            row = (await connection.execute(statement)).one_or_none()
+            row = (await connection.execute(_GET, {"wanted": schedule_id})).one_or_none()
         if row is None or (host_id is not None and (row.host_id != host_id or row.deleted_ts is not None)):
             raise NotFoundError("schedule", schedule_id)
         return schedule_of(row)
@@ -256,6 +272,7 @@ class Schedules:
         return now
 
 
+_GET = select(schedule_t).where(schedule_t.c.schedule_id == bindparam("wanted"))
 _ACTIONS = {kind: Action(f"schedule.{kind.value}") for kind in ChangeKind}
 
 _AUDITED = ("paused", "paused_until_ts", "pause_reason", "managed_by", "managed_source", "deleted_ts")

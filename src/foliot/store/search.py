@@ -7,7 +7,7 @@ writes to, and not every database has the extension.
 
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, literal
+from sqlalchemy import ColumnElement, delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.schedule import Schedule
@@ -35,11 +35,13 @@ async def keep_text(
     )
 
 
-def is_found(dialect: Dialect, host_id: UUID, part: str) -> tuple[ColumnElement[bool], ...]:
-    """Conditions on `schedule_text_t`: the host's schedules with these characters, in any case."""
+def is_found(
+    dialect: Dialect, host_id: ColumnElement[UUID], part: ColumnElement[str]
+) -> tuple[ColumnElement[bool], ...]:
+    """Conditions on `schedule_text_t`: the host's schedules with these characters, in lower case."""
     return (
         schedule_text_t.c.host_id == host_id,
-        dialect.contains(schedule_text_t.c.search_text, literal(part.lower())),
+        dialect.contains(schedule_text_t.c.search_text, part),
     )
 
 

@@ -175,7 +175,8 @@ def schedule_history_routes(services: Services) -> APIRouter:
     ) -> Response:
         """Latest fire time first."""
         await store.schedules.get(schedule_id, host_id=caller.host_id)
-        return await list_executions(services, query.filter_for(caller.host_id, (schedule_id,)), page)
+        wanted = query.filter_for(caller.host_id, (schedule_id,))
+        return await list_executions(services, wanted, page, are_own=True)
 
     @router.get("/stats", summary="A schedule in figures", response_model=StatsDocument)
     async def read_stats(schedule_id: UUID, caller: Caller) -> Response:
