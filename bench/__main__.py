@@ -2,8 +2,10 @@
 
 import sys
 
-from bench import api, firing, lateness, million, queue, start_delay
+from bench import api, events, firing, lateness, million, queue, start_delay
 
-below = [each.__name__ for each in (firing, lateness, million, queue, start_delay, api) if not each.main()]
+below = [
+    each.__name__ for each in (firing, events, lateness, million, queue, start_delay, api) if not each.main()
+]
 if below:
     sys.exit(f"below the mark: {', '.join(below)}")

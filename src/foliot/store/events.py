@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Insert,
     Integer,
     String,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Update,
     Uuid,
     bindparam,
+    insert,
     literal,
     select,
     true,
@@ -61,6 +63,10 @@ async def write_events(connection: AsyncConnection, dialect: Dialect, events: Se
     if not events:
         return
     batch = _EVENTS.lay_out(dialect, [(*event, number) for number, event in enumerate(events)])
+    if dialect.writes_within:
+        given = {"transaction_id": new_id(), "event_count": len(events)}
+        await connection.execute(_write_all(dialect, batch.shape), {**batch.arguments, **given})
+        return
     await connection.execute(_store(dialect, batch.shape), batch.arguments)
     reserved = await connection.execute(_reserve(), {"event_count": len(events)})
     following: int = reserved.scalar_one()
@@ -97,27 +103,45 @@ def _store(dialect: Dialect, shape: Shape) -> Insert:
 @lru_cache(maxsize=64)
 def _ship(dialect: Dialect, shape: Shape) -> Insert:
     table, new = _EVENTS.table(dialect, shape)
-    source = (
-        select(
-            *_values(dialect, new),
-            new["event_topic"],
-            bindparam("first_offset", type_=BigInteger()) + new["ordinal"],
-            bindparam("transaction_id", type_=Uuid()),
-            new["ordinal"],
-            bindparam("event_count", type_=Integer()),
-        )
+    first_offset = bindparam("first_offset", type_=BigInteger())
+    values = [*_values(dialect, new), *_shipping(new["event_topic"], first_offset, new["ordinal"])]
+    source = select(*values).select_from(table).where(true())
+    return dialect.insert(outbox_message_t).from_select([*_STORED, *_SHIPPED], source)
+
+
+@lru_cache(maxsize=64)
+def _write_all(dialect: Dialect, shape: Shape) -> Insert:
+    """All three as one statement, for which the batch is sent once."""
+    table, new = _EVENTS.table(dialect, shape)
+    values = [value.label(name) for name, value in zip(_STORED, _values(dialect, new), strict=True)]
+    event = (
+        select(*values, new["event_topic"].label("event_topic"), new["ordinal"].label("ordinal"))
         .select_from(table)
-        .where(true())
+        .cte("new_event")
     )
-    names = [
-        *_STORED,
-        "event_topic",
-        "c_offset",
-        "transaction_id",
-        "transaction_ordinal",
-        "transaction_count",
+    stored = [event.c[name] for name in _STORED]
+    kept = insert(event_store_t).from_select(list(_STORED), select(*stored)).cte("kept")
+    reserved = _reserve().cte("reserved")
+    first_offset = reserved.c.next_offset - bindparam("event_count", type_=Integer())
+    source = select(*stored, *_shipping(event.c.event_topic, first_offset, event.c.ordinal)).select_from(
+        event.join(reserved, true())
+    )
+    return insert(outbox_message_t).from_select([*_STORED, *_SHIPPED], source).add_cte(kept)
+
+
+_SHIPPED = ("event_topic", "c_offset", "transaction_id", "transaction_ordinal", "transaction_count")
+
+
+def _shipping(
+    event_topic: ColumnElement[Any], first_offset: ColumnElement[Any], ordinal: ColumnElement[Any]
+) -> list[ColumnElement[Any]]:
+    return [
+        event_topic,
+        first_offset + ordinal,
+        bindparam("transaction_id", type_=Uuid()),
+        ordinal,
+        bindparam("event_count", type_=Integer()),
     ]
-    return dialect.insert(outbox_message_t).from_select(names, source)
 
 
 def _values(dialect: Dialect, new: Any) -> list[Any]:
