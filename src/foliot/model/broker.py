@@ -78,7 +78,8 @@ def transports_of(text: str) -> Mapping[Priority, str]:
 def name_at_broker(text: str) -> str:
     """A topic or queue name as every broker takes it: letters, digits, `.`, `_` and `-`.
 
-    Other characters are written as their code between two `_`, so that two names never become one.
+    Other characters are written as their code between two `_`, so that two names become one only if somebody
+    means them to.
     """
     return "".join(
         each if re.match(r"[A-Za-z0-9.-]", each) or each == "_" else f"_{ord(each):x}_" for each in text
