@@ -79,7 +79,7 @@ async def test_a_crash_before_commit_leaves_nothing_and_another_leader_fires(sto
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("foliot.store.firing._report", kill)  # the last thing before COMMIT
+        patch.setattr("foliot.store.firing.report", kill)  # the last thing before COMMIT
         with pytest.raises(Killed):
             await store.firing.fire(standing.lease, firings, now=await store.now())
     assert await decided(store, schedule.schedule_id) == 0

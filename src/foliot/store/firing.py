@@ -278,7 +278,7 @@ def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
         max_runs=row.max_runs,
         queue=shared.setdefault(row.queue, row.queue),
         priority=Priority(row.priority),
-        is_event=row.is_event,
+        is_event=bool(row.is_event),
     )
     return Due(
         schedule_id=row.schedule_id,
@@ -323,10 +323,12 @@ def _next_of(firing: Firing) -> tuple[datetime | None, datetime | None, str]:
 
 
 def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime) -> Fired:
-    fired, skipped = [], []
+    fired, skipped, held = [], [], []
     for row in rows:
         decision = row.decision
         if row.reason is None:
+            if row.admission is not Admission.RUN:
+                held.append(row.execution_id)
             late_s = (now - decision.run_ts).total_seconds()
             fired.append(
                 FiredExecution(
@@ -339,4 +341,4 @@ def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime) 
                     row.execution_id, row.due.schedule_id, decision.fire_ts, row.reason, decision.missed_count
                 )
             )
-    return Fired(fired, skipped, refused)
+    return Fired(fired, skipped, refused, held=frozenset(held))
