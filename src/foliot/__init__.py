@@ -5,10 +5,24 @@ from typing import TYPE_CHECKING
 from foliot.version import __version__
 
 if TYPE_CHECKING:
-    from foliot.sdk import Foliot, cron, delay, every, http, once, rrule
+    from foliot.outbox.handling import Event, EventTransaction
+    from foliot.sdk import Foliot, cron, delay, event, every, http, once, rrule
     from foliot.target.protocol import Fire
 
-__all__ = ["Fire", "Foliot", "__version__", "cron", "delay", "every", "http", "once", "rrule"]
+__all__ = [
+    "Event",
+    "EventTransaction",
+    "Fire",
+    "Foliot",
+    "__version__",
+    "cron",
+    "delay",
+    "event",
+    "every",
+    "http",
+    "once",
+    "rrule",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -16,6 +30,5 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from foliot import sdk
-    from foliot.target.protocol import Fire
 
-    return Fire if name == "Fire" else getattr(sdk, name)
+    return getattr(sdk, name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from foliot.model.event import Event, LeaderElected, LeaseLost
+from foliot.model.event import Event, LeaderElected, LeaseLost, TransportLost, TransportRecovered
 from foliot.service import Wake
 from foliot.store.protocol import InstanceRecord, RegistryStore
 
@@ -26,7 +26,7 @@ class Presence:
         self._every_s = every_s
 
     def notify(self, event: Event) -> None:
-        if isinstance(event, LeaderElected | LeaseLost):
+        if isinstance(event, LeaderElected | LeaseLost | TransportLost | TransportRecovered):
             self.wake.set()
 
     async def step(self) -> float | None:

@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -17,8 +17,10 @@ from pydantic import SecretStr
 
 from foliot.api.build import Api, ApiOptions
 from foliot.api.services import Services
+from foliot.celery_app import load_celery
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
+from foliot.model.broker import ADDRESSES, BrokerKind
 from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import (
     InstanceStarted,
@@ -29,9 +31,15 @@ from foliot.model.event import (
 )
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
+from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, ScheduleSpec
+from foliot.outbox.consumers import EventConsumer, open_consumer
+from foliot.outbox.handling import ConsumerSpec
+from foliot.outbox.opening import open_publisher
+from foliot.outbox.relay import Relay, RelayOptions
 from foliot.planning.change import Author
 from foliot.presence import Presence
+from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.scheduler import Scheduler
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
@@ -43,22 +51,28 @@ from foliot.service import Loop, Service
 from foliot.settings import Settings
 from foliot.steering import Steering
 from foliot.steering.admission import Admission
+from foliot.store.dialect import Pool
 from foliot.store.hints import Hints, LocalHints, PostgresHints
 from foliot.store.migrate import require_schema, upgrade
 from foliot.store.protocol import InstanceRecord, TaskRecord
 from foliot.store.secrets import Secrets, callback_key
 from foliot.store.sql import SqlStore, open_store, parse_url
+from foliot.target.celery import CeleryRunner
 from foliot.target.function import FunctionRunner, Task, TaskRegistry
 from foliot.target.http import HttpRunner
 from foliot.target.http_connect import guarded_pool
 from foliot.target.http_request import Callback
 from foliot.target.protocol import AttemptFailedError, Target
 from foliot.timing.clock import Clock, ClusterClock, SystemClock
+from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
+from foliot.transport.pace import TransportPace
 from foliot.version import __version__
 from foliot.worker.isolation.processes import Processes
 from foliot.worker.journal import Journal
 from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
 from foliot.worker.pace import Pace
+from foliot.worker.reach import Reach
+from foliot.worker.receiver import Receiver
 from foliot.worker.renewer import Renewer
 from foliot.worker.worker import Worker
 
@@ -82,6 +96,7 @@ class Role(StrEnum):
     API = "api"
     SCHEDULER = "scheduler"
     WORKER = "worker"
+    RELAY = "relay"
 
 
 ENGINE = frozenset({Role.SCHEDULER, Role.WORKER})
@@ -99,6 +114,8 @@ class Plan:
     """Declared by code: created or brought up to date when the instance starts."""
     queues: Sequence[str] | None = None
     """What a worker serves; None: every queue."""
+    consumers: Sequence[ConsumerSpec] = ()
+    """Handlers of events, which a worker runs."""
     upgrades_schema: bool = False
     isolates: bool = True
     """Whether sync functions run in processes of their own; else in threads."""
@@ -106,6 +123,7 @@ class Plan:
     """Whether the process is there for this instance alone: then its limits are the process's."""
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
+    transport_pace: TransportPace = field(default_factory=TransportPace)
 
 
 class Instance:
@@ -115,13 +133,15 @@ class Instance:
         self.plan = plan
         self.instance_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         settings = plan.settings
+        self.roles = _possible_roles(plan)
         self.observer = Observers(plan.observers)
         self.clock = ClusterClock(plan.clock)
         self.url = parse_url(settings.database_url)
         self.store: SqlStore = open_store(
             settings.database_url,
             clock=plan.clock,
-            pools=settings.pools,
+            # Each holds a connection for as long as its handler runs, and must not wait for another's.
+            pools=settings.pools | {Pool.CONSUMER: max(1, len(plan.consumers))},
             ttl_s=settings.lease_ttl_seconds,
             uses_hints=settings.uses_hints,
         )
@@ -140,10 +160,18 @@ class Instance:
         pool = guarded_pool(guard, connections=settings.worker_concurrency)
         self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool)
         self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
+        self.celery = load_celery(settings.celery_app) if settings.celery_app is not None else None
+        if self.celery is not None:
+            self.targets["celery"] = CeleryRunner(self.celery, self._resolver, plan.clock)
+        self.carriers = self._open_carriers()
+        self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
         self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
+        self.relay = self._make_relay() if Role.RELAY in self.roles else None
         pace = self._make_pace()
         self.worker = self._make_worker(pace) if Role.WORKER in plan.roles else None
+        self._receivers = self._make_receivers()
         self._worker_services = self._make_worker_services(pace)
+        self.consumers = self._make_consumers() if Role.WORKER in plan.roles else ()
         self._presence = Presence(
             self.store.registry,
             self.record,
@@ -225,9 +253,12 @@ class Instance:
         if self._notify is not None:
             found.append(self._notify)
         if self.scheduler is not None:
-            found += [self.scheduler, *self.scheduler.services]
+            found += [self.scheduler, *self._outgoing.values(), *self.scheduler.services]
         if self.worker is not None:
-            found += [self.worker, *self._worker_services]
+            found += [self.worker, *self._receivers, *self._worker_services]
+        found += self.consumers
+        if self.relay is not None:
+            found += self.relay.services
         if self.api is not None:
             found += self.api.services
         return (*found, self._presence)
@@ -287,9 +318,15 @@ class Instance:
             await self._finished([s for s in self.scheduler.services if s in self._loops])
             with contextlib.suppress(Exception):
                 await self.scheduler.release()
+        if self.relay is not None:
+            # Publishing first, so that nothing is under way when another takes over.
+            self.relay.wind_up()
+            await self._finished([s for s in self.relay.services if s in self._loops])
+            with contextlib.suppress(Exception):
+                await self.relay.release()
         if self.worker is not None:
             # A claim in flight brings more work, so its step comes to an end first.
-            await self._finished([self.worker] if self.worker in self._loops else [])
+            await self._finished([s for s in (self.worker, *self._receivers) if s in self._loops])
             with contextlib.suppress(Exception):
                 await self._drain(self.worker)
         for loop, _task in self._loops.values():
@@ -306,7 +343,16 @@ class Instance:
     async def close(self) -> None:
         if self.processes is not None:
             await self.processes.close()
+        for consumer in self.consumers:
+            await consumer.close()
+        for carrier in self._outgoing:
+            await carrier.close()
         await self._http.close()
+        if self.celery is not None:
+            self.celery.close()
+        if self.relay is not None:
+            with contextlib.suppress(Exception):
+                await self.relay.close()
         if self.api is not None:
             await self.api.close()
         if self._notify is not None:
@@ -378,7 +424,7 @@ class Instance:
     # --- parts ------------------------------------------------------------------------------------
 
     def _roles(self) -> tuple[str, ...]:
-        return tuple(sorted(role.value for role in self.plan.roles))
+        return tuple(sorted(role.value for role in self.roles))
 
     def _make_scheduler(self) -> Scheduler:
         settings = self.plan.settings
@@ -391,10 +437,27 @@ class Instance:
             retention_days=settings.retention_days,
         )
 
+        outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
+
         def make(shard: Shard) -> ShardScheduler:
-            return ShardScheduler(shard, provider, self.store, self.clock, self.hints, self.observer, options)
+            return ShardScheduler(
+                shard, provider, self.store, self.clock, self.hints, self.observer, options, outgoing
+            )
 
         return Scheduler(self.store.leases, self.hints, make, every_s=settings.poll_seconds)
+
+    def _make_relay(self) -> Relay:
+        settings = self.plan.settings
+        assert settings.relay is not None
+        return Relay(
+            self.instance_id,
+            self.store.relays,
+            open_publisher(settings.relay.get_secret_value()),
+            self.clock,
+            self.hints,
+            self.observer,
+            RelayOptions(settings.lease_ttl_seconds, settings.heartbeat_seconds, settings.poll_seconds),
+        )
 
     def _make_worker(self, pace: Pace) -> Worker:
         settings = self.plan.settings
@@ -411,6 +474,24 @@ class Instance:
             lease_s=settings.worker_lease_seconds,
             poll_s=pace.poll_s,
             prepare=self._with_secrets,
+            reach=Reach(self.carriers, self.clock, self.plan.transport_pace) if self.carriers else None,
+        )
+
+    def _open_carriers(self) -> Mapping[Priority, Carrier]:
+        """The brokers that tickets travel over, for those who publish or receive them."""
+        if not self.plan.roles & ENGINE:
+            return {}
+        setting, pace = self.plan.settings.transport, self.plan.transport_pace
+        return open_carriers(setting, self.clock, self.observer, pace, self.celery)
+
+    def _make_receivers(self) -> tuple[Receiver, ...]:
+        if self.worker is None:
+            return ()
+        return tuple(
+            Receiver(self.worker, carrier, [each for each in Priority if self.carriers.get(each) is carrier])
+            for carrier in self._outgoing
+            # Celery's own workers receive what Celery carries.
+            if carrier.kind is not BrokerKind.CELERY
         )
 
     def _make_processes(self) -> Processes | None:
@@ -442,6 +523,19 @@ class Instance:
         if self.plan.is_own_process and self._limits.memory_bytes is not None:
             found.append(MemoryWatch(self._limits.memory_bytes, self._outgrow))
         return tuple(found)
+
+    def _make_consumers(self) -> tuple[EventConsumer, ...]:
+        return tuple(
+            open_consumer(
+                spec,
+                self.store.consumers,
+                self.clock,
+                self.hints,
+                self.observer,
+                poll_s=self.plan.settings.poll_seconds,
+            )
+            for spec in self.plan.consumers
+        )
 
     def _make_api(self) -> Api:
         settings = self.plan.settings
@@ -489,6 +583,7 @@ class Instance:
             known_tasks=tuple(task.name for task in self.plan.tasks) if self.worker else None,
             is_leader=self.scheduler is not None and bool(self.scheduler.leases),
             clock_offset_s=self.clock.offset_s,
+            transports=describe_carriers(self.carriers),
         )
 
 
@@ -501,6 +596,15 @@ def spare_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def _possible_roles(plan: Plan) -> frozenset[Role]:
+    """A process of several roles is a relay only where it is told what to ship to."""
+    if plan.settings.relay is not None or Role.RELAY not in plan.roles:
+        return plan.roles
+    if len(plan.roles) == 1:
+        raise SettingError(f"FOLIOT_RELAY is not set; right would be {ADDRESSES}")
+    return plan.roles - {Role.RELAY}
 
 
 def _revealed(secret: SecretStr | None) -> str | None:

@@ -20,12 +20,12 @@ from pydantic import ValidationError
 
 from foliot.asgi import AsgiApplication
 from foliot.client import Client
-from foliot.model.errors import InvalidError
+from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.event import Observer
 from foliot.model.ids import new_id
 from foliot.model.policy import Retry
 from foliot.model.schedule import ScheduleSpec, problems_of
-from foliot.model.target import HttpTarget
+from foliot.model.target import EventTarget, HttpTarget
 from foliot.model.trigger import (
     CronTrigger,
     DelayTrigger,
@@ -34,13 +34,40 @@ from foliot.model.trigger import (
     RRuleTrigger,
     Trigger,
 )
+from foliot.outbox.dead_letters import DeadLetters
+from foliot.outbox.handling import (
+    DEFAULT_TIMEOUT_S,
+    ConsumerSpec,
+    Event,
+    EventTransaction,
+    Handler,
+    Start,
+)
 from foliot.planning.admit import admit
 from foliot.runtime import ENGINE, Instance, Plan, Role
 from foliot.settings import Settings, load_settings
+from foliot.store.migrate import require_schema
+from foliot.store.sql import open_store
 from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_task
+from foliot.target.protocol import Fire
 from foliot.timing.clock import SystemClock
 
+__all__ = [
+    "Event",
+    "EventTransaction",
+    "Fire",
+    "Foliot",
+    "cron",
+    "delay",
+    "event",
+    "every",
+    "http",
+    "once",
+    "rrule",
+]
+
 F = TypeVar("F", bound=Callable[..., Any])
+H = TypeVar("H", bound=Handler)
 T = TypeVar("T")
 Duration = str | float | timedelta
 
@@ -117,6 +144,15 @@ def http(
     )
 
 
+def event(topic: str, type: str, data: Mapping[str, Any] | str | None = None) -> EventTarget:  # noqa: A002
+    """An event, written to the outbox in the transaction that fires, in the place of a task function.
+
+    `data` is what it says, or the text of a whole CloudEvent.
+    """
+    said = data if isinstance(data, str) else dict(data or {})
+    return _checked(EventTarget, event_topic=topic, event_type=type, event_data=said)
+
+
 def _checked(kind: type[T], **fields: Any) -> T:
     try:
         return kind(**fields)
@@ -152,6 +188,7 @@ class Foliot:
         self.url = url
         self.tasks = TaskRegistry()
         self.schedules: dict[str, ScheduleSpec] = {}
+        self.consumers: dict[str, ConsumerSpec] = {}
         self._asgi: AsgiApplication | None = None
 
     # --- declaring --------------------------------------------------------------------------------
@@ -214,7 +251,7 @@ class Foliot:
     def schedule(
         self,
         name: str,
-        task: Callable[..., Any] | str | HttpTarget,
+        task: Callable[..., Any] | str | HttpTarget | EventTarget,
         *,
         when: Trigger | Mapping[str, Any],
         args: Mapping[str, Any] | None = None,
@@ -229,7 +266,7 @@ class Foliot:
         """
         if "target" in fields:
             raise InvalidError.at("/target", "unexpected", "is the second argument", "leave it out")
-        known = None if isinstance(task, HttpTarget) else self._task_of(task)
+        known = None if isinstance(task, HttpTarget | EventTarget) else self._task_of(task)
         if known is None and args is not None:
             raise InvalidError.at("/args", "unexpected", "are for task functions", "put them into the body")
         if retries is not None and "retry" in fields:
@@ -257,6 +294,44 @@ class Foliot:
         admit(spec, new_id(), SystemClock().now())
         self.schedules[name] = spec
         return spec
+
+    def on_event(
+        self,
+        group: str,
+        *,
+        topics: Sequence[str] | None = None,
+        partitions: int = 1,
+        batch: int = 100,
+        max_attempts: int = 3,
+        timeout: Duration = DEFAULT_TIMEOUT_S,
+        start: Start = "earliest",
+        source: str = "database",
+    ) -> Callable[[H], H]:
+        """Register an async function that handles events: `async def handle(transaction: EventTransaction)`.
+
+        A worker runs it. What it writes through `transaction.connection` commits together with the group's
+        offset. `source` is the database, or a Kafka that a relay fills: `kafka://host:9092`.
+        """
+        if isinstance(topics, str):
+            raise InvalidError.at("/topics", "consumer", "must be a list", f"topics=[{topics!r}]")
+
+        def register(handler: H) -> H:
+            if group in self.consumers:
+                raise InvalidError.at("/group", "twice", f'"{group}" has a handler', "name another group")
+            self.consumers[group] = ConsumerSpec(
+                group=group,
+                handler=handler,
+                topics=None if topics is None else tuple(topics),
+                partitions=partitions,
+                batch=batch,
+                max_attempts=max_attempts,
+                timeout_s=seconds_of(timeout, "/timeout"),
+                start=start,
+                source=source,
+            )
+            return handler
+
+        return register
 
     def _task_of(self, task: Callable[..., Any] | str) -> Task:
         if isinstance(task, str):
@@ -286,6 +361,7 @@ class Foliot:
                 roles=roles,
                 tasks=self.tasks,
                 schedules=tuple(self.schedules.values()),
+                consumers=tuple(self.consumers.values()),
                 upgrades_schema=True,
                 observers=observers,
             )
@@ -303,6 +379,20 @@ class Foliot:
             settings=settings or load_settings(database_url=self.url), roles=frozenset(), tasks=self.tasks
         )
         return Client(plan, user=user)
+
+    @asynccontextmanager
+    async def dead_letters(self, group: str, settings: Settings | None = None) -> AsyncIterator[DeadLetters]:
+        """What a group could not handle: `async with app.dead_letters("billing") as letters: …`."""
+        if group not in self.consumers:
+            raise NotFoundError("handler of group", group)
+        settings = settings or load_settings(database_url=self.url)
+        clock = SystemClock()
+        store = open_store(settings.database_url, clock=clock, uses_hints=settings.uses_hints)
+        try:
+            await require_schema(store.database)
+            yield DeadLetters(self.consumers[group], store.dead_letters, store.consumers, clock)
+        finally:
+            await store.close()
 
     def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[None]]:
         """For FastAPI: `FastAPI(lifespan=app.lifespan())`. Any number of server processes may do this."""

@@ -17,7 +17,9 @@ from pydantic_settings import (
 )
 
 from foliot.api.rates import parse_rate
+from foliot.model.broker import ADDRESSES, kind_of, transports_of
 from foliot.model.errors import SettingError
+from foliot.outbox.opening import RELAYED
 from foliot.security.address import HttpAllow
 from foliot.security.cipher import Cipher
 from foliot.security.keys import OperatorKey
@@ -33,7 +35,6 @@ _OF_PARTS_TO_COME = {
     "FOLIOT_DATABASE_READ_URL",
     "FOLIOT_ETCD_URL",
     "FOLIOT_OTLP_ENDPOINT",
-    "FOLIOT_RELAY",
 }
 """Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
 _BY_NAME = "FOLIOT_SECRET_VALUE_"
@@ -42,7 +43,9 @@ _NEVER_SHOWN = {
     "FOLIOT_DATABASE_URL",
     "FOLIOT_JWT_SECRET",
     "FOLIOT_REDIS_URL",
+    "FOLIOT_RELAY",
     "FOLIOT_SECRET_KEY",
+    "FOLIOT_TRANSPORT",
 }
 """What may hold a password is never said back."""
 
@@ -55,6 +58,7 @@ class Settings(BaseSettings):
     database_url: str = "sqlite:///foliot.db"
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8700, ge=0, le=65535)
+    api_processes: int = Field(default=1, ge=1, le=64)
     admin_key: SecretStr | None = None
     jwt_secret: SecretStr | None = None
     jwt_jwks_url: str | None = None
@@ -67,7 +71,9 @@ class Settings(BaseSettings):
     lease_provider: Literal["database"] = "database"
     lease_ttl_seconds: float = Field(default=3, ge=0.2, le=86400 * 3650)
     heartbeat_seconds: float = Field(default=1, ge=0.02, le=86400 * 3650)
-    transport: Literal["database"] = "database"
+    transport: str = "database"
+    celery_app: str | None = None
+    relay: SecretStr | None = None
     shards: int = Field(default=1, ge=1, le=1024)
     horizon_seconds: float = Field(default=3600, ge=1, le=30 * 86400)
     poll_seconds: float = Field(default=1, ge=0.01, le=86400)
@@ -123,6 +129,26 @@ class Settings(BaseSettings):
     def _is_redis(cls, value: str | None) -> str | None:
         if value is not None and not re.match(r"^(rediss?|unix)://", value):
             raise ValueError("must be an address such as redis://host:6379/0")
+        return value
+
+    @field_validator("transport")
+    @classmethod
+    def _are_transports(cls, value: str) -> str:
+        transports_of(value)
+        return value
+
+    @field_validator("celery_app")
+    @classmethod
+    def _names_object(cls, value: str | None) -> str | None:
+        if value is not None and not re.match(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*\Z", value):
+            raise ValueError("must name a Celery application as MODULE:NAME, such as proj.celery:app")
+        return value
+
+    @field_validator("relay")
+    @classmethod
+    def _is_relayed(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and kind_of(value.get_secret_value()) not in RELAYED:
+            raise ValueError(f"names nothing that events are shipped to; right would be {ADDRESSES}")
         return value
 
     @field_validator("trusted_proxies")

@@ -21,6 +21,7 @@ from pydantic import SecretStr
 from foliot.api.credentials import operator_principal
 from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
+from foliot.cli.api_processes import serve_in_processes
 from foliot.cli.operator_key import keep_key, key_file, running_file
 from foliot.model.event import Observer
 from foliot.runtime import Instance, Plan, Role, spare_collector
@@ -40,8 +41,14 @@ def run_everything(app: Foliot, settings: Settings) -> None:
 
 def run_api(app: Foliot, settings: Settings) -> None:
     """HTTP alone, on a database whose schema somebody else keeps up to date."""
-    listener = listen(settings.api_host, settings.api_port)
-    _serve(app, settings, frozenset({Role.API}), listener, upgrades_schema=False, is_up=False)
+
+    def serve(listener: socket.socket) -> None:
+        _serve(app, settings, frozenset({Role.API}), listener, upgrades_schema=False, is_up=False)
+
+    if settings.api_processes == 1:
+        serve(listen(settings.api_host, settings.api_port))
+    else:
+        serve_in_processes(settings.api_processes, settings.api_host, settings.api_port, serve)
 
 
 def _serve(
@@ -81,6 +88,7 @@ def _plan(
         tasks=app.tasks,
         schedules=tuple(app.schedules.values()),
         queues=queues,
+        consumers=tuple(app.consumers.values()),
         upgrades_schema=upgrades_schema,
         is_own_process=is_own_process,
         observers=observers,
@@ -129,7 +137,7 @@ async def _run_instance(instance: Instance, on_started: Callable[[], Awaitable[N
         hint = "a second signal hands back at once what still runs" if running else None
         _log().info("stopping", running=running, **({"hint": hint} if hint else {}))
 
-    if instance.worker is not None and not instance.plan.tasks:
+    if instance.worker is not None and not instance.plan.tasks and not instance.plan.consumers:
         _log().warning("no task functions are registered", hint="name the modules that have them by --tasks")
     await instance.run(on_started=on_started, on_stopping=say_stopping)
 

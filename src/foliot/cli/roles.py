@@ -1,4 +1,4 @@
-"""`foliot api`, `scheduler`, `worker`: one role per process, any number of each against one database."""
+"""`foliot api`, `scheduler`, `worker`, `relay`: one role per process, any number of each on one database."""
 
 from typing import Annotated
 
@@ -86,6 +86,19 @@ def worker(
         worker_cpu_limit=cpu_limit,
     )
     run_role(Role.WORKER, app, settings, queues=names)
+
+
+def relay() -> None:
+    """Ship events to the broker that FOLIOT_RELAY names.
+
+    One relay is active at a time; others stand by.
+    """
+    from foliot.cli.foreground import run_role
+    from foliot.runtime import Role
+    from foliot.sdk import Foliot
+    from foliot.settings import load_settings
+
+    run_role(Role.RELAY, Foliot(), load_settings())
 
 
 def _names(queues: str | None) -> list[str] | None:

@@ -7,15 +7,15 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import foliot
 from foliot.model.errors import FoliotError, SettingError
 from foliot.sdk import Foliot
-from foliot.target.function import Task
 
 _FOLIOT = Path(foliot.__file__).parent
 _loading: ContextVar[str | None] = ContextVar("loading", default=None)
@@ -41,7 +41,9 @@ def merge(apps: Sequence[Foliot]) -> Foliot:
     merged = Foliot(next(iter(urls), None))
     for app in apps:
         for task in app.tasks:
-            if task.name in merged.tasks and not _is_same_code(task, merged.tasks.get(task.name)):
+            if task.name in merged.tasks and not _is_same_code(
+                task.function, merged.tasks.get(task.name).function
+            ):
                 other = merged.tasks.get(task.name).handler_path
                 raise SettingError(
                     f'task function "{task.name}" is defined twice, as {other} and as {task.handler_path}; '
@@ -51,12 +53,16 @@ def merge(apps: Sequence[Foliot]) -> Foliot:
         for name, spec in app.schedules.items():
             if merged.schedules.setdefault(name, spec) != spec:
                 raise SettingError(f'schedule "{name}" is declared twice, and not alike; rename one of them')
+        for group, consumer in app.consumers.items():
+            known = merged.consumers.setdefault(group, consumer)
+            if known != consumer and not _is_same_code(known.handler, consumer.handler):
+                raise SettingError(f'group "{group}" has two handlers of events; give one another group')
     return merged
 
 
-def _is_same_code(one: Task, other: Task) -> bool:
+def _is_same_code(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
     """A file that is imported under two names defines its functions twice, yet they are the same."""
-    codes = [getattr(task.function, "__code__", task.function) for task in (one, other)]
+    codes = [(getattr(each, "__code__", each), getattr(each, "__self__", None)) for each in (one, other)]
     return codes[0] == codes[1]
 
 

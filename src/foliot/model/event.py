@@ -232,6 +232,109 @@ class WorkerLoadChanged(Event):
     capacity: int
 
 
+# --- consuming -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EventsConsumed(Event):
+    """A batch of a partition's events was handled, and its offset moved with it."""
+
+    group: str
+    partition: int
+    handled: int
+    dead: int
+    """Events that became dead letters instead."""
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EventsDeadLettered(Event):
+    """A handler has failed with a transaction as often as it may. Said when the batch is about to commit."""
+
+    group: str
+    transaction_id: UUID
+    count: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerLagChanged(Event):
+    """How many offsets the last partition of a group is behind the end of the outbox."""
+
+    group: str
+    lag: int
+
+
+# --- the relay -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RelayTookOver(Event):
+    """This instance ships the outbox from now on."""
+
+    epoch: int
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelayLost(Event):
+    """This instance stopped being the active relay without meaning to."""
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelayReleased(Event):
+    """This instance stopped being the active relay because it was asked to stop."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RelayConfirmed(Event):
+    """The broker has taken so many more messages, up to this offset."""
+
+    count: int
+    offset: int
+    lag: int
+    """Messages committed and not yet confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxMeasured(Event):
+    """The active relay looked how many messages are committed and not yet confirmed."""
+
+    lag: int
+
+
+# --- transports ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TransportLost(Event):
+    """A broker has not answered for a while: workers look into the database themselves."""
+
+    kind: str
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransportRecovered(Event):
+    kind: str
+    address: str
+    away_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TicketsRepublished(Event):
+    """Executions that had waited for too long were given to the broker once more."""
+
+    kind: str
+    count: int
+
+
 # --- upkeep ----------------------------------------------------------------------------------------
 
 

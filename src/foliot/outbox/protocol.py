@@ -1,26 +1,47 @@
 """What a publisher does: the broker's side of the relay."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from foliot.model.errors import FoliotError
 from foliot.store.outbox_list import OutboxMessage
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """From the moment a relay takes over until another does."""
+
+    outbox: str
+    """Tells this outbox from others that are shipped to the same broker."""
+    epoch: int
+
+
+class TermOverError(FoliotError):
+    """The broker has seen a later term, and takes nothing of this one."""
+
+    def __init__(self, broker: str, epoch: int, seen: int) -> None:
+        super().__init__(f"{broker} has seen epoch {seen} and takes nothing of {epoch}")
+        self.epoch = epoch
+        self.seen = seen
+
+
 class Publisher(Protocol):
-    """A connection to a broker. Methods raise BrokerUnreachableError; the next call connects anew."""
+    """A connection to a broker, made by `begin`. Methods raise BrokerUnreachableError; then begin again."""
 
     name: str
 
-    async def begin(self, epoch: int) -> None:
-        """A relay's term has begun: from now on the broker refuses what an earlier one still sends, where it
-        has the means to."""
+    async def begin(self, term: Term) -> None:
+        """Connect, for this term: from now on the broker refuses what an earlier one still sends, where it
+        has the means to. Raises TermOverError."""
         ...
 
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
-        """Hand these to the broker, in this order; how many from the first on it has confirmed.
+        """Hand these to the broker; how many from the first on it has confirmed. Raises TermOverError.
 
-        Two messages of one aggregate are never under way at once, so their order holds whatever is refused
-        or lost. Before each one `is_trusted` is asked: when it says no, nothing more is sent.
+        A message is sent when the one before it of the same aggregate is confirmed, or together with it as a
+        whole that the broker takes in order or not at all. Before each sending `is_trusted` is asked: when it
+        says no, nothing more is sent.
         """
         ...
 

@@ -53,6 +53,8 @@ class FiringService:
         self.wake = Wake()
         self.reload_wake: Wake | None = None
         self.read_calendars: Callable[[Term], Awaitable[None]] | None = None
+        self.on_fired: Callable[[Sequence[Firing], Fired], None] | None = None
+        """Told what was fired for workers, when it is committed."""
         self.term: Term | None = None
         self._leadership = leadership
         self._store = store
@@ -182,6 +184,8 @@ class FiringService:
         self._land(term, firings)
         term.refuse(fired.refused)
         self._remember(term, firings, fired)
+        if self.on_fired is not None and not are_events:
+            self.on_fired(firings, fired)
         if fired.fired:
             self._hints.send(Hint.EVENTS if are_events else Hint.READY)
         if fired.has_replaced:

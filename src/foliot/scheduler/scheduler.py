@@ -33,6 +33,7 @@ class Scheduler:
         hints.listen(Hint.ENDED, self._executions_ended)
         hints.listen(Hint.LEASE, self._lease_released)
         hints.listen(Hint.BACKFILL, self._backfill_requested)
+        hints.listen(Hint.READY, self._executions_ready)
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -67,6 +68,11 @@ class Scheduler:
     def _backfill_requested(self, _ids: tuple[UUID, ...]) -> None:
         for shard in self.shards:
             shard.backfiller.wake.set()
+
+    def _executions_ready(self, _ids: tuple[UUID, ...]) -> None:
+        for shard in self.shards:
+            if shard.dispatcher is not None:
+                shard.dispatcher.wake.set()
 
     def _lease_released(self, _ids: tuple[UUID, ...]) -> None:
         for shard in self.shards:

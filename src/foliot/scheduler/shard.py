@@ -1,15 +1,19 @@
 """All services of one shard, joined."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from foliot.lease.leadership import Leadership
 from foliot.lease.protocol import LeaseProvider
 from foliot.model.event import Observer
 from foliot.model.lease import Lease, Shard
+from foliot.model.policy import Priority
 from foliot.scheduler.backfill import Backfiller
+from foliot.scheduler.dispatcher import Dispatcher
 from foliot.scheduler.firing import FiringService
 from foliot.scheduler.janitor import Janitor
 from foliot.scheduler.loader import Loader
+from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.term import Term
 from foliot.service import Service
 from foliot.store.hints import Hint, Hints
@@ -39,6 +43,7 @@ class ShardScheduler:
         hints: Hints,
         observer: Observer,
         options: SchedulerOptions,
+        outgoing: Mapping[Priority, Outgoing] | None = None,
     ) -> None:
         self.shard = shard
         self._clock = clock
@@ -85,11 +90,18 @@ class ShardScheduler:
             calendars=self._calendars,
         )
         self.janitor.on_ended = self.backfiller.ended
+        self.dispatcher: Dispatcher | None = None
+        if outgoing:
+            self.dispatcher = Dispatcher(
+                self.leadership, store.dispatching, outgoing, clock, observer, every_s=options.poll_s
+            )
+            self.firing.on_fired = self.dispatcher.fired
         self.leadership.on_elected(self._begin)
 
     @property
     def services(self) -> tuple[Service, ...]:
-        return (self.leadership, self.loader, self.firing, self.janitor, self.backfiller)
+        found = (self.leadership, self.loader, self.firing, self.janitor, self.backfiller)
+        return found if self.dispatcher is None else (*found, self.dispatcher)
 
     def _begin(self, lease: Lease) -> None:
         term = Term(lease, self._clock.now())
@@ -97,6 +109,8 @@ class ShardScheduler:
         self.firing.begin(term)
         self.janitor.wake.set()
         self.backfiller.wake.set()
+        if self.dispatcher is not None:
+            self.dispatcher.begin()
 
     def _calendars(self) -> CalendarBook:
         term = self.firing.term

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec, pointer_to
-from foliot.model.target import EventTarget, FunctionTarget, HttpTarget
+from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpTarget
 from foliot.model.target import Target as AnyTarget
 from foliot.planning.admit import CheckTarget
 from foliot.planning.events import takes_arguments
@@ -59,9 +59,8 @@ class Admission:
                 detail = "can't be joined with event_data whose data is no object"
                 raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
             return
-        if not isinstance(target, FunctionTarget):
-            detail = f"a target of kind {target.kind} takes no arguments"
-            raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
+        if isinstance(target, CeleryTarget):
+            return  # they become kwargs, laid over those of the schedule
         whole = {**target.args, **args}
         if target.name in self._tasks:
             problems = self._tasks.get(target.name).check(whole, "/args")
@@ -77,6 +76,10 @@ class Admission:
         target = self._targets.get(spec.target.kind)
         if target is None:
             kinds = ", ".join(sorted({*self._targets, "event"}))
+            if isinstance(spec.target, CeleryTarget):
+                detail = "targets of kind celery need a Celery application, and this process knows none"
+                hint = f"set FOLIOT_CELERY_APP, as proj.celery:app, here and for workers; or one of: {kinds}"
+                return [Problem("/target/kind", "unavailable", detail, hint)]
             detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
             return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
         return target.check(spec)

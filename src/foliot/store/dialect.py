@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from sqlalchemy import BindParameter, ColumnElement, FromClause, Select, Table
+from sqlalchemy import BindParameter, Column, ColumnElement, FromClause, Select, Table
 from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
 from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -24,6 +24,8 @@ class Pool(StrEnum):
     FIRING = "firing"
     WORK = "work"
     API = "api"
+    CONSUMER = "consumer"
+    """Held for as long as handlers of events run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Dialect(Protocol):
     """How many transactions a process gains from having under way while it computes."""
     commits_single: bool
     """Whether a single statement is best run without BEGIN and COMMIT around it."""
+    writes_within: bool
+    """Whether a statement may have others within it that write."""
     shares_keys: bool
     """Whether a key that all rows of a batch share may be a constant, without misleading the planner."""
 
@@ -90,10 +94,20 @@ class Dialect(Protocol):
         """The first `per_host` rows of `due` for every host and priority."""
         ...
 
-    def claimable(self, queues: Sequence[tuple[Any, str]], most: BindParameter[int]) -> Select[Any]:
+    def claimable(
+        self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
+    ) -> Select[Any]:
         """Ids of what a worker may claim now from these (host_id, queue)s, most urgent first, locked.
 
-        Rows that another worker is claiming at this moment are passed over.
+        Rows that another worker is claiming at this moment are passed over, and those of which one of the
+        further conditions does not hold.
+        """
+        ...
+
+    def of_each(self, places: FromClause, first: Select[Any], key: Column[Any]) -> Select[Any]:
+        """The rows of `first`, a limited query that refers to `places`, for every one of these.
+
+        It selects columns of one table, whose key is given.
         """
         ...
 

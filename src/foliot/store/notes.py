@@ -1,11 +1,11 @@
-"""What running work says of itself: progress, and lines of its log. Readable while it runs.
+"""What running work says of itself: progress, its id elsewhere, and lines of its log. Readable while it runs.
 
 Written in batches, for all that a worker runs in one transaction. Progress needs the attempt, like all that a
 worker writes; lines carry it, so that those of a worker which was stopped past its lease can be told apart.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Integer, String, Text, Uuid, literal, select, true, update
@@ -29,25 +29,36 @@ class Notes:
         progress = [
             (note.execution_id, note.attempt, note.progress) for note in notes if note.progress is not None
         ]
+        external_ids = [
+            (note.execution_id, note.attempt, note.external_id)
+            for note in notes
+            if note.external_id is not None
+        ]
         lines = [
             (note.execution_id, note.attempt, number, *line) for note in notes for number, line in note.lines
         ]
 
         async def work(connection: AsyncConnection) -> None:
             if progress:
-                await self._write_progress(connection, worker_id, progress)
+                await self._write_told(connection, worker_id, "progress", progress)
+            if external_ids:
+                await self._write_told(connection, worker_id, "external_id", external_ids)
             if lines:
                 await self._write_lines(connection, lines)
 
-        if progress or lines:
+        if progress or external_ids or lines:
             await self._database.write(Pool.WORK, work)
 
-    async def _write_progress(
-        self, connection: AsyncConnection, worker_id: str, rows: Sequence[tuple[UUID, int, str]]
+    async def _write_told(
+        self,
+        connection: AsyncConnection,
+        worker_id: str,
+        column: Literal["progress", "external_id"],
+        rows: Sequence[tuple[UUID, int, str]],
     ) -> None:
-        told = self._dialect.rows(
-            "told", {"execution_id": Uuid(), "attempt": Integer(), "progress": Text()}, rows
-        )
+        columns: Columns = {"execution_id": Uuid(), "attempt": Integer(), column: Text()}
+        told = self._dialect.rows("told", columns, rows)
+        value = self._dialect.json(told.c.progress) if column == "progress" else told.c.external_id
         await connection.execute(
             update(execution_t)
             .where(
@@ -56,7 +67,7 @@ class Notes:
                 execution_t.c.status == Status.RUNNING.value,
                 execution_t.c.worker_id == literal(worker_id),
             )
-            .values(progress=self._dialect.json(told.c.progress))
+            .values({column: value})
         )
 
     async def _write_lines(self, connection: AsyncConnection, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -11,6 +11,7 @@ import orjson
 from sqlalchemy import (
     ARRAY,
     BindParameter,
+    Column,
     ColumnElement,
     DateTime,
     FromClause,
@@ -66,6 +67,7 @@ class PostgresDialect:
     commits_in_background = 2
     # A constant is looked up in the statistics: a rare one makes it start from the wrong end of the join.
     shares_keys = False
+    writes_within = True
 
     def __init__(self, *, keeps_sessions: bool = True) -> None:
         # Behind a transaction-pooling proxy a statement without BEGIN may be parsed by one server process
@@ -127,7 +129,9 @@ class PostgresDialect:
         )
         return select(*first.c).select_from(hosts.join(priorities, true()).join(first, true()))
 
-    def claimable(self, queues: Sequence[tuple[Any, str]], most: BindParameter[int]) -> Select[Any]:
+    def claimable(
+        self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
+    ) -> Select[Any]:
         wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
         first = (
             select(execution_t.c.execution_id, execution_t.c.due_by_ts)
@@ -136,6 +140,7 @@ class PostgresDialect:
                 execution_t.c.queue == wanted.c.queue,
                 text(IS_CLAIMABLE),
                 execution_t.c.ready_ts <= self.now(),
+                *also,
             )
             .order_by(execution_t.c.due_by_ts)
             .limit(most)
@@ -149,6 +154,15 @@ class PostgresDialect:
             .order_by(first.c.due_by_ts)
             .limit(most)
         )
+
+    def of_each(
+        self,
+        places: FromClause,
+        first: Select[Any],
+        key: Column[Any],  # noqa: ARG002
+    ) -> Select[Any]:
+        found = first.lateral("found")
+        return select(*found.c).select_from(places.join(found, true()))
 
     @asynccontextmanager
     async def begin(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:

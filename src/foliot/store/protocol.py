@@ -74,6 +74,8 @@ class Fired:
     """Schedules that had changed since they were planned; nothing was written for them."""
     has_replaced: bool = False
     """Runs were asked to stop, for others to take their place."""
+    held: frozenset[UUID] = frozenset()
+    """Of those fired, the ones that wait for another run of their schedule."""
 
 
 class FiringStore(Protocol):
@@ -319,6 +321,18 @@ class Claim(NamedTuple):
     started_ts: datetime
 
 
+class ClaimScope(NamedTuple):
+    """What of its queues a worker claims from the database, when brokers carry some priorities."""
+
+    at_once: tuple[Priority, ...]
+    others_after_s: float | None = None
+    """Of the other priorities, what has been ready for so long; None: nothing."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.at_once and self.others_after_s is None
+
+
 class Settlement(NamedTuple):
     """How an attempt ended, and what becomes of its execution."""
 
@@ -353,11 +367,14 @@ class Note:
     """JSON text."""
     lines: Sequence[tuple[int, Sequence[Any]]] = ()
     """Numbered: (when, level, logger, message)."""
+    external_id: str | None = None
+    """What the work is called where it runs, such as the id of a Celery task."""
 
 
 class NoteStore(Protocol):
     async def write(self, worker_id: str, notes: Sequence[Note]) -> None:
-        """Keep progress (of attempts that are still this worker's) and lines; the same again is harmless."""
+        """Keep progress and external id (of attempts that are still this worker's), and lines; the same again
+        is harmless."""
         ...
 
 
@@ -371,9 +388,26 @@ class WorkStore(Protocol):
         ...
 
     async def claim(
-        self, worker_id: str, queues: Sequence[tuple[UUID, str]], *, limit: int, lease_s: float
+        self,
+        worker_id: str,
+        queues: Sequence[tuple[UUID, str]],
+        *,
+        limit: int,
+        lease_s: float,
+        scope: ClaimScope | None = None,
     ) -> list[Claim]:
-        """Up to `limit` executions, most urgent first, each given to one worker only."""
+        """Up to `limit` executions, most urgent first, each given to one worker only; all, or of a scope."""
+        ...
+
+    async def claim_some(
+        self,
+        worker_id: str,
+        queues: Sequence[tuple[UUID, str]],
+        execution_ids: Sequence[UUID],
+        *,
+        lease_s: float,
+    ) -> list[Claim]:
+        """Of these, whatever is ready, waits in one of these queues, and is not being claimed by another."""
         ...
 
     async def renew(self, worker_id: str, claims: Sequence[Claim], lease_s: float) -> Renewal:
@@ -400,6 +434,39 @@ class WorkStore(Protocol):
         ...
 
 
+# --- dispatching -----------------------------------------------------------------------------------
+
+
+class Waiting(NamedTuple):
+    """An execution that may be claimed, and where it waits."""
+
+    execution_id: UUID
+    attempt: int
+    """How often it has been claimed: what waits again after a claim is something new."""
+    queue: str
+    priority: Priority
+    ready_ts: datetime
+
+
+class DispatchStore(Protocol):
+    async def waiting(
+        self,
+        priorities: Sequence[Priority],
+        *,
+        since: datetime,
+        until: datetime,
+        after: Waiting | None = None,
+        limit: int,
+        with_fired: bool,
+    ) -> list[Waiting]:
+        """What became ready in (since, until] and was not claimed, in queues that are not paused.
+
+        In order of readiness, those behind `after`. Without what is as it was fired, if so asked: whoever
+        fired it sees to it.
+        """
+        ...
+
+
 # --- upkeep ----------------------------------------------------------------------------------------
 
 
@@ -420,6 +487,11 @@ class UpkeepStore(Protocol):
         """Delete settled history older than this, a bounded number of rows."""
         ...
 
+    async def prune_events(self, lease: Lease, *, before: datetime, limit: int) -> int:
+        """Delete events older than this that all consumers and the relay have passed, and what consumers have
+        noted and need no more; each a bounded number of rows. The largest of these numbers."""
+        ...
+
 
 # --- registry --------------------------------------------------------------------------------------
 
@@ -437,6 +509,8 @@ class InstanceRecord:
     known_tasks: tuple[str, ...] | None = None
     is_leader: bool = False
     clock_offset_s: float | None = None
+    transports: Mapping[str, Mapping[str, str | None]] | None = None
+    """How each priority travels; None: through the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,6 +620,8 @@ class Store(Protocol):
     def backfills(self) -> BackfillStore: ...
     @property
     def work(self) -> WorkStore: ...
+    @property
+    def dispatching(self) -> DispatchStore: ...
     @property
     def notes(self) -> NoteStore: ...
     @property

@@ -26,6 +26,7 @@ class Registry:
             "queues": None if record.queues is None else list(record.queues),
             "known_tasks": None if record.known_tasks is None else list(record.known_tasks),
             "clock_offset_seconds": record.clock_offset_s,
+            "transports": None if record.transports is None else dict(record.transports),
         }
         statement = self._dialect.insert(instance_t).values(
             instance_id=record.instance_id,

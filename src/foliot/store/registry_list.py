@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.policy import Priority
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
@@ -45,6 +46,20 @@ class ListedInstance:
     known_tasks: tuple[str, ...] | None
     """None: it is no worker."""
     clock_offset_s: float | None
+    transports: Mapping[str, Mapping[str, str | None]] | None
+    """How each priority travels; None: through the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransportRecord:
+    """How executions of a priority travel, by what instances say."""
+
+    priority: str
+    kind: str
+    address: str | None
+    instance_count: int
+    away_count: int
+    """How many of them get no answer from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +119,26 @@ class RegistryList:
         return [
             _instance_of(row, [each.lock_id - 1 for each in held if each.instance_id == row.instance_id])
             for row in rows
+        ]
+
+    async def transports(self) -> list[TransportRecord]:
+        """How executions travel, as the live instances see it; none: all through the database."""
+        oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
+        statement = select(instance_t.c.transports).where(
+            instance_t.c.transports.is_not(None), instance_t.c.last_heartbeat >= oldest
+        )
+        async with self._database.read(Pool.API) as connection:
+            told = [each for each in (await connection.execute(statement)).scalars() if each]
+        seen: Counter[tuple[str, str, str | None]] = Counter()
+        away: Counter[tuple[str, str, str | None]] = Counter()
+        for each in told:
+            for priority in Priority:
+                way = each[priority]
+                key = (str(priority), way["kind"], way["address"])
+                seen[key] += 1
+                away[key] += way["state"] == "away"
+        return [
+            TransportRecord(*key, instance_count=count, away_count=away[key]) for key, count in seen.items()
         ]
 
     # --- task functions ---------------------------------------------------------------------------
@@ -197,4 +232,5 @@ def _instance_of(row: Any, leads: Sequence[int]) -> ListedInstance:
         queues=None if row.queues is None else tuple(row.queues),
         known_tasks=None if row.known_tasks is None else tuple(row.known_tasks),
         clock_offset_s=row.clock_offset_seconds,
+        transports=row.transports,
     )

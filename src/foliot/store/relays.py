@@ -1,8 +1,8 @@
 """Statements on `relay_t`: which relay is active, and how far it has come.
 
-One row is the lease and the offset, so that moving the offset and being the active relay are one condition: a
-relay that was replaced can't move it. Taking over locks the row FOR UPDATE and looks again. Under SQLite every
-writer holds the only write lock, which comes to the same.
+One row is the lease and the offset, so that moving the offset and being the active relay are one condition:
+a relay that was replaced can't move it. Taking over locks the row FOR UPDATE and looks again. Under SQLite
+every writer holds the only write lock, which comes to the same.
 """
 
 import secrets

@@ -15,8 +15,11 @@ from foliot.store.audit import Audit
 from foliot.store.backfills import Backfills
 from foliot.store.calendars import Calendars
 from foliot.store.changes import Changes
+from foliot.store.consumers import Consumers
 from foliot.store.database import Database
+from foliot.store.dead_letters import DeadLetterRows
 from foliot.store.dialect import Pool
+from foliot.store.dispatching import Dispatching
 from foliot.store.execution_list import ExecutionList
 from foliot.store.executions import Executions
 from foliot.store.firing import FiringStatements
@@ -33,6 +36,7 @@ from foliot.store.queues import Queues
 from foliot.store.rates import Rates
 from foliot.store.registry import Registry
 from foliot.store.registry_list import RegistryList
+from foliot.store.relays import Relays
 from foliot.store.schedule_list import ScheduleList
 from foliot.store.schedules import Schedules
 from foliot.store.sessions import Sessions
@@ -43,7 +47,7 @@ from foliot.store.upkeep import Upkeep
 from foliot.store.work import Work
 from foliot.timing.clock import Clock
 
-DEFAULT_POOLS = {Pool.LEASE: 2, Pool.FIRING: 3, Pool.WORK: 5, Pool.API: 10}
+DEFAULT_POOLS = {Pool.LEASE: 2, Pool.FIRING: 3, Pool.WORK: 5, Pool.API: 10, Pool.CONSUMER: 2}
 MEMORY = "memory"
 
 
@@ -58,6 +62,7 @@ class SqlStore:
     executions: Executions
     backfills: Backfills
     work: Work
+    dispatching: Dispatching
     notes: Notes
     agents: Agents
     upkeep: Upkeep
@@ -79,6 +84,9 @@ class SqlStore:
     rates: Rates
     changes: Changes
     outbox: OutboxList
+    relays: Relays
+    consumers: Consumers
+    dead_letters: DeadLetterRows
 
     @classmethod
     def over(cls, database: Database) -> "SqlStore":
@@ -90,6 +98,7 @@ class SqlStore:
             executions=Executions(database),
             backfills=Backfills(database),
             work=Work(database),
+            dispatching=Dispatching(database),
             notes=Notes(database),
             agents=Agents(database),
             upkeep=Upkeep(database),
@@ -111,6 +120,9 @@ class SqlStore:
             rates=Rates(database),
             changes=Changes(database),
             outbox=OutboxList(database),
+            relays=Relays(database),
+            consumers=Consumers(database),
+            dead_letters=DeadLetterRows(database),
         )
 
     async def now(self) -> datetime:

@@ -15,6 +15,7 @@ import orjson
 from sqlalchemy import (
     BigInteger,
     BindParameter,
+    Column,
     ColumnElement,
     Connection,
     FromClause,
@@ -63,6 +64,7 @@ class SqliteDialect:
     # Writers must take turns, and BEGIN IMMEDIATE is how they do.
     commits_single = False
     shares_keys = True
+    writes_within = False
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -113,7 +115,9 @@ class SqliteDialect:
         ranked = due.order_by(None).add_columns(rank.label("rank")).subquery("ranked")
         return select(*[each for each in ranked.c if each.name != "rank"]).where(ranked.c.rank <= per_host)
 
-    def claimable(self, queues: Sequence[tuple[Any, str]], most: BindParameter[int]) -> Select[Any]:
+    def claimable(
+        self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
+    ) -> Select[Any]:
         # Neither LATERAL, which SQLite has not, nor a UNION of the queues, of which it takes 500.
         wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
         first = (
@@ -123,6 +127,7 @@ class SqliteDialect:
                 execution_t.c.queue == wanted.c.queue,
                 text(IS_CLAIMABLE),
                 execution_t.c.ready_ts <= self.now(),
+                *also,
             )
             .order_by(execution_t.c.due_by_ts)
             .limit(most)
@@ -135,6 +140,12 @@ class SqliteDialect:
             .order_by(found.c.due_by_ts)
             .limit(most)
         )
+
+    def of_each(self, places: FromClause, first: Select[Any], key: Column[Any]) -> Select[Any]:
+        found = key.table.alias("found")
+        keys = first.with_only_columns(key)
+        columns = [found.c[each.name] for each in first.selected_columns]
+        return select(*columns).select_from(places.join(found, found.c[key.name].in_(keys)))
 
     @asynccontextmanager
     async def begin(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:

@@ -33,6 +33,7 @@ from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.database import Database
 from foliot.store.delays import is_waiting_for_end, set_next_after_end
 from foliot.store.dialect import Limit, Pool
+from foliot.store.event_pruning import prune_consumed, prune_events
 from foliot.store.leases import require_lease
 from foliot.store.schema import IS_OPEN, attempt_t, execution_log_t, execution_t, schedule_t
 from foliot.store.shards import is_of
@@ -290,6 +291,15 @@ class Upkeep:
                     delete(table).where(table.c.execution_id.in_(select(gone.c.execution_id)))
                 )
             return len(ids)
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def prune_events(self, lease: Lease, *, before: datetime, limit: int) -> int:
+        async def work(connection: AsyncConnection) -> int:
+            await require_lease(connection, lease)
+            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            events = await prune_events(connection, self._dialect, before, limit)
+            return max(events, await prune_consumed(connection, now, before, limit))
 
         return await self._database.write(Pool.FIRING, work)
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Float,
     FromClause,
     Integer,
+    Select,
     String,
     Text,
     Uuid,
@@ -25,6 +26,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -43,8 +45,9 @@ from foliot.store.database import Database
 from foliot.store.delays import set_next_after_end
 from foliot.store.dialect import Columns, Dialect, Pool
 from foliot.store.locking import lock_schedules
-from foliot.store.protocol import Claim, Renewal, Settlement
+from foliot.store.protocol import Claim, ClaimScope, Renewal, Settlement
 from foliot.store.schema import (
+    IS_CLAIMABLE,
     execution_t,
     queue_t,
     task_function_t,
@@ -79,16 +82,36 @@ class Work:
         await self._database.write(Pool.API, work)
 
     async def claim(
-        self, worker_id: str, queues: Sequence[tuple[UUID, str]], *, limit: int, lease_s: float
+        self,
+        worker_id: str,
+        queues: Sequence[tuple[UUID, str]],
+        *,
+        limit: int,
+        lease_s: float,
+        scope: ClaimScope | None = None,
     ) -> list[Claim]:
         if not queues or limit < 1:
             return []
+        statement = _claim(self._dialect, tuple(queues), scope)
+        return await self._take(statement, {"most": limit, "claimed_by": worker_id, "lease_s": lease_s})
 
+    async def claim_some(
+        self,
+        worker_id: str,
+        queues: Sequence[tuple[UUID, str]],
+        execution_ids: Sequence[UUID],
+        *,
+        lease_s: float,
+    ) -> list[Claim]:
+        if not queues or not execution_ids:
+            return []
+        arguments = self._dialect.arguments("given", _GIVEN, [list(execution_ids)])
+        arguments |= {"claimed_by": worker_id, "lease_s": lease_s}
+        return await self._take(_claim_some(self._dialect, tuple(queues)), arguments)
+
+    async def _take(self, statement: ReturningUpdate[Any], arguments: dict[str, Any]) -> list[Claim]:
         async def work(connection: AsyncConnection) -> list[Claim]:
-            result = await connection.execute(
-                _claim(self._dialect, tuple(queues)),
-                {"most": limit, "claimed_by": worker_id, "lease_s": lease_s},
-            )
+            result = await connection.execute(statement, arguments)
             rows = sorted(result.all(), key=itemgetter(-1))
             return [
                 # In the order of its fields.
@@ -263,12 +286,52 @@ _ENDED = Spread(
 )
 
 
+_GIVEN: Columns = {"execution_id": Uuid()}
+
+
 @lru_cache(maxsize=64)
-def _claim(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> ReturningUpdate[Any]:
+def _claim(
+    dialect: Dialect, queues: tuple[tuple[UUID, str], ...], scope: ClaimScope | None
+) -> ReturningUpdate[Any]:
+    most = bindparam("most", type_=Integer())
+    return _take(dialect, dialect.claimable(queues, most, *_in_scope(dialect, scope)))
+
+
+def _in_scope(dialect: Dialect, scope: ClaimScope | None) -> tuple[ColumnElement[bool], ...]:
+    if scope is None:
+        return ()
+    ways: list[ColumnElement[bool]] = [execution_t.c.priority.in_([str(each) for each in scope.at_once])]
+    if scope.others_after_s is not None:
+        ways.append(execution_t.c.ready_ts <= dialect.plus(dialect.now(), -scope.others_after_s))
+    return (or_(*ways),)
+
+
+@lru_cache(maxsize=64)
+def _claim_some(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> ReturningUpdate[Any]:
+    given = dialect.table("given", _GIVEN)
+    wanted = dialect.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
+    picked = (
+        select(execution_t.c.execution_id)
+        .join(given, given.c.execution_id == execution_t.c.execution_id)
+        .join(
+            wanted,
+            and_(
+                # Found by its id: neither queue nor host is what to look it up by.
+                wanted.c.host_id == dialect.guard(execution_t.c.host_id),
+                wanted.c.queue == dialect.guard(execution_t.c.queue),
+            ),
+        )
+        .where(text(IS_CLAIMABLE), execution_t.c.ready_ts <= dialect.now())
+        .with_for_update(skip_locked=True, of=execution_t)
+    )
+    return _take(dialect, picked)
+
+
+def _take(dialect: Dialect, claimable: Select[Any]) -> ReturningUpdate[Any]:
+    """Begin an attempt at each of these."""
     now = dialect.now()
     # Materialized: inlined, the pick may run more than once and claim more than the limit.
-    most = bindparam("most", type_=Integer())
-    picked = dialect.claimable(queues, most).cte("picked").prefix_with("MATERIALIZED")
+    picked = claimable.cte("picked").prefix_with("MATERIALIZED")
     return (
         update(execution_t)
         .where(execution_t.c.execution_id.in_(select(picked.c.execution_id)))

@@ -23,6 +23,12 @@ Report = Callable[[float, str], None]
 """Takes progress at once, from any thread; it is written down a moment later."""
 Log = Callable[[LogLine], None]
 """Takes a line at once, from any thread; it is written down a moment later."""
+KeepExternalId = Callable[[str], None]
+"""Takes the id that the work has elsewhere; it is written down a moment later."""
+
+PASSED_ON = "passed on"
+"""The message of the CancelledError that stops an attempt because another is to go on with the work: what
+runs elsewhere may be left to it."""
 
 
 def nowhere(*_anything: object) -> None:
@@ -71,6 +77,7 @@ class Assignment(NamedTuple):
     """The schedule's arguments, with those of a manual trigger over them."""
     host_id: UUID
     log: Log = nowhere
+    keep_external_id: KeepExternalId = nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,6 @@ class Target(Protocol):
     async def run(self, assignment: Assignment) -> Any:
         """Do the work: what it returns is the result, what it raises the error. Cancelled to stop it.
 
-        When a cancelled run has returned, nothing of it goes on.
+        When a cancelled run has returned, nothing of it goes on, unless it was PASSED_ON.
         """
         ...

@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from foliot.model.event import (
     BatchFired,
+    ConsumerLagChanged,
+    EventsConsumed,
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
@@ -21,7 +23,15 @@ from foliot.model.event import (
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
+    OutboxMeasured,
+    RelayConfirmed,
+    RelayLost,
+    RelayReleased,
+    RelayTookOver,
     TickCompleted,
+    TicketsRepublished,
+    TransportLost,
+    TransportRecovered,
     WorkerLoadChanged,
     WriteFenced,
 )
@@ -44,6 +54,7 @@ TICK_BUCKETS_S = (0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 LEAST_SLA_S = min(priority.sla_s for priority in Priority)
 
 Label = TypeVar("Label", bound=str)
+Metric = TypeVar("Metric", Counter, Gauge)
 
 
 class MetricsObserver(Dispatch):
@@ -55,6 +66,9 @@ class MetricsObserver(Dispatch):
         self._add_leading()
         self._add_firing()
         self._add_executing()
+        self._add_transports()
+        self._add_relay()
+        self._add_consuming()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -202,6 +216,69 @@ class MetricsObserver(Dispatch):
         running = sum(one.running for one in self._loads.values())
         self._utilization.set(running / capacity if capacity else 0.0)
 
+    # --- transports -------------------------------------------------------------------------------
+
+    def _add_transports(self) -> None:
+        # One series per kind of broker that this process uses and that has been away at least once.
+        self._is_away = Gauge(
+            "foliot_transport_is_away",
+            "1 while the broker does not answer and workers look into the database instead",
+            ["kind"],
+            registry=self._registry,
+        )
+        self._losses = self._counter("transport_losses", "Times that a broker stopped answering")
+        self._republished = self._counter(
+            "transport_republished", "Tickets published again because nobody had taken them"
+        )
+        self.on(TransportLost, self._transport_lost)
+        self.on(TransportRecovered, lambda recovered: self._is_away.labels(recovered.kind).set(0))
+        self.on(TicketsRepublished, lambda told: self._republished.inc(told.count))
+
+    def _transport_lost(self, lost: TransportLost) -> None:
+        self._losses.inc()
+        self._is_away.labels(lost.kind).set(1)
+
+    # --- consuming --------------------------------------------------------------------------------
+
+    def _add_consuming(self) -> None:
+        # Groups are named by code, so there are few.
+        self._consumed = self._by_group(Counter, "consumer_events_total", "Events that a group has handled")
+        self._dead = self._by_group(
+            Counter, "consumer_dead_events_total", "Events that became dead letters of a group"
+        )
+        self._consumer_lag = self._by_group(
+            Gauge, "consumer_lag", "Offsets from a group's last partition to the end of the outbox"
+        )
+        self.on(EventsConsumed, self._events_consumed)
+        self.on(ConsumerLagChanged, lambda told: self._consumer_lag.labels(told.group).set(told.lag))
+
+    def _events_consumed(self, batch: EventsConsumed) -> None:
+        self._consumed.labels(batch.group).inc(batch.handled)
+        self._dead.labels(batch.group).inc(batch.dead)
+
+    # --- the relay --------------------------------------------------------------------------------
+
+    def _add_relay(self) -> None:
+        self._relayed = self._counter("relay_messages", "Messages of the outbox that the broker confirmed")
+        self._is_relay = self._gauge("relay_is_active", "1 while this instance ships the outbox")
+        self._outbox_lag = self._gauge(
+            "outbox_lag", "Messages committed and not yet confirmed by the broker, by the active relay"
+        )
+        self.on(RelayTookOver, lambda _: self._is_relay.set(1))
+        self.on(RelayLost, self._relay_ended)
+        self.on(RelayReleased, self._relay_ended)
+        self.on(RelayConfirmed, self._relay_confirmed)
+        self.on(OutboxMeasured, lambda measured: self._outbox_lag.set(measured.lag))
+
+    def _relay_confirmed(self, confirmed: RelayConfirmed) -> None:
+        self._relayed.inc(confirmed.count)
+        self._outbox_lag.set(confirmed.lag)
+
+    def _relay_ended(self, _ended: RelayLost | RelayReleased) -> None:
+        # Another instance measures it now.
+        self._is_relay.set(0)
+        self._outbox_lag.set(0)
+
     # --- making metrics ---------------------------------------------------------------------------
 
     def _counter(self, name: str, text: str) -> Counter:
@@ -210,6 +287,9 @@ class MetricsObserver(Dispatch):
     def _counters(self, name: str, text: str, label: str, values: Iterable[Label]) -> dict[Label, Counter]:
         family = Counter(f"foliot_{name}_total", text, [label], registry=self._registry)
         return {value: family.labels(str(value)) for value in values}
+
+    def _by_group(self, kind: type[Metric], name: str, text: str) -> Metric:
+        return kind(f"foliot_{name}", text, ["group"], registry=self._registry)
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(f"foliot_{name}", text, registry=self._registry)

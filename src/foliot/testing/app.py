@@ -87,6 +87,7 @@ class TestApp:
                     settings=settings,
                     tasks=self.app.tasks,
                     schedules=tuple(self.app.schedules.values()),
+                    consumers=tuple(self.app.consumers.values()),
                     upgrades_schema=True,
                     isolates=False,
                     observers=[self.recorder],

@@ -46,7 +46,7 @@ class Transport(Protocol):
     name: str
 
     async def publish(self, tickets: Sequence[Ticket]) -> None:
-        """Hand these to the broker; it has confirmed all of them when this returns."""
+        """Hand these to the broker; it has confirmed all of them when this returns. None: is it there?"""
         ...
 
     async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:

@@ -17,7 +17,15 @@ from foliot.security.secrets import Redactor
 from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
 from foliot.target.function import UnknownTaskError
-from foliot.target.protocol import Accepted, Assignment, AttemptFailedError, Fire, LogLine, Target
+from foliot.target.protocol import (
+    PASSED_ON,
+    Accepted,
+    Assignment,
+    AttemptFailedError,
+    Fire,
+    LogLine,
+    Target,
+)
 from foliot.timing.clock import ClusterClock
 from foliot.worker.journal import Journal, Page
 
@@ -115,7 +123,7 @@ class Attempt:
         if self.task is None or self.task.done() or self._ending is not None:
             return
         self._ending = Ending(status, error)
-        self.task.cancel()
+        self.task.cancel(PASSED_ON if status in (None, Status.PENDING) else None)
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(STOPPING_S, self._end, self._ending)
@@ -143,13 +151,18 @@ class Attempt:
             args, self._redactor = await prepare(claim.host_id, args)
             hiding.set(self._redactor.text)
         args = {**args, **(claim.args or {})}
-        return await target.run(Assignment(fire, spec, args, claim.host_id, self._log))
+        return await target.run(
+            Assignment(fire, spec, args, claim.host_id, self._log, self._keep_external_id)
+        )
 
     def _report(self, fraction: float, text: str) -> None:
         self._opened().report(fraction, self._redactor.text(text))
 
     def _log(self, line: LogLine) -> None:
         self._opened().log(line._replace(message=self._redactor.text(line.message)))
+
+    def _keep_external_id(self, external_id: str) -> None:
+        self._opened().keep_external_id(external_id)
 
     def _opened(self) -> Page:
         # Most work says nothing. Two threads of one that does may meet here.

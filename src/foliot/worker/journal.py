@@ -31,6 +31,7 @@ class Page:
     def __init__(self, journal: "Journal", claim: Claim) -> None:
         self.claim = claim
         self.progress: str | None = None
+        self.external_id: str | None = None
         self.lines: list[tuple[int, LogLine]] = []
         self._count = 0
         self._journal = journal
@@ -38,6 +39,11 @@ class Page:
     def report(self, fraction: float, text: str) -> None:
         with self._journal.lock:
             self.progress = to_json({"fraction": fraction, "text": _kept(text)}).decode()
+        self._journal.turn_to(self)
+
+    def keep_external_id(self, external_id: str) -> None:
+        with self._journal.lock:
+            self.external_id = external_id
         self._journal.turn_to(self)
 
     def log(self, line: LogLine) -> None:
@@ -55,9 +61,11 @@ class Page:
 
     def take(self) -> Note:
         with self._journal.lock:
-            note = Note(self.claim.execution_id, self.claim.attempt, self.progress, self.lines)
+            note = Note(
+                self.claim.execution_id, self.claim.attempt, self.progress, self.lines, self.external_id
+            )
             self._journal.waiting -= len(self.lines)
-            self.progress, self.lines = None, []
+            self.progress, self.lines, self.external_id = None, [], None
         return note
 
     def put_back(self, note: Note) -> None:
@@ -66,6 +74,8 @@ class Page:
             self._journal.waiting += len(note.lines)
             if self.progress is None:
                 self.progress = note.progress
+            if self.external_id is None:
+                self.external_id = note.external_id
 
 
 class Journal:

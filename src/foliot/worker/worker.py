@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from uuid import UUID
 
@@ -13,14 +13,17 @@ from foliot.model.event import (
     WorkerLoadChanged,
 )
 from foliot.model.execution import Status
+from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Claim, Settlement, WorkStore
+from foliot.store.protocol import Claim, ClaimScope, Settlement, WorkStore
 from foliot.target.protocol import Target
 from foliot.timing.clock import ClusterClock
+from foliot.transport.protocol import Lane
 from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
 from foliot.worker.journal import Journal
+from foliot.worker.reach import Reach
 from foliot.worker.settler import Settler
 from foliot.worker.versions import Versions
 
@@ -52,6 +55,7 @@ class Worker:
         lease_s: float,
         poll_s: float,
         prepare: Prepare = as_given,
+        reach: Reach | None = None,
     ) -> None:
         self.wake = Wake()
         self.worker_id = worker_id
@@ -71,6 +75,11 @@ class Worker:
         self._queues_at = float("-inf")
         self._lease_s = lease_s
         self._poll_s = poll_s
+        self._reach = reach
+        """None: the database carries everything."""
+        self._claiming = 0
+        """How many the claims under way may bring."""
+        self._on_room: list[Callable[[], None]] = []
         self._versions = Versions(store)
         self.settler = Settler(worker_id, store, hints, observer, journal)
         self.settler.on_retrying = self._look_again_in
@@ -87,19 +96,42 @@ class Worker:
     async def step(self) -> float | None:
         if self._is_draining:
             return None
-        room = self.concurrency - self._load
+        scope = None if self._reach is None else self._reach.scope()
+        if scope is not None and scope.is_empty:
+            return self._pause_s()
+        room = self.room
         if self._has_plenty and room >= 2 * CLAIM_BATCH:
             # While one commits, the other is read and started.
             batches = [CLAIM_BATCH, CLAIM_BATCH]
         else:
             batches = [min(room, CLAIM_BATCH)]
-        counts = await asyncio.gather(*map(self._claim, batches), return_exceptions=True)
+        counts = await asyncio.gather(*(self._claim(most, scope) for most in batches), return_exceptions=True)
         self._tell_load()
         for failure in counts:
             if isinstance(failure, BaseException):
                 raise failure
+        if self._reach is not None:
+            self._reach.looked(scope, has_plenty=any(counts) and counts == batches)
         self._has_plenty = counts == [CLAIM_BATCH] * len(batches)
         return 0.0 if any(counts) and not self._is_full else self._pause_s()
+
+    @property
+    def is_draining(self) -> bool:
+        return self._is_draining
+
+    @property
+    def room(self) -> int:
+        """How many more may be claimed."""
+        return max(0, self.concurrency - self._load - self._claiming)
+
+    def on_room(self, listener: Callable[[], None]) -> None:
+        """Told when there is room again, and when the worker stops."""
+        self._on_room.append(listener)
+
+    async def lanes(self, priorities: Sequence[Priority]) -> list[Lane]:
+        """Where tickets for this worker wait."""
+        names = sorted({queue for _host_id, queue in await self._known_queues()})
+        return [Lane(name, priority) for priority in priorities for name in names]
 
     @property
     def _is_full(self) -> bool:
@@ -119,16 +151,44 @@ class Worker:
         now = self._clock.monotonic()
         while self._again_at and self._again_at[0] <= now:
             heappop(self._again_at)
-        return min(self._poll_s, self._again_at[0] - now) if self._again_at else self._poll_s
+        poll_s = self._poll_s if self._reach is None else self._reach.pause_s(self._poll_s)
+        return min(poll_s, self._again_at[0] - now) if self._again_at else poll_s
 
     # --- claim and run ----------------------------------------------------------------------------
 
-    async def _claim(self, most: int) -> int:
+    async def take(self, execution_ids: Sequence[UUID]) -> int:
+        """Claim and start whatever of these can be claimed; how many could."""
+        unique = list(dict.fromkeys(execution_ids))
+        with self._reserved(len(unique)):
+            queues = await self._known_queues()
+            count = await self._begin(
+                await self._store.claim_some(self.worker_id, queues, unique, lease_s=self._lease_s)
+            )
+        self._tell_load()
+        return count
+
+    async def _claim(self, most: int, scope: ClaimScope | None) -> int:
         if most < 1:
             return 0
-        claims = await self._store.claim(
-            self.worker_id, await self._known_queues(), limit=most, lease_s=self._lease_s
-        )
+        with self._reserved(most):
+            queues = await self._known_queues()
+            return await self._begin(
+                await self._store.claim(
+                    self.worker_id, queues, limit=most, lease_s=self._lease_s, scope=scope
+                )
+            )
+
+    @contextlib.contextmanager
+    def _reserved(self, count: int) -> Iterator[None]:
+        """Claims of different ways must not fill the same room."""
+        self._claiming += count
+        try:
+            yield
+        finally:
+            self._claiming -= count
+            self._tell_room()
+
+    async def _begin(self, claims: Sequence[Claim]) -> int:
         if not claims:
             return 0
         self._observer.notify(ExecutionsClaimed(self.worker_id, [_claimed(claim) for claim in claims]))
@@ -148,6 +208,10 @@ class Worker:
     def _hand_back(self, claims: Sequence[Claim], retry_in_s: float = 0.0) -> None:
         for claim in claims:
             self.settler.settle(Settlement(claim, Status.PENDING, Status.PENDING, retry_in_s))
+
+    def forget_queues(self) -> None:
+        """Have the next claim read anew which queues there are."""
+        self._queues = []
 
     async def _known_queues(self) -> list[tuple[UUID, str]]:
         if self._clock.monotonic() - self._queues_at >= QUEUES_EVERY_S or not self._queues:
@@ -178,8 +242,13 @@ class Worker:
             self.settler.settle(ended)
         if was_full:
             self.wake.set()
+            self._tell_room()
         if not self._load and self._idle is not None:
             self._idle.set()
+
+    def _tell_room(self) -> None:
+        for listener in self._on_room:
+            listener()
 
     def _tell_load(self) -> None:
         self._observer.notify(WorkerLoadChanged(self.worker_id, len(self.running), self.concurrency))
@@ -189,6 +258,7 @@ class Worker:
     async def drain(self, grace_s: float) -> None:
         """Claim no more, let what runs finish for a while, hand back the rest."""
         self._is_draining = True
+        self._tell_room()
         await self._idle_within(grace_s)
         for attempt in list(self.running.values()):
             attempt.stop(Status.PENDING)

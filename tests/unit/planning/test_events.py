@@ -17,7 +17,7 @@ AT = datetime(2026, 11, 16, 7, 30, tzinfo=UTC)
 
 
 def event_of(event_data: Any, args: dict[str, Any] | None = None, **fields: str) -> NewEvent:
-    target = EventTarget(event_topic="orders", event_type="Due", event_data=event_data, **fields)  # type: ignore[arg-type]
+    target = EventTarget(event_topic="orders", event_type="Due", event_data=event_data, **fields)
     return plan_event(
         target.model_dump_json(),
         execution_id=EXECUTION,

@@ -19,12 +19,13 @@ from foliot.api.services import API, Services
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Status
 from foliot.model.moment import Moment
-from foliot.model.policy import Dst, Window
+from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
 from foliot.planning.preview import MOST_FIRES, Caution, Preview, preview
 from foliot.store.overview import Overview
 from foliot.store.queues import QueueRecord
+from foliot.store.registry_list import TransportRecord
 from foliot.timing.describe import describe
 
 MOST_QUEUES = 100
@@ -166,6 +167,16 @@ class OverdueDocument(BaseModel):
     oldest: NextFireDocument | None
 
 
+class TransportStatus(BaseModel):
+    """How executions of a priority travel, as the live instances see it."""
+
+    priority: Priority
+    kind: str = Field(examples=["rabbitmq"])
+    address: str | None = Field(description="Without user and password; null: the database.")
+    instance_count: int
+    away_count: int = Field(description="How many instances get no answer from it.")
+
+
 class StatusDocument(BaseModel):
     """How a host stands, at a glance."""
 
@@ -179,9 +190,12 @@ class StatusDocument(BaseModel):
     next_fires: list[NextFireDocument]
     recent_failures: list[FailureDocument]
     overdue: OverdueDocument
+    transports: list[TransportStatus] = Field(description="Empty: all through the database.")
 
 
-def _status_document(found: Overview, queues: Sequence[QueueRecord]) -> dict[str, Any]:
+def _status_document(
+    found: Overview, queues: Sequence[QueueRecord], transports: Sequence[TransportRecord]
+) -> dict[str, Any]:
     return {
         "now": found.now,
         "leaders": [
@@ -205,6 +219,7 @@ def _status_document(found: Overview, queues: Sequence[QueueRecord]) -> dict[str
         "next_fires": [asdict(each) for each in found.next_fires],
         "recent_failures": [asdict(each) for each in found.recent_failures],
         "overdue": asdict(found.overdue),
+        "transports": [asdict(each) for each in transports],
     }
 
 
@@ -247,6 +262,7 @@ def outlook_routes(services: Services) -> APIRouter:
         so."""
         found = await services.store.overviews.of_host(caller.host_id, ttl_s=services.lease_ttl_s)
         queues = await services.store.queues.page(caller.host_id, limit=MOST_QUEUES)
-        return answer(_status_document(found, queues))
+        transports = await services.store.registry_list.transports()
+        return answer(_status_document(found, queues, transports))
 
     return router

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,6 +21,19 @@ from foliot.model.schedule import QueueName
 from foliot.model.target import TaskName
 from foliot.store.queues import QueueRecord
 from foliot.store.registry_list import ListedInstance, ListedTask, TaskFilter
+
+
+class TransportDocument(BaseModel):
+    """How an instance's executions of one priority travel."""
+
+    model_config = ConfigDict(title="Transport")
+
+    kind: str = Field(examples=["rabbitmq"])
+    address: str | None = Field(description="Without user and password; null: the database.")
+    state: Literal["up", "away"] = Field(
+        description="`away`: it does not answer, and workers look into the database themselves."
+    )
+    since_ts: datetime | None = Field(description="Since when; null: since the instance started.")
 
 
 class InstanceDocument(BaseModel):
@@ -44,6 +57,9 @@ class InstanceDocument(BaseModel):
     queues: list[str] | None = Field(description="What it serves; null: all.")
     known_tasks: list[str] | None = Field(description="Task functions it can run; null: it is no worker.")
     clock_offset_seconds: float | None = Field(description="How far its clock is from the database's.")
+    transports: dict[str, TransportDocument] | None = Field(
+        description="How executions travel, by priority; null: all through the database."
+    )
 
 
 class TaskDocument(BaseModel):

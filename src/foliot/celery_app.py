@@ -1,0 +1,280 @@
+"""A user's Celery application, as Foliot uses it: by the names of its tasks, in JSON, never for ever.
+
+    load      imports what FOLIOT_CELERY_APP names. Only the operator names it; nothing a user stores does
+    refuse    an application whose results might be pickles: to read one is to run what it says
+    send      over a connection of its own, confirmed by the broker, from a thread that does only this
+    state     as the result backend has it, read by other threads: a backend that hangs keeps nothing from
+              being sent
+
+Celery's own pool is not used for sending: a pool whose broker is away tries again for as long as its settings
+say, and by default without end.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from foliot.errands import Errands
+from foliot.model.errors import FoliotError, SettingError
+from foliot.model.policy import Priority
+
+Answer = TypeVar("Answer")
+SETTING = "FOLIOT_CELERY_APP"
+JSON = frozenset({"json", "application/json"})
+CALL_WITHIN_S = 20.0
+CONNECT_WITHIN_S = 4.0
+_BOUNDED: Mapping[str, Any] = {
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.2,
+    "interval_max": 0.2,
+}
+_OF_DRIVER: Mapping[str, Mapping[str, Any]] = {
+    "amqp": {"confirm_publish": True, "read_timeout": 15, "write_timeout": 15},
+    "redis": {"socket_connect_timeout": CONNECT_WITHIN_S, "socket_timeout": 15},
+}
+"""What makes a lost server known, and a message confirmed. Redis confirms each command by its answer."""
+_PRIORITIES: Mapping[str, Mapping[Priority, int]] = {
+    "amqp": {Priority.HIGH: 9, Priority.MEDIUM: 5, Priority.LOW: 1},
+    "redis": {Priority.HIGH: 0, Priority.MEDIUM: 3, Priority.LOW: 6},
+}
+"""RabbitMQ's highest number goes first (where the queue has x-max-priority), Redis's lowest."""
+_WATCHERS = 2
+DEFAULT_QUEUE = "default"
+
+
+class CeleryUnreachableError(FoliotError):
+    """Celery's broker, or its result backend, can't be reached now."""
+
+
+class CeleryRefusedError(FoliotError):
+    """What was to be sent or read can't be: trying again would not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A task to be sent."""
+
+    task: str
+    task_id: str
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    queue: str | None = None
+    """Where to; None: where the application's routes say."""
+    priority: Priority | None = None
+    expires_s: float | None = None
+    """A worker that gets it later does not start it."""
+    keeps_result: bool = True
+
+
+class TaskState(NamedTuple):
+    """What the result backend knows of a task."""
+
+    name: str
+    """PENDING also for one that it does not know."""
+    result: Any = None
+    """What it returned, the exception it raised, or what it said of itself meanwhile."""
+    traceback: str | None = None
+
+
+def load_celery(name: str) -> "CeleryApp":
+    """The application that a module calls so (`proj.celery:app`). Raises SettingError."""
+    try:
+        import celery  # noqa: F401
+    except ImportError:
+        raise SettingError(f'{SETTING} needs Celery: pip install "foliot[celery]"') from None
+    module, _, attribute = name.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (Exception, SystemExit) as error:
+        raise SettingError(f"{SETTING} {name} can't be imported: {type(error).__name__}: {error}") from error
+    if not (hasattr(found, "send_task") and hasattr(found, "conf")):
+        raise SettingError(f"{SETTING} {name} is no Celery application")
+    try:
+        require_json_results(found)
+    except SettingError:
+        raise
+    except Exception as error:  # the configuration is read when it is first asked for
+        raise SettingError(f"{SETTING} {name} can't be used: {type(error).__name__}: {error}") from error
+    return CeleryApp(found)
+
+
+def require_json_results(app: Any) -> None:
+    """Raises SettingError for an application whose results are, or could be, anything but JSON."""
+    conf = app.conf
+    if conf.result_serializer not in JSON:
+        raise SettingError(
+            f"the Celery application writes results as {conf.result_serializer}; Foliot reads JSON only: "
+            'set result_serializer = "json" there'
+        )
+    accepted = conf.accept_content if conf.result_accept_content is None else conf.result_accept_content
+    others = sorted(set(accepted) - JSON)
+    if others:
+        raise SettingError(
+            f"the Celery application would read results as {', '.join(others)}; Foliot reads JSON only: "
+            'set result_accept_content = ["json"] there'
+        )
+
+
+class CeleryApp:
+    """All that Foliot asks of Celery. Raises CeleryUnreachableError and CeleryRefusedError."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+        self._sending = Errands("foliot-celery-send")
+        self._watching = Errands("foliot-celery-watch", threads=_WATCHERS)
+        self._connection: Any = None
+        """Used by the one thread that sends."""
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether any process may ask how a task stands. Results over `rpc://` come to one process only."""
+        from celery.backends.base import DisabledBackend
+        from celery.backends.rpc import RPCBackend
+
+        return not isinstance(self.app.backend, DisabledBackend | RPCBackend)
+
+    def has_queue(self, queue: str) -> bool:
+        """Whether one may send to it: most applications make a queue that they don't know."""
+        return bool(self.app.conf.task_create_missing_queues) or queue in self.app.amqp.queues
+
+    def queue_of(self, queue: str) -> str:
+        """Where the tickets of a queue of Foliot's go: as its `foliot_queues` says, else to the same name."""
+        routes = self.app.conf.get("foliot_queues") or {}
+        usual = self.app.conf.task_default_queue if queue == DEFAULT_QUEUE else queue
+        return str(routes.get(queue, usual))
+
+    async def reach(self) -> None:
+        """Returns if the broker is there."""
+        await self._within(self._sending.do(self._reach))
+
+    async def send(self, calls: Sequence[Call]) -> None:
+        """The broker has confirmed all of them when this returns."""
+        await self._within(self._sending.do(partial(self._on_connection, partial(self._send, calls))))
+
+    async def revoke(self, task_id: str) -> None:
+        """Have every worker that is up pass it over, or end it; and have the backend say that it was."""
+        revoke = partial(self.app.control.revoke, task_id, terminate=True)
+        await self._within(
+            self._sending.do(partial(self._on_connection, lambda connection: revoke(connection=connection)))
+        )
+        if self.can_follow:
+            # Without this a task whose worker is dead would be taken for one that still runs.
+            await self._within(self._watching.do(partial(self._mark_revoked, task_id)))
+
+    async def state(self, task_id: str) -> TaskState:
+        return await self._within(self._watching.do(partial(self._state, task_id)))
+
+    def close(self) -> None:
+        """Waits for nothing: the threads end when they have made the calls that they were given."""
+        self._sending.do_later(self._disconnect)
+        self._sending.close()
+        self._watching.close()
+
+    async def _within(self, answer: "asyncio.Future[Answer]") -> Answer:
+        try:
+            async with asyncio.timeout(CALL_WITHIN_S):
+                return await answer
+        except TimeoutError:
+            raise CeleryUnreachableError(f"Celery did not answer within {CALL_WITHIN_S:g} s") from None
+
+    # --- in the threads ---------------------------------------------------------------------------
+
+    def _send(self, calls: Sequence[Call], connection: Any) -> None:
+        driver = connection.transport.driver_type
+        for call in calls:
+            options: dict[str, Any] = {} if call.queue is None else {"queue": call.queue}
+            if call.priority is not None and driver in _PRIORITIES:
+                options["priority"] = _PRIORITIES[driver][call.priority]
+            self.app.send_task(
+                call.task,
+                args=list(call.args),
+                kwargs=dict(call.kwargs),
+                task_id=call.task_id,
+                connection=connection,
+                serializer="json",
+                expires=call.expires_s,
+                retry=False,
+                add_to_parent=False,
+                # Here: don't listen for the result; the Redis backend would subscribe to each task, for ever.
+                # In the message: keep it, or not.
+                ignore_result=True,
+                headers={"ignore_result": not call.keeps_result},
+                **options,
+            )
+
+    def _reach(self) -> None:
+        self._disconnect()
+        # Asking for it connects.
+        self._on_connection(lambda connection: connection.default_channel)
+
+    def _on_connection(self, use: Any) -> None:
+        """Use the connection; one that broke since it was last used is made anew, once."""
+        from celery.exceptions import QueueNotFound
+        from kombu.exceptions import EncodeError
+
+        was_open = self._connection is not None
+        try:
+            use(self._connected())
+        except (EncodeError, QueueNotFound) as error:
+            raise CeleryRefusedError(f"{type(error).__name__}: {error}") from None
+        except Exception as error:
+            self._disconnect()
+            if was_open:
+                return self._on_connection(use)
+            raise CeleryUnreachableError(f"Celery's broker has not taken it: {_told(error)}") from None
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            driver = self.app.connection_for_write().transport.driver_type
+            theirs = self.app.conf.broker_transport_options
+            ours = {**_BOUNDED, **_OF_DRIVER.get(driver, {})}
+            self._connection = self.app.connection_for_write(
+                connect_timeout=CONNECT_WITHIN_S,
+                transport_options={
+                    name: value
+                    for name, value in ours.items()
+                    if name not in theirs or name == "confirm_publish"
+                },
+            )
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.release()
+
+    def _mark_revoked(self, task_id: str) -> None:
+        try:
+            self.app.backend.mark_as_revoked(task_id, "revoked")
+        except Exception as error:
+            raise CeleryUnreachableError(
+                f"Celery's result backend can't be written: {_told(error)}"
+            ) from None
+
+    def _state(self, task_id: str) -> TaskState:
+        from celery.exceptions import SecurityError
+        from kombu.exceptions import ContentDisallowed, DecodeError
+
+        try:
+            meta = self.app.backend.get_task_meta(task_id, cache=False)
+            return TaskState(str(meta["status"]), meta.get("result"), meta.get("traceback"))
+        except (ContentDisallowed, DecodeError, SecurityError, LookupError, TypeError, ValueError) as error:
+            raise CeleryRefusedError(f"the result can't be read: {_told(error)}") from None
+        except Exception as error:
+            raise CeleryUnreachableError(f"Celery's result backend can't be read: {_told(error)}") from None
+
+
+def _told(error: BaseException) -> str:
+    return str(error) or type(error).__name__

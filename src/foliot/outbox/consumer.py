@@ -1,0 +1,182 @@
+"""The PostgreSQL consumer: reads the outbox where it is, and moves its offset with the handler's work.
+
+A step looks how far the group and the log are (no locks), takes the partition that is furthest behind and
+that nobody has, reads its next events up to the log's committed end, handles them (`outbox.delivering`) and
+moves the offset: one transaction. Any number of processes do so at once, each with another partition. On
+SQLite the same statements run, one writer at a time.
+
+A process that dies leaves its partition as it was, and free. One that is stopped in the midst of a batch
+keeps it until the database ends its transaction, a little after the handler's deadline.
+
+The number of partitions is the group's own, in its rows. A consumer that was given another one first lets
+the partitions come to the same offset, with the old number, and then changes it: at no time are the events of
+a host in two hands. Once it has seen its number in force it insists no more, so that two versions of an
+application that run side by side do not change it to and fro.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.event import ConsumerLagChanged, EventsConsumed, Observer
+from foliot.outbox.delivering import Delivered, Delivering, Waiting
+from foliot.outbox.handling import ConsumerSpec, Event
+from foliot.outbox.partitions import Placed, whole_transactions
+from foliot.service import Wake
+from foliot.store.consumers import (
+    Consumers,
+    GroupStanding,
+    Position,
+    end_of_stretch,
+    look_at,
+    move_partition,
+    read_messages,
+    take_partition,
+)
+from foliot.store.hints import Hint, Hints
+from foliot.timing.clock import Clock
+
+LEAST_LOOK = 1_000
+"""How many offsets a batch looks at, at least, to find its own among those of others."""
+
+
+class _Batch(NamedTuple):
+    position: Position
+    end: int
+    delivered: Delivered
+    transaction_ids: Sequence[Any]
+
+
+class Consumer:
+    """Runs one handler as a member of its group. A service: run its `step`."""
+
+    def __init__(
+        self,
+        spec: ConsumerSpec,
+        consumers: Consumers,
+        clock: Clock,
+        hints: Hints,
+        observer: Observer,
+        *,
+        poll_s: float = 1.0,
+    ) -> None:
+        self.name = f"consumer {spec.group}"
+        self.wake = Wake()
+        self._spec = spec
+        self._consumers = consumers
+        self._clock = clock
+        self._observer = observer
+        self._poll_s = poll_s
+        self._insists = True
+        self._told_lag: int | None = None
+        self._delivering = Delivering(spec, consumers.dialect, clock, observer)
+        hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
+
+    async def step(self) -> float | None:
+        """Handle one batch; the pause is 0 if there may be another."""
+        standing = await self._consumers.standing(self._spec.group)
+        if not standing.positions:
+            from_end = self._spec.start == "latest"
+            await self._consumers.begin_group(self._spec.group, self._spec.partitions, from_end=from_end)
+            return 0
+        self._tell_lag(standing.lag)
+        until = await self._limit_of(standing)
+        if until is None:
+            return 0
+        if all(each.next_offset >= until for each in standing.positions):
+            return self._poll_s
+        began = self._clock.monotonic()
+        try:
+            batch = await self._consumers.transact(
+                lambda connection: self._handle(connection, until), idle_s=self._delivering.idle_s
+            )
+        except Exception as error:
+            self._delivering.note_broken(error)
+            raise
+        if batch is None:
+            return self._poll_s  # others have what there is; should they die, the next poll finds it
+        self._delivering.strikes.forget(batch.transaction_ids)
+        self._observer.notify(
+            EventsConsumed(
+                self._spec.group,
+                batch.position.partition_id,
+                batch.delivered.handled,
+                batch.delivered.dead,
+                self._clock.monotonic() - began,
+            )
+        )
+        return 0
+
+    async def close(self) -> None:
+        """Nothing is kept open between steps."""
+
+    def _tell_lag(self, lag: int) -> None:
+        if lag != self._told_lag:
+            self._told_lag = lag
+            self._observer.notify(ConsumerLagChanged(self._spec.group, lag))
+
+    async def _limit_of(self, standing: GroupStanding) -> int | None:
+        """How far to go now; None when the partitions were changed and all is to be looked at again."""
+        if standing.partitions == self._spec.partitions:
+            self._insists = False
+        if not self._insists:
+            return standing.log_end
+        if not standing.is_even:
+            return standing.furthest
+        if await self._consumers.repartition(self._spec.group, self._spec.partitions):
+            return None
+        return standing.furthest  # another has a part of it at this moment
+
+    async def _handle(self, connection: AsyncConnection, until: int) -> _Batch | None:
+        position = await take_partition(connection, self._spec.group, before=until)
+        if position is None:
+            return None
+        waiting, end = await self._read(connection, position, until)
+        delivered = await self._delivering.deliver(connection, position.partition_id, waiting)
+        if delivered.end is not None:
+            end = delivered.end
+        await move_partition(connection, self._consumers.dialect, self._spec.group, position, end)
+        return _Batch(position, end, delivered, [each.transaction_id for each in waiting])
+
+    async def _read(
+        self, connection: AsyncConnection, position: Position, until: int
+    ) -> tuple[list[Waiting], int]:
+        look = max(LEAST_LOOK, 2 * self._spec.batch * position.partitions)
+        first = position.next_offset
+        end = await end_of_stretch(connection, min(until, first + look), log_end=until)
+        rows = await look_at(connection, first, end, self._spec.topics)
+        stretch = whole_transactions(
+            (Placed(*row) for row in rows),
+            partition=position.partition_id,
+            partitions=position.partitions,
+            most=self._spec.batch,
+            end=end,
+        )
+        if not stretch.own:
+            return [], stretch.end
+        ends = {each.transaction_id: each.transaction_end for each in stretch.own}
+        offsets = [each.c_offset for each in stretch.own]
+        messages = await read_messages(connection, self._consumers.dialect, offsets)
+        waiting = [
+            Waiting(key, tuple(event_of(message) for message in group), ends[key])
+            for key, group in groupby(messages, key=lambda message: message.transaction_id)
+        ]
+        return waiting, stretch.end
+
+
+def event_of(message: Any) -> Event:
+    """A row of the outbox, as a handler sees it."""
+    return Event(
+        id=message.id,
+        type=message.event_type,
+        subject=str(message.payload.get("subject") or message.aggregate_id),
+        time=message.event_ts,
+        host_id=message.host_id,
+        aggregate_id=message.aggregate_id,
+        aggregate_version=message.aggregate_version,
+        topic=message.event_topic,
+        offset=message.c_offset,
+        payload=message.payload,
+    )

@@ -1,0 +1,42 @@
+"""A consumer by where its events come from. What Kafka's client needs is only imported when it is used."""
+
+from typing import Protocol
+
+from foliot.model.errors import SettingError
+from foliot.model.event import Observer
+from foliot.outbox.consumer import Consumer
+from foliot.outbox.handling import ConsumerSpec
+from foliot.service import Service
+from foliot.store.consumers import Consumers
+from foliot.store.hints import Hints
+from foliot.timing.clock import Clock
+
+
+class EventConsumer(Service, Protocol):
+    async def close(self) -> None:
+        """What it was given and has not handled is another's."""
+        ...
+
+
+def open_consumer(
+    spec: ConsumerSpec,
+    consumers: Consumers,
+    clock: Clock,
+    hints: Hints,
+    observer: Observer,
+    *,
+    poll_s: float,
+) -> EventConsumer:
+    """Not connected yet. Raises SettingError."""
+    if spec.is_of_database:
+        return Consumer(spec, consumers, clock, hints, observer, poll_s=poll_s)
+    try:
+        from foliot.outbox.kafka_consumer import KafkaConsumer
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("foliot"):
+            raise
+        raise SettingError(
+            f"group {spec.group} reads from Kafka, whose client is not installed: "
+            f'pip install "foliot[kafka]" (it lacks {error.name})'
+        ) from None
+    return KafkaConsumer(spec, consumers, clock, observer)

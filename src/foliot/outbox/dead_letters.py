@@ -1,0 +1,79 @@
+"""Dead letters of a group: to look at, to replay, to drop."""
+
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.event import Observers
+from foliot.outbox.delivering import Delivering, held
+from foliot.outbox.handling import ConsumerSpec, Event, EventTransaction
+from foliot.store.consumers import Consumers
+from foliot.store.dead_letters import (
+    DeadLetter,
+    DeadLetterRows,
+    lock_dead_letter,
+    note_failed_again,
+    note_replayed,
+)
+from foliot.timing.clock import Clock
+
+PAGE = 100
+
+
+class DeadLetters:
+    """Each is replayed in a transaction of its own: it succeeds and is marked, or says why not and stays."""
+
+    def __init__(self, spec: ConsumerSpec, rows: DeadLetterRows, consumers: Consumers, clock: Clock) -> None:
+        self._spec = spec
+        self._rows = rows
+        self._consumers = consumers
+        self._delivering = Delivering(spec, consumers.dialect, clock, Observers())
+
+    async def all(self, *, includes_replayed: bool = False, limit: int = PAGE) -> list[DeadLetter]:
+        """In the order of their offsets."""
+        return await self._rows.of_group(self._spec.group, includes_replayed=includes_replayed, limit=limit)
+
+    async def replay(self, dead_letter_id: UUID) -> bool:
+        """Handle it once more, now; whether that went well. Raises NotFoundError.
+
+        One that was replayed before, or that another replays at this moment, is not found.
+        """
+
+        async def work(connection: AsyncConnection) -> bool:
+            letter = await lock_dead_letter(connection, self._spec.group, dead_letter_id)
+            if letter is None:
+                raise NotFoundError("dead letter", dead_letter_id)
+            events = tuple(Event.of_document(each) for each in letter.events)
+            attempt = letter.attempts + 1
+            failure = await self._delivering.attempt(
+                connection, EventTransaction(letter.transaction_id, events, held(connection), attempt)
+            )
+            if failure is None:
+                await note_replayed(connection, self._consumers.dialect, letter)
+                return True
+            await note_failed_again(
+                connection, letter, error=failure.error, traceback=failure.traceback, attempts=attempt
+            )
+            return False
+
+        return await self._consumers.transact(work, idle_s=self._delivering.idle_s)
+
+    async def replay_all(self) -> tuple[int, int]:
+        """All that there are now, in the order of their offsets; how many went well, and how many not."""
+        went_well = failed = 0
+        after: DeadLetter | None = None
+        while page := await self._rows.of_group(self._spec.group, after=after, limit=PAGE):
+            for letter in page:
+                after = letter
+                try:
+                    is_well = await self.replay(letter.dead_letter_id)
+                except NotFoundError:
+                    continue  # somebody else has it
+                went_well, failed = (went_well + 1, failed) if is_well else (went_well, failed + 1)
+        return went_well, failed
+
+    async def drop(self, dead_letter_id: UUID) -> None:
+        """Give it up for good. Raises NotFoundError."""
+        if not await self._rows.drop(self._spec.group, dead_letter_id):
+            raise NotFoundError("dead letter", dead_letter_id)

@@ -1,0 +1,247 @@
+"""Transactions of events to their handler, inside the database transaction in which the offset moves.
+
+Each is handled inside a savepoint. One that raises is rolled back to it and tried again in its place, so that
+order holds; when it has failed as often as it may, it becomes a dead letter in the same transaction, and the
+next goes on. So one that can't be handled stops nothing, and whatever is lost leaves all of this or nothing.
+
+Whose fault it was: if the transaction can go on after the rollback to the savepoint, the handler's. If not,
+all of the batch is rolled back and tried again, for as long as it takes: a database that went away makes no
+dead letters. Only what the handler itself broke (by its deadline in the midst of a statement, by deadlocks
+again and again) is counted as a *strike*, in memory: a transaction with as many
+strikes as attempts is not tried again. A handler that takes its process with it is not caught by that.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from traceback import format_exception
+from typing import NamedTuple, Self
+from uuid import UUID
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import FoliotError
+from foliot.model.event import EventsDeadLettered, Observer
+from foliot.outbox.handling import ConsumerSpec, Event, EventTransaction
+from foliot.store.dead_letters import add_dead_letter
+from foliot.store.dialect import Dialect
+from foliot.timing.clock import Clock
+
+RETRY_PAUSE_S = 0.05
+LONGEST_RETRY_PAUSE_S = 1.0
+SHARE_OF_TIMEOUT = 0.5
+"""A batch that has taken this part of a handler's time is cut short, and committed."""
+SPARE_IDLE_S = 5.0
+"""How much longer than its handler a transaction may rest before the database ends it."""
+
+
+class Waiting(NamedTuple):
+    """A transaction that is to be handled."""
+
+    transaction_id: UUID
+    events: tuple[Event, ...]
+    end: int
+    """Where to go on after it."""
+    failure: "Failure | None" = None
+    """Why it can't be handled at all."""
+
+
+class Failure(NamedTuple):
+    error: str
+    traceback: str | None
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        name = type(error).__name__
+        try:
+            return cls(f"{name}: {error}", "".join(format_exception(error)))
+        except Exception:  # users' errors may fail even at being told
+            return cls(name, None)
+
+
+class Delivered(NamedTuple):
+    """How far it went."""
+
+    end: int | None
+    """Where to go on, if not all of it was handled."""
+    handled: int
+    dead: int
+    """Events that were handled, and those that became dead letters."""
+
+
+class HandlerDeadlineError(FoliotError):
+    """The handler took longer than it may."""
+
+
+class HandlerCancelledError(FoliotError):
+    """The handler waited for something that was cancelled, without being cancelled itself."""
+
+
+class NotYoursToEndError(FoliotError):
+    """The handler has tried to commit or roll back the transaction that its offset moves in."""
+
+
+class BatchBrokenError(FoliotError):
+    """The transaction of a batch can't go on; all of it is rolled back and tried again."""
+
+    def __init__(self, group: str, transaction_id: UUID, cause: BaseException) -> None:
+        super().__init__(
+            f"group {group}: the transaction broke while {transaction_id} was handled: "
+            f"{type(cause).__name__}: {cause}"
+        )
+
+
+@dataclass(slots=True)
+class Strikes:
+    """How often each transaction has broken its batch, by the handler's own doing."""
+
+    counts: dict[UUID, int] = field(default_factory=dict)
+    failures: dict[UUID, Failure] = field(default_factory=dict)
+    suspect: UUID | None = None
+    """Being handled at this moment, or when a batch broke."""
+
+    def count(self, transaction_id: UUID, failure: Failure) -> None:
+        self.counts[transaction_id] = self.counts.get(transaction_id, 0) + 1
+        self.failures[transaction_id] = failure
+
+    def forget(self, transaction_ids: Sequence[UUID]) -> None:
+        for each in transaction_ids:
+            self.counts.pop(each, None)
+            self.failures.pop(each, None)
+
+
+class Delivering:
+    """Calls one handler."""
+
+    def __init__(self, spec: ConsumerSpec, dialect: Dialect, clock: Clock, observer: Observer) -> None:
+        self._spec = spec
+        self._dialect = dialect
+        self._clock = clock
+        self._observer = observer
+        self.strikes = Strikes()
+
+    @property
+    def idle_s(self) -> float:
+        return self._spec.timeout_s + SPARE_IDLE_S
+
+    async def deliver(
+        self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting]
+    ) -> Delivered:
+        """Handle these, in order; all of them unless they take too long for one transaction."""
+        began = self._clock.monotonic()
+        handled = dead = 0
+        for number, each in enumerate(waiting):
+            if number and self._clock.monotonic() - began > self._spec.timeout_s * SHARE_OF_TIMEOUT:
+                return Delivered(waiting[number - 1].end, handled, dead)
+            failure = await self._handle(connection, each)
+            if failure is None:
+                handled += len(each.events)
+            else:
+                dead += len(each.events)
+                await self._bury(connection, partition, each, failure)
+        return Delivered(None, handled, dead)
+
+    def note_broken(self, error: BaseException) -> None:
+        """The batch was given up for this; a deadlock that does not end is the handler's own doing."""
+        suspect = self.strikes.suspect
+        if suspect is not None and isinstance(error, DBAPIError) and self._dialect.is_transient(error):
+            self.strikes.count(suspect, Failure.of(error))
+
+    async def _handle(self, connection: AsyncConnection, waiting: Waiting) -> Failure | None:
+        key = waiting.transaction_id
+        if waiting.failure is not None:
+            return waiting.failure
+        if self.strikes.counts.get(key, 0) >= self._spec.max_attempts:
+            return self.strikes.failures[key]
+        failure: Failure | None = None
+        for attempt in range(1, self._spec.max_attempts + 1):
+            self.strikes.suspect = key
+            failure = await self.attempt(
+                connection, EventTransaction(key, waiting.events, held(connection), attempt)
+            )
+            self.strikes.suspect = None
+            if failure is None:
+                return None
+            if attempt < self._spec.max_attempts:
+                await asyncio.sleep(min(RETRY_PAUSE_S * 2**attempt, LONGEST_RETRY_PAUSE_S))
+        return failure
+
+    async def attempt(self, connection: AsyncConnection, transaction: EventTransaction) -> Failure | None:
+        """Call the handler once, inside a savepoint. Raises where the whole batch is to be redone."""
+        await connection.exec_driver_sql("SAVEPOINT foliot_event")
+        try:
+            await self._call(transaction)
+            # Fails where the handler has caught an error of the database's: what follows it would be lost.
+            await connection.exec_driver_sql("RELEASE SAVEPOINT foliot_event")
+        except Exception as error:
+            if isinstance(error, DBAPIError) and self._dialect.is_transient(error):
+                raise
+            await self._back_to_savepoint(connection, transaction, error)
+            return Failure.of(error)
+        return None
+
+    async def _call(self, transaction: EventTransaction) -> None:
+        scope = asyncio.timeout(self._spec.timeout_s)
+        try:
+            async with scope:
+                await self._spec.handler(transaction)
+        except TimeoutError as error:
+            if not scope.expired():
+                raise
+            raise HandlerDeadlineError(f"it took longer than {self._spec.timeout_s:g} s") from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Let through, it would end the consumer and not only this call.
+            raise HandlerCancelledError("what it waited for was cancelled") from error
+
+    async def _back_to_savepoint(
+        self, connection: AsyncConnection, transaction: EventTransaction, error: Exception
+    ) -> None:
+        try:
+            await connection.exec_driver_sql("ROLLBACK TO SAVEPOINT foliot_event")
+            await connection.exec_driver_sql("RELEASE SAVEPOINT foliot_event")
+        except Exception:
+            if isinstance(error, HandlerDeadlineError):
+                self.strikes.count(transaction.transaction_id, Failure.of(error))
+            raise BatchBrokenError(self._spec.group, transaction.transaction_id, error) from error
+
+    async def _bury(
+        self, connection: AsyncConnection, partition: int, waiting: Waiting, failure: Failure
+    ) -> None:
+        await add_dead_letter(
+            connection,
+            self._dialect,
+            group=self._spec.group,
+            partition_id=partition,
+            transaction_id=waiting.transaction_id,
+            events=[each.document() for each in waiting.events],
+            error=failure.error,
+            traceback=failure.traceback,
+            attempts=0 if waiting.failure is not None else self._spec.max_attempts,
+        )
+        self._observer.notify(
+            EventsDeadLettered(self._spec.group, waiting.transaction_id, len(waiting.events), failure.error)
+        )
+
+
+class _HeldConnection(AsyncConnection):
+    """The same connection, for a handler: its transaction is not the handler's to end.
+
+    Committed by it, the work would be torn from its offset, and done again.
+    """
+
+    async def commit(self) -> None:
+        raise NotYoursToEndError("the transaction is committed when the handler has returned, not by it")
+
+    async def rollback(self) -> None:
+        raise NotYoursToEndError("raise an error, and what the handler did is rolled back")
+
+    async def close(self) -> None:
+        raise NotYoursToEndError("the connection is given back when the handler has returned")
+
+
+def held(connection: AsyncConnection) -> AsyncConnection:
+    return _HeldConnection(connection.engine, connection.sync_connection)

@@ -1,0 +1,172 @@
+"""The relay to Kafka: the topic as it is named, keyed by aggregate, a transaction for each batch.
+
+The transactional id is the outbox's: beginning a term makes the broker refuse whatever an earlier producer of
+that id still sends, and abort what it left open. A batch is committed as a whole, so those who read committed
+messages only never see a part of one. Without transactions (`?transactions=off`) the producer is idempotent,
+and sends the next message of an aggregate when the one before it is confirmed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
+
+from foliot.outbox.address import is_on, number_in, refuse_options, take_options
+from foliot.outbox.kafka_access import access_of
+from foliot.outbox.parcel import Parcel, cut, pack
+from foliot.outbox.protocol import Term
+from foliot.outbox.sending import CALL_S, asking, send_in_order
+from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.protocol import BrokerUnreachableError
+
+OPTIONS = ("transactions", "tls", "sasl", "partitions")
+TRANSACTIONAL_ID = "foliot-relay-"
+MOST = 500
+MOST_BYTES = 4_000_000
+"""For one transaction: it is confirmed as a whole or not at all, so it has to end in time."""
+BEGIN_S = 30.0
+"""A cluster makes its transaction log when the first producer asks for it."""
+PARTITIONS = 3
+REPLICAS = 3
+# aiokafka asserts what state a producer is in, also when it was the broker that changed it.
+_ERRORS = (KafkaError, OSError, AssertionError)
+# It tells of every try, ten a second while a broker is away; the relay tells of every one of its own.
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+
+class KafkaPublisher:
+    """`kafka://[user:password@]host:port[,host:port]`, with `?tls=on`, `?sasl=SCRAM-SHA-512`,
+    `?transactions=off` and `?partitions=N` for topics that the broker does not make by itself."""
+
+    name = "kafka"
+
+    def __init__(self, address: str, *, call_s: float = CALL_S) -> None:
+        self._call_s = call_s
+        bare, options = take_options(address, *OPTIONS)
+        refuse_options(bare, *OPTIONS)
+        self._is_transactional = is_on(options, "transactions", default=True)
+        self._partitions = number_in(options, "partitions") or PARTITIONS
+        is_on(options, "tls", default=False)  # or says what is wrong with it
+        self._access = access_of(address)
+        self._producer: AIOKafkaProducer | None = None
+        self._topics: set[str] = set()
+        self._most = MOST
+
+    async def begin(self, term: Term) -> None:
+        await self.close()
+        transactional_id = TRANSACTIONAL_ID + term.outbox if self._is_transactional else None
+        self._producer = AIOKafkaProducer(
+            **self._access,
+            acks="all",
+            enable_idempotence=True,
+            transactional_id=transactional_id,
+            request_timeout_ms=int(self._call_s * 1000),
+            max_batch_size=131_072,
+            max_request_size=MOST_BYTES * 4,
+        )
+        async with asking(self.name, *_ERRORS, call_s=BEGIN_S):
+            await self._producer.start()
+
+    async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
+        if self._producer is None:
+            raise BrokerUnreachableError("kafka: not connected")
+        parcels = [pack(message) for message in messages]
+        for topic in {parcel.topic for parcel in parcels} - self._topics:
+            await self._find(self._producer, topic)
+        if not self._is_transactional:
+            return await send_in_order(parcels, self._send, is_trusted)
+        first = next(cut(parcels, self._most, MOST_BYTES), [])
+        # One that is refused takes its transaction with it: smaller ones bring through what is before it.
+        attempted, self._most = self._most, max(1, self._most // 2)
+        count = await self._commit(self._producer, first, is_trusted)
+        self._most = min(MOST, attempted * 2)
+        return count
+
+    async def _commit(
+        self, producer: AIOKafkaProducer, parcels: Sequence[Parcel], is_trusted: Callable[[], bool]
+    ) -> int:
+        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+            await producer.begin_transaction()
+            sent: list[asyncio.Future[Any]] = []
+            for parcel in parcels:
+                if not is_trusted():
+                    break
+                sent.append(await producer.send(parcel.topic, **_record(parcel)))
+                sent[-1].add_done_callback(_look_at)
+            await asyncio.gather(*sent)
+            if not is_trusted():
+                await producer.abort_transaction()
+                return 0
+            await producer.commit_transaction()
+        return len(sent)
+
+    async def _send(self, parcel: Parcel) -> None:
+        assert self._producer is not None
+        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+            await self._producer.send_and_wait(parcel.topic, **_record(parcel))
+
+    async def _find(self, producer: AIOKafkaProducer, topic: str) -> None:
+        """Asking for a topic makes it, where the broker is set so; else we make it."""
+        try:
+            async with asking(self.name, *_ERRORS, call_s=self._call_s / 2):
+                await producer.partitions_for(topic)
+        except BrokerUnreachableError:
+            await self._make(topic)
+            async with asking(self.name, *_ERRORS, call_s=self._call_s):
+                await producer.partitions_for(topic)
+        self._topics.add(topic)
+
+    async def _make(self, topic: str) -> None:
+        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+            admin = AIOKafkaAdminClient(**self._access, request_timeout_ms=int(self._call_s * 1000))
+            try:
+                await admin.start()
+                brokers = (await admin.describe_cluster())["brokers"]
+                replicas = min(REPLICAS, max(1, len(brokers)))
+                answer = await admin.create_topics([NewTopic(topic, self._partitions, replicas)])
+                for _topic, code, *_message in answer.topic_errors:
+                    if code not in (NoError.errno, TopicAlreadyExistsError.errno):
+                        raise for_code(code)(topic)
+            finally:
+                await admin.close()
+
+    async def close(self) -> None:
+        producer, self._producer = self._producer, None
+        self._topics.clear()
+        if producer is not None:
+            await _discard(producer)
+
+
+async def _discard(producer: AIOKafkaProducer) -> None:
+    """Without waiting for what is under way: what is not confirmed is sent again anyway.
+
+    A producer whose broker is away goes on trying, and its own `stop` waits for that: so its sender is ended
+    first. It ends what it began when it is cancelled, which may need a cancel of its own.
+    """
+    producer._message_accumulator.fail_all(KafkaError("the producer was discarded"))
+    sender = producer._sender.sender_task
+    while sender is not None and not sender.done():
+        sender.cancel()
+        await asyncio.wait({sender}, timeout=0.1)
+    with suppress(BrokerUnreachableError):
+        async with asking("kafka", *_ERRORS):
+            await producer.stop()
+
+
+def _look_at(sent: asyncio.Future[Any]) -> None:
+    """What was given up is not reported as an error that nobody looked at."""
+    if not sent.cancelled():
+        sent.exception()
+
+
+def _record(parcel: Parcel) -> dict[str, Any]:
+    return {
+        "key": parcel.key.encode(),
+        "value": parcel.body,
+        "headers": [(name, value.encode()) for name, value in parcel.headers.items()],
+    }

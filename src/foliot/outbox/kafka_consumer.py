@@ -1,0 +1,192 @@
+"""The same handlers over Kafka, where a relay has put the events.
+
+Kafka's group says who reads which partition, and an offset is committed there after COMMIT in the database:
+so a message may come again, after a crash in between or when a partition changes hands. Every event's id is
+noted in `consumed_event_t` in the transaction of the handler's work; one that is there already is passed
+over, and one that another handles at this moment is waited for. Ids are kept for a week.
+
+Messages of one transaction that stand side by side are handled together. Kafka spreads a transaction over
+topics and partitions, so it may come in parts.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.event import EventsConsumed, Observer
+from foliot.outbox.delivering import Delivered, Delivering, Failure, Waiting
+from foliot.outbox.handling import ConsumerSpec
+from foliot.outbox.kafka_access import access_of
+from foliot.outbox.parcel import topic_at_broker
+from foliot.outbox.unpacking import Arrived, Unpacked, instant_of_millis, unpack
+from foliot.service import Wake
+from foliot.store.consumers import Consumers, forget_consumed, mark_consumed
+from foliot.timing.clock import Clock
+from foliot.transport.protocol import BrokerUnreachableError
+
+WAIT_S = 1.0
+"""How long a step waits for the first message."""
+CALL_S = 10.0
+NEW_TOPICS_MS = 10_000
+"""How soon a topic is seen that was not there when the consumer began."""
+LEAST_POLL_INTERVAL_MS = 300_000
+
+
+class _Batch(NamedTuple):
+    delivered: Delivered
+    transaction_ids: Sequence[UUID]
+
+
+class KafkaConsumer:
+    """Runs one handler as a member of Kafka's group of the same name. A service: run its `step`."""
+
+    def __init__(self, spec: ConsumerSpec, consumers: Consumers, clock: Clock, observer: Observer) -> None:
+        assert spec.topics is not None
+        self.name = f"consumer {spec.group}"
+        self.wake = Wake()
+        self._spec = spec
+        self._topics = {topic_at_broker(topic): topic for topic in spec.topics}
+        self._access = access_of(spec.source)
+        self._consumers = consumers
+        self._clock = clock
+        self._observer = observer
+        self._delivering = Delivering(spec, consumers.dialect, clock, observer)
+        self._consumer: AIOKafkaConsumer | None = None
+
+    async def step(self) -> float | None:
+        """Handle the next messages, should there be any within a second."""
+        consumer = await self._connected()
+        try:
+            found = await consumer.getmany(timeout_ms=int(WAIT_S * 1000), max_records=self._spec.batch)
+        except KafkaError as error:
+            await self.close()
+            raise BrokerUnreachableError(f"kafka: {error}") from error
+        for partition, records in found.items():
+            try:
+                await self._handle(consumer, partition, records)
+            except BaseException:
+                # All that was fetched and not handled is fetched again.
+                _go_back(consumer, found)
+                raise
+        return 0
+
+    async def close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            with suppress(KafkaError, TimeoutError):
+                async with asyncio.timeout(CALL_S):
+                    await consumer.stop()
+
+    async def _connected(self) -> AIOKafkaConsumer:
+        if self._consumer is not None:
+            return self._consumer
+        longest_ms = int(self._spec.timeout_s * (self._spec.max_attempts + 1) * 1000)
+        consumer = AIOKafkaConsumer(
+            *self._topics,
+            **self._access,
+            group_id=self._spec.group,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset=self._spec.start,
+            metadata_max_age_ms=NEW_TOPICS_MS,
+            max_poll_interval_ms=max(LEAST_POLL_INTERVAL_MS, longest_ms),
+        )
+        try:
+            async with asyncio.timeout(CALL_S):
+                await consumer.start()
+        except (KafkaError, TimeoutError, OSError) as error:
+            with suppress(Exception):
+                await consumer.stop()
+            raise BrokerUnreachableError(f"kafka: {error or type(error).__name__}") from error
+        self._consumer = consumer
+        return consumer
+
+    async def _handle(
+        self, consumer: AIOKafkaConsumer, partition: TopicPartition, records: Sequence[ConsumerRecord]
+    ) -> None:
+        began = self._clock.monotonic()
+        waiting = list(self._waiting(records))
+        try:
+            batch = await self._consumers.transact(
+                lambda connection: self._deliver(connection, partition.partition, waiting),
+                idle_s=self._delivering.idle_s,
+            )
+        except Exception as error:
+            self._delivering.note_broken(error)
+            raise
+        self._delivering.strikes.forget(batch.transaction_ids)
+        end = batch.delivered.end or waiting[-1].end
+        # Should the partition be another's by now, or the broker away: it comes again, and is known.
+        with suppress(KafkaError, TimeoutError):
+            if batch.delivered.end is not None:
+                consumer.seek(partition, end)
+            async with asyncio.timeout(CALL_S):
+                await consumer.commit({partition: end})
+        self._observer.notify(
+            EventsConsumed(
+                self._spec.group,
+                partition.partition,
+                batch.delivered.handled,
+                batch.delivered.dead,
+                self._clock.monotonic() - began,
+            )
+        )
+
+    async def _deliver(
+        self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting]
+    ) -> _Batch:
+        dialect, group = self._consumers.dialect, self._spec.group
+        ids = [event.id for each in waiting for event in each.events]
+        fresh = await mark_consumed(connection, dialect, group, ids)
+        todo = list(_fresh_only(waiting, set(fresh)))
+        delivered = await self._delivering.deliver(connection, partition, todo)
+        if delivered.end is not None:
+            left = [event.id for each in todo if each.end > delivered.end for event in each.events]
+            await forget_consumed(connection, dialect, group, left)
+        return _Batch(delivered, [each.transaction_id for each in waiting])
+
+    def _waiting(self, records: Sequence[ConsumerRecord]) -> Iterator[Waiting]:
+        read = [(record, unpack(self._arrived(record))) for record in records]
+        for _, group in groupby(read, key=lambda each: (each[1].transaction_id, each[1].error)):
+            together = list(group)
+            unpacked: Unpacked = together[0][1]
+            yield Waiting(
+                unpacked.transaction_id,
+                tuple(each.event for _, each in together),
+                together[-1][0].offset + 1,
+                None if unpacked.error is None else Failure(unpacked.error, None),
+            )
+
+    def _arrived(self, record: ConsumerRecord) -> Arrived:
+        return Arrived(
+            self._topics[record.topic],
+            record.partition,
+            record.offset,
+            instant_of_millis(record.timestamp),
+            {name: value.decode(errors="replace") for name, value in record.headers},
+            record.value or b"",
+        )
+
+
+def _fresh_only(waiting: Sequence[Waiting], fresh: set[UUID]) -> Iterator[Waiting]:
+    for each in waiting:
+        events = []
+        for event in each.events:
+            if event.id in fresh:
+                fresh.remove(event.id)  # should it come twice in one batch
+                events.append(event)
+        if events:
+            yield each._replace(events=tuple(events))
+
+
+def _go_back(consumer: AIOKafkaConsumer, found: dict[TopicPartition, list[ConsumerRecord]]) -> None:
+    for partition, records in found.items():
+        with suppress(KafkaError):  # it is another's by now
+            consumer.seek(partition, records[0].offset)

@@ -1,0 +1,67 @@
+"""One relay is active at a time: the state machine of leading, over the row of the relay."""
+
+from foliot.lease.protocol import Answer
+from foliot.model.event import (
+    ClockObserved,
+    Event,
+    LeaderElected,
+    LeaseLost,
+    LeaseReleased,
+    Observer,
+    OutboxMeasured,
+    RelayLost,
+    RelayReleased,
+    RelayTookOver,
+)
+from foliot.model.lease import Lease, Shard
+from foliot.store.relays import Relays, RelayStanding
+
+WHOLE = Shard(0, 1)
+"""An outbox is not sharded: its offsets are one row's."""
+
+
+class RelayLeases:
+    """A lease provider. Every heartbeat also tells how much waits, whatever the broker does meanwhile."""
+
+    def __init__(self, store: Relays, instance_id: str, ttl_s: float, observer: Observer) -> None:
+        self._store = store
+        self._instance_id = instance_id
+        self._ttl_s = ttl_s
+        self._observer = observer
+
+    async def acquire(self, shard: Shard) -> Answer:
+        standing = await self._store.take(self._instance_id, self._ttl_s)
+        if not standing.is_ours:
+            return Answer(None, standing.store_now, "contended" if standing.is_contended else "held")
+        return Answer(self._lease(shard, standing), standing.store_now, "acquired")
+
+    async def renew(self, lease: Lease) -> Answer:
+        standing = await self._store.renew(lease.instance_id, lease.epoch)
+        if not standing.is_ours:
+            return Answer(None, standing.store_now, "held")
+        return Answer(self._lease(lease.shard, standing), standing.store_now, "renewed")
+
+    async def release(self, lease: Lease) -> None:
+        await self._store.release(lease.instance_id, lease.epoch)
+
+    def _lease(self, shard: Shard, standing: RelayStanding) -> Lease:
+        self._observer.notify(OutboxMeasured(standing.lag))
+        return Lease(shard, standing.epoch, self._instance_id)
+
+
+class RelayObserver:
+    """Tells of the relay's lease what leading tells of a scheduler's."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def notify(self, event: Event) -> None:
+        match event:
+            case LeaderElected(epoch=epoch, instance_id=instance_id):
+                self._observer.notify(RelayTookOver(epoch, instance_id))
+            case LeaseLost(epoch=epoch, reason=reason):
+                self._observer.notify(RelayLost(epoch, reason))
+            case LeaseReleased(epoch=epoch):
+                self._observer.notify(RelayReleased(epoch))
+            case ClockObserved():
+                self._observer.notify(event)

@@ -1,0 +1,101 @@
+"""The relay to NATS JetStream: one stream over a subject for each topic.
+
+The event's id is the message id, so JetStream drops what is sent again within its window (two minutes).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import nats
+from nats.aio.client import Client
+from nats.errors import Error
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from foliot.outbox.address import refuse_options
+from foliot.outbox.parcel import Parcel, pack
+from foliot.outbox.protocol import Term
+from foliot.outbox.sending import CALL_S, asking, send_in_order
+from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.protocol import BrokerUnreachableError
+
+STREAM = "FOLIOT_EVENTS"
+SUBJECT = "foliot.events."
+
+
+class NatsPublisher:
+    name = "nats"
+
+    def __init__(self, address: str, *, call_s: float = CALL_S) -> None:
+        self._call_s = call_s
+        refuse_options(address)
+        parts = urlsplit(address)
+        self._servers = [f"{parts.scheme}://{each}" for each in parts.netloc.split(",")]
+        self._client: Client | None = None
+        self._stream: JetStreamContext | None = None
+        self._is_closed = asyncio.Event()
+
+    async def begin(self, term: Term) -> None:  # noqa: ARG002 - NATS has no means to refuse an earlier one
+        await self.close()
+        async with asking(self.name, Error, OSError, call_s=self._call_s):
+            # Its own reconnecting would send again without our knowing; the relay begins anew.
+            self._client = await nats.connect(
+                self._servers,
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                connect_timeout=max(1, int(self._call_s)),
+                error_cb=_say_nothing,
+                closed_cb=self._closed,
+            )
+            self._is_closed.clear()
+            stream = self._client.jetstream(timeout=self._call_s)
+            try:
+                await stream.stream_info(STREAM)
+            except NotFoundError:
+                await stream.add_stream(name=STREAM, subjects=[SUBJECT + ">"])
+            self._stream = stream
+
+    async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
+        if self._stream is None:
+            raise BrokerUnreachableError("nats: not connected")
+        parcels = [pack(message) for message in messages]
+        sending = asyncio.create_task(send_in_order(parcels, self._send, is_trusted))
+        # The client leaves those who wait for an answer waiting when the connection breaks.
+        closing = asyncio.create_task(self._is_closed.wait())
+        try:
+            await asyncio.wait({sending, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                raise BrokerUnreachableError("nats: the connection broke")
+            return sending.result()
+        finally:
+            for task in (sending, closing):
+                task.cancel()
+            await asyncio.gather(sending, closing, return_exceptions=True)
+
+    async def _send(self, parcel: Parcel) -> None:
+        assert self._stream is not None
+        headers = {**parcel.headers, "Nats-Msg-Id": parcel.id}
+        async with asking(self.name, Error, OSError, call_s=self._call_s):
+            await self._stream.publish(subject_of(parcel.topic), parcel.body, stream=STREAM, headers=headers)
+
+    async def _closed(self) -> None:
+        self._is_closed.set()
+
+    async def close(self) -> None:
+        client, self._client, self._stream = self._client, None, None
+        if client is not None and not client.is_closed:
+            with suppress(BrokerUnreachableError):
+                async with asking(self.name, Error, OSError, call_s=self._call_s):
+                    await client.close()
+
+
+def subject_of(topic: str) -> str:
+    """A subject has no empty parts: dots that would make one are written as their code."""
+    return SUBJECT + ".".join(part or "_2e_" for part in topic.split("."))
+
+
+async def _say_nothing(error: Exception) -> None:
+    """Whoever waits for an answer is told by an exception."""

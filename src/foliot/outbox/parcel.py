@@ -1,0 +1,85 @@
+"""A message as it travels: the same name, headers and body at every broker."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from foliot.model.broker import name_at_broker
+from foliot.store.outbox_list import OutboxMessage
+
+CONTENT_TYPE = "application/cloudevents+json"
+LONGEST_TOPIC = 200
+"""RabbitMQ takes names of 255 bytes, Kafka of 249, and what stands before it counts too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    id: str
+    """The event's: it is the same however often the message is sent."""
+    topic: str
+    key: str
+    """Messages with the same key arrive in their order."""
+    headers: dict[str, str]
+    body: bytes
+    """The whole CloudEvent, as JSON."""
+
+
+def pack(message: OutboxMessage) -> Parcel:
+    event_id = str(message.id)
+    return Parcel(
+        id=event_id,
+        topic=topic_at_broker(message.event_topic),
+        key=message.aggregate_id,
+        headers={
+            "content-type": CONTENT_TYPE,
+            "ce-id": event_id,
+            # Header values are ASCII at some brokers; the body has it as it is.
+            "ce-type": _ascii(message.event_type),
+            "host": str(message.host_id),
+            "aggregate_id": _ascii(message.aggregate_id),
+            "aggregate_version": str(message.aggregate_version),
+            "c_offset": str(message.c_offset),
+            "transaction_id": str(message.transaction_id),
+            "transaction_ordinal": str(message.transaction_ordinal),
+            "transaction_count": str(message.transaction_count),
+        },
+        body=_body(message.payload),
+    )
+
+
+def topic_at_broker(event_topic: str) -> str:
+    """The topic's name there; one that would be too long is cut, and ends in a hash of the whole."""
+    name = name_at_broker(event_topic)
+    if len(name) <= LONGEST_TOPIC and name not in (".", ".."):
+        return name
+    digest = hashlib.sha256(event_topic.encode()).hexdigest()[:16]
+    return f"{name[: LONGEST_TOPIC - 17]}_{digest}"
+
+
+def _body(payload: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(payload)
+    except TypeError:  # a number of more than 64 bits, which a document may hold
+        return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", errors="backslashreplace").decode()
+
+
+def cut(parcels: Sequence[Parcel], most: int, most_bytes: int) -> Iterator[list[Parcel]]:
+    """These in pieces of so many, or of about so many bytes; a large one is a piece by itself."""
+    piece: list[Parcel] = []
+    size = 0
+    for parcel in parcels:
+        if piece and (len(piece) == most or size + len(parcel.body) > most_bytes):
+            yield piece
+            piece, size = [], 0
+        piece.append(parcel)
+        size += len(parcel.body)
+    if piece:
+        yield piece

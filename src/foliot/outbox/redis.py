@@ -1,0 +1,123 @@
+"""The relay to Redis: a stream for each topic.
+
+Messages are added by a script that first compares the relay's epoch with the highest that ever began; so one
+that was replaced adds nothing more. A script runs as a whole, in order: nothing else comes between.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from foliot.outbox.address import number_in, take_options
+from foliot.outbox.parcel import Parcel, cut, pack
+from foliot.outbox.protocol import Term, TermOverError
+from foliot.outbox.sending import CALL_S, asking
+from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.protocol import BrokerUnreachableError
+
+STREAM = "foliot:events:"
+FENCE = "foliot:relay:"
+MOST = 100
+MOST_BYTES = 1_000_000
+"""For one script: Redis does nothing else while it runs."""
+
+_BEGIN = """
+local seen = tonumber(redis.call('GET', KEYS[1]) or '0')
+if seen > tonumber(ARGV[1]) then return seen end
+redis.call('SET', KEYS[1], ARGV[1])
+return tonumber(ARGV[1])
+"""
+# A script that fails in the middle keeps what it has done, so it says how far it came.
+_ADD = """
+local seen = tonumber(redis.call('GET', KEYS[1]) or '0')
+if seen ~= tonumber(ARGV[1]) then return {-1, tostring(seen)} end
+local at = 3
+for number = 2, #KEYS do
+  local fields = tonumber(ARGV[at])
+  local command = {'XADD', KEYS[number]}
+  if ARGV[2] ~= '0' then
+    command[3], command[4], command[5] = 'MAXLEN', '~', ARGV[2]
+  end
+  command[#command + 1] = '*'
+  for field = at + 1, at + fields do command[#command + 1] = ARGV[field] end
+  local added = redis.pcall(unpack(command))
+  if type(added) == 'table' and added.err then return {number - 2, added.err} end
+  at = at + fields + 1
+end
+return {#KEYS - 1, ''}
+"""
+
+
+class RedisPublisher:
+    """`?maxlen=N` keeps about so many messages in each stream; left out: all."""
+
+    name = "redis"
+
+    def __init__(self, address: str, *, call_s: float = CALL_S) -> None:
+        self._call_s = call_s
+        self._address, options = take_options(address, "maxlen")
+        self._longest = number_in(options, "maxlen") or 0
+        self._redis: Redis | None = None
+        self._term: Term | None = None
+
+    async def begin(self, term: Term) -> None:
+        await self.close()
+        # A call that is tried again by the client would tell us nothing of it; the relay tries again itself.
+        never = Retry(NoBackoff(), 0)
+        self._redis = Redis.from_url(
+            self._address, socket_timeout=self._call_s, socket_connect_timeout=self._call_s, retry=never
+        )
+        seen = int(await self._run(_BEGIN, [self._fence(term)], [term.epoch]))
+        if seen != term.epoch:
+            raise TermOverError(self.name, term.epoch, seen)
+        self._term = term
+
+    async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
+        added = 0
+        for parcels in cut([pack(message) for message in messages], MOST, MOST_BYTES):
+            if not is_trusted():
+                break
+            try:
+                added += await self._add(parcels)
+            except BrokerUnreachableError:
+                if not added:
+                    raise
+                break
+        return added
+
+    async def _add(self, parcels: Sequence[Parcel]) -> int:
+        term = self._term
+        if term is None:
+            raise BrokerUnreachableError("redis: not connected")
+        arguments: list[Any] = [term.epoch, self._longest]
+        for parcel in parcels:
+            fields = [part for pair in parcel.headers.items() for part in pair]
+            arguments += [len(fields) + 2, *fields, "event", parcel.body]
+        keys = [self._fence(term), *(STREAM + parcel.topic for parcel in parcels)]
+        added, reason = await self._run(_ADD, keys, arguments)
+        if added < 0:
+            raise TermOverError(self.name, term.epoch, int(reason))
+        if not added:
+            raise BrokerUnreachableError(f"redis: {reason.decode(errors='replace')}")
+        return int(added)
+
+    async def _run(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        assert self._redis is not None
+        async with asking(self.name, RedisError, OSError, call_s=self._call_s):
+            return await self._redis.register_script(script)(keys=keys, args=arguments)
+
+    @staticmethod
+    def _fence(term: Term) -> str:
+        return FENCE + term.outbox
+
+    async def close(self) -> None:
+        redis, self._redis, self._term = self._redis, None, None
+        if redis is not None:
+            with suppress(BrokerUnreachableError):
+                async with asking(self.name, RedisError, OSError, call_s=self._call_s):
+                    await redis.aclose()

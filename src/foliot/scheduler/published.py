@@ -1,0 +1,46 @@
+"""What a leader has published, for as long as it matters: so that it does not do so again and again."""
+
+from collections import OrderedDict
+from typing import NamedTuple
+from uuid import UUID
+
+MOST_REMEMBERED = 50_000
+
+
+class _Once(NamedTuple):
+    attempt: int
+    at: float
+    times: int
+
+
+class Published:
+    """Executions by id and attempt: one that waits again after a claim is something new.
+
+    Bounded: of too many the oldest are forgotten, and a ticket that is published twice does no harm.
+    """
+
+    def __init__(self, *, first_s: float, longest_s: float, most: int = MOST_REMEMBERED) -> None:
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._most = most
+        self._known: OrderedDict[UUID, _Once] = OrderedDict()
+
+    def knows(self, execution_id: UUID, attempt: int) -> bool:
+        known = self._known.get(execution_id)
+        return known is not None and known.attempt == attempt
+
+    def is_due_again(self, execution_id: UUID, attempt: int, now: float) -> bool:
+        """Whether one that is still waiting should be published now: after a pause that doubles each time."""
+        known = self._known.get(execution_id)
+        if known is None or known.attempt != attempt:
+            return True
+        # Beyond 64 doublings the longest is long reached.
+        pause_s = min(self._first_s * 2.0 ** min(known.times - 1, 64), self._longest_s)
+        return now - known.at >= pause_s
+
+    def add(self, execution_id: UUID, attempt: int, now: float) -> None:
+        known = self._known.pop(execution_id, None)
+        times = known.times + 1 if known is not None and known.attempt == attempt else 1
+        self._known[execution_id] = _Once(attempt, now, times)
+        if len(self._known) > self._most:
+            self._known.popitem(last=False)

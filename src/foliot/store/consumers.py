@@ -1,0 +1,257 @@
+"""Statements on `consumer_offsets` and `consumed_event_t`: how far the groups of consumers have come.
+
+A group has a row for each of its partitions. Whoever handles a batch has that row locked until COMMIT, others
+pass it over (SKIP LOCKED), and the offset moves in the same transaction: so a batch is one's, and whatever
+crashes leaves all of it or nothing. Under SQLite every writer holds the only write lock.
+
+`log_counter` says where the log ends. What stands before it is committed, and nothing will ever be put in
+between (`store.events`), so an offset that has been passed needs no second look.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ColumnElement, Uuid, delete, func, insert, literal, select, true, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect, Limit, Pool
+from foliot.store.events import OFFSETS
+from foliot.store.schema import consumed_event_t, consumer_offsets, log_counter, outbox_message_t
+
+T = TypeVar("T")
+
+
+class Position(NamedTuple):
+    """How far a partition of a group has come."""
+
+    partition_id: int
+    partitions: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStanding:
+    """A group as it stood when the store looked."""
+
+    positions: tuple[Position, ...]
+    log_end: int
+    """The offset that the next event gets."""
+
+    @property
+    def partitions(self) -> int:
+        """0 for a group that has never been here."""
+        return self.positions[0].partitions if self.positions else 0
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all partitions stand at the same offset."""
+        return len({each.next_offset for each in self.positions}) == 1
+
+    @property
+    def furthest(self) -> int:
+        return max(each.next_offset for each in self.positions)
+
+    @property
+    def lag(self) -> int:
+        """How many offsets the last of them is behind the log."""
+        return max((self.log_end - each.next_offset for each in self.positions), default=0)
+
+
+class Consumers:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.dialect = database.dialect
+
+    async def standing(self, group: str) -> GroupStanding:
+        table = consumer_offsets
+        async with self._database.read(Pool.CONSUMER) as connection:
+            # The log first: a group is never ahead of it.
+            log_end = (await connection.execute(_log_end())).scalar_one()
+            rows = await connection.execute(
+                select(table.c.partition_id, table.c.partitions, table.c.next_offset)
+                .where(table.c.group_id == group)
+                .order_by(table.c.partition_id)
+            )
+            return GroupStanding(tuple(Position(*row) for row in rows), log_end)
+
+    async def begin_group(self, group: str, partitions: int, *, from_end: bool) -> None:
+        """Give a group its rows, at the first message there is or after the last, unless it has them."""
+
+        async def work(connection: AsyncConnection) -> None:
+            # Under the log's own lock, so that of several that begin a group one does, and no event commits
+            # meanwhile.
+            end = (await connection.execute(_log_end().with_for_update())).scalar_one()
+            mine = consumer_offsets.c.group_id == group
+            if (await connection.execute(select(consumer_offsets.c.group_id).where(mine))).first():
+                return
+            first = (await connection.execute(select(func.min(outbox_message_t.c.c_offset)))).scalar()
+            await self._insert(connection, group, partitions, end if from_end else first or end)
+
+        await self._database.write(Pool.CONSUMER, work)
+
+    async def repartition(self, group: str, partitions: int) -> bool:
+        """Give an even group another number of partitions; whether it has it now."""
+        table = consumer_offsets
+
+        async def work(connection: AsyncConnection) -> bool:
+            rows = (
+                await connection.execute(
+                    select(table.c.partition_id, table.c.partitions, table.c.next_offset)
+                    .where(table.c.group_id == group)
+                    .with_for_update(skip_locked=True)
+                )
+            ).all()
+            locked = GroupStanding(tuple(Position(*row) for row in rows), 0)
+            if locked.partitions == partitions:
+                return True
+            if len(rows) != locked.partitions or not locked.is_even:
+                return False
+            await connection.execute(delete(table).where(table.c.group_id == group))
+            await self._insert(connection, group, partitions, locked.furthest)
+            return True
+
+        return await self._database.write(Pool.CONSUMER, work)
+
+    async def _insert(self, connection: AsyncConnection, group: str, partitions: int, offset: int) -> None:
+        now = self.dialect.now()
+        for partition_id in range(partitions):
+            await connection.execute(
+                insert(consumer_offsets).values(
+                    group_id=group,
+                    partition_id=partition_id,
+                    partitions=partitions,
+                    next_offset=offset,
+                    updated_ts=now,
+                )
+            )
+
+    async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, idle_s: float) -> T:
+        """Run the work in a transaction that may rest this long, while a handler does something else."""
+
+        async def within(connection: AsyncConnection) -> T:
+            await self.dialect.limit(connection, Limit(idle_s=idle_s))
+            return await work(connection)
+
+        return await self._database.write(Pool.CONSUMER, within)
+
+
+# --- inside the transaction of a batch ----------------------------------------------------------------
+
+
+async def take_partition(connection: AsyncConnection, group: str, *, before: int) -> Position | None:
+    """Lock the partition that is furthest behind of those that stand before this offset and nobody has."""
+    table = consumer_offsets
+    found = await connection.execute(
+        select(table.c.partition_id, table.c.partitions, table.c.next_offset)
+        .where(table.c.group_id == group, table.c.next_offset < before)
+        .order_by(table.c.next_offset, table.c.partition_id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    row = found.one_or_none()
+    return None if row is None else Position(*row)
+
+
+async def move_partition(
+    connection: AsyncConnection, dialect: Dialect, group: str, position: Position, next_offset: int
+) -> None:
+    table = consumer_offsets
+    moved = await connection.execute(
+        update(table)
+        .where(
+            table.c.group_id == group,
+            table.c.partition_id == position.partition_id,
+            table.c.next_offset == position.next_offset,
+        )
+        .values(next_offset=next_offset, updated_ts=dialect.now())
+    )
+    if moved.rowcount != 1:
+        raise AssertionError(f"group {group} has moved under a lock")
+
+
+async def end_of_stretch(connection: AsyncConnection, end: int, *, log_end: int) -> int:
+    """Where to stop so that no transaction is cut: here, or where the one ends that goes on here."""
+    if end >= log_end:
+        return log_end
+    last = select(_transaction_end()).where(outbox_message_t.c.c_offset == end - 1)
+    return (await connection.execute(last)).scalar_one_or_none() or end
+
+
+async def look_at(
+    connection: AsyncConnection, first: int, end: int, topics: Sequence[str] | None
+) -> Sequence[Any]:
+    """(c_offset, host_id, transaction_id, transaction_end) of the messages from `first` up to `end`."""
+    table = outbox_message_t
+    statement = (
+        select(table.c.c_offset, table.c.host_id, table.c.transaction_id, _transaction_end())
+        .where(table.c.c_offset >= first, table.c.c_offset < end)
+        .order_by(table.c.c_offset)
+    )
+    if topics is not None:
+        statement = statement.where(table.c.event_topic.in_(topics))
+    return (await connection.execute(statement)).all()
+
+
+async def read_messages(
+    connection: AsyncConnection, dialect: Dialect, offsets: Sequence[int]
+) -> Sequence[Any]:
+    """The messages with these offsets, in order."""
+    table = outbox_message_t
+    wanted = dialect.rows("wanted", {"c_offset": BigInteger()}, [(each,) for each in offsets])
+    statement = (
+        select(table)
+        .where(
+            table.c.c_offset.in_(select(wanted.c.c_offset)),
+            # The same again, as a range of the index: or PostgreSQL may read the whole table for the join.
+            table.c.c_offset >= offsets[0],
+            table.c.c_offset <= offsets[-1],
+        )
+        .order_by(table.c.c_offset)
+    )
+    return (await connection.execute(statement)).all()
+
+
+async def mark_consumed(
+    connection: AsyncConnection, dialect: Dialect, group: str, event_ids: Sequence[UUID]
+) -> set[UUID]:
+    """Note that the group handles these; which of them it has not handled before.
+
+    Waits for another that handles one of them at this moment, until it is known what became of it.
+    """
+    table = consumed_event_t
+    # In order: two that note the same ones must not wait for each other in a circle.
+    rows = [(each,) for each in sorted(set(event_ids))]
+    wanted = dialect.rows("wanted", {"event_id": Uuid()}, rows)
+    source = select(literal(group), wanted.c.event_id, dialect.now()).select_from(wanted).where(true())
+    statement = (
+        dialect.insert(table)
+        .from_select(["group_id", "event_id", "consumed_ts"], source)
+        .on_conflict_do_nothing()
+        .returning(table.c.event_id)
+    )
+    return set((await connection.execute(statement)).scalars())
+
+
+async def forget_consumed(
+    connection: AsyncConnection, dialect: Dialect, group: str, event_ids: Sequence[UUID]
+) -> None:
+    """These were noted and not handled."""
+    table = consumed_event_t
+    wanted = dialect.rows("wanted", {"event_id": Uuid()}, [(each,) for each in event_ids])
+    await connection.execute(
+        delete(table).where(table.c.group_id == group, table.c.event_id.in_(select(wanted.c.event_id)))
+    )
+
+
+def _transaction_end() -> ColumnElement[int]:
+    table = outbox_message_t
+    return (table.c.c_offset - table.c.transaction_ordinal + table.c.transaction_count).label(
+        "transaction_end"
+    )
+
+
+def _log_end() -> Any:
+    return select(log_counter.c.next_offset).where(log_counter.c.id == literal(OFFSETS))

@@ -1,0 +1,153 @@
+"""Statements on `dead_letter_queue`: transactions that a group could not handle."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Uuid, delete, insert, literal, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.ids import new_id
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect, Pool
+from foliot.store.schema import dead_letter_queue
+from foliot.store.types import storable
+
+LONGEST_ERROR = 4_000
+LONGEST_TRACEBACK = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A transaction that failed as often as it may, with all that is needed to try it again."""
+
+    dead_letter_id: UUID
+    group_id: str
+    partition_id: int
+    host_id: UUID
+    """Of its first event."""
+    transaction_id: UUID
+    c_offset: int
+    """Of its first event."""
+    events: list[dict[str, Any]]
+    error: str
+    traceback: str | None
+    attempts: int
+    created_ts: datetime
+    replayed_ts: datetime | None
+
+
+class DeadLetterRows:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_group(
+        self,
+        group: str,
+        *,
+        includes_replayed: bool = False,
+        after: DeadLetter | None = None,
+        limit: int = 100,
+    ) -> list[DeadLetter]:
+        """Oldest offset first; those that were replayed since only if they are asked for."""
+        table = dead_letter_queue
+        statement = (
+            select(table)
+            .where(table.c.group_id == group)
+            .order_by(table.c.c_offset, table.c.dead_letter_id)
+            .limit(limit)
+        )
+        if not includes_replayed:
+            statement = statement.where(table.c.replayed_ts.is_(None))
+        if after is not None:
+            place = tuple_(table.c.c_offset, table.c.dead_letter_id)
+            last = tuple_(literal(after.c_offset, BigInteger), literal(after.dead_letter_id, Uuid))
+            statement = statement.where(place > last)
+        async with self._database.read(Pool.CONSUMER) as connection:
+            return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
+
+    async def drop(self, group: str, dead_letter_id: UUID) -> bool:
+        """Whether there was one."""
+
+        async def work(connection: AsyncConnection) -> bool:
+            gone = await connection.execute(delete(dead_letter_queue).where(*_is(group, dead_letter_id)))
+            return gone.rowcount > 0
+
+        return await self._database.write(Pool.CONSUMER, work)
+
+
+async def add_dead_letter(
+    connection: AsyncConnection,
+    dialect: Dialect,
+    *,
+    group: str,
+    partition_id: int,
+    transaction_id: UUID,
+    events: Sequence[dict[str, Any]],
+    error: str,
+    traceback: str | None,
+    attempts: int,
+) -> None:
+    await connection.execute(
+        insert(dead_letter_queue).values(
+            dead_letter_id=new_id(),
+            group_id=group,
+            partition_id=partition_id,
+            host_id=UUID(events[0]["host_id"]),
+            transaction_id=transaction_id,
+            c_offset=events[0]["offset"],
+            events=list(events),
+            error=_shortened(error, LONGEST_ERROR),
+            traceback=traceback and _shortened(traceback, LONGEST_TRACEBACK),
+            attempts=attempts,
+            created_ts=dialect.now(),
+        )
+    )
+
+
+async def lock_dead_letter(
+    connection: AsyncConnection, group: str, dead_letter_id: UUID
+) -> DeadLetter | None:
+    """One that was not replayed yet, and that nobody else replays at this moment."""
+    table = dead_letter_queue
+    statement = (
+        select(table)
+        .where(*_is(group, dead_letter_id), table.c.replayed_ts.is_(None))
+        .with_for_update(skip_locked=True)
+    )
+    row = (await connection.execute(statement)).one_or_none()
+    return None if row is None else DeadLetter(**row._mapping)
+
+
+async def note_replayed(connection: AsyncConnection, dialect: Dialect, letter: DeadLetter) -> None:
+    await _note(connection, letter, replayed_ts=dialect.now())
+
+
+async def note_failed_again(
+    connection: AsyncConnection, letter: DeadLetter, *, error: str, traceback: str | None, attempts: int
+) -> None:
+    await _note(
+        connection,
+        letter,
+        error=_shortened(error, LONGEST_ERROR),
+        traceback=traceback and _shortened(traceback, LONGEST_TRACEBACK),
+        attempts=attempts,
+    )
+
+
+async def _note(connection: AsyncConnection, letter: DeadLetter, **values: Any) -> None:
+    mine = dead_letter_queue.c.dead_letter_id == letter.dead_letter_id
+    await connection.execute(update(dead_letter_queue).where(mine).values(**values))
+
+
+def _is(group: str, dead_letter_id: UUID) -> tuple[Any, Any]:
+    table = dead_letter_queue
+    return table.c.group_id == group, table.c.dead_letter_id == dead_letter_id
+
+
+def _shortened(text: str, most: int) -> str:
+    """The end of a long text: a traceback says what went wrong in its last line."""
+    text = storable(text)
+    return text if len(text) <= most else "…" + text[-most:]

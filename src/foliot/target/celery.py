@@ -1,0 +1,220 @@
+"""The `celery` target: one task of an existing Celery application for every attempt, followed to its end.
+
+    send     by name, as JSON, under an id that follows from the execution and the attempt
+    follow   its state in the result backend: progress while it runs, then its result or its traceback
+    revoke   when the attempt is cancelled or takes too long
+
+What a crash leaves behind: a task that goes on without anybody at it. The next attempt computes the ids of
+those before it and asks the backend: what runs or has succeeded there is followed, not sent again; what has
+not begun is revoked, so that it does not run beside the new one. An attempt that only changes hands (its
+worker stops, or could not renew) leaves its task to the next in the same way.
+
+Without a result backend that others can read nothing can be followed: what the broker took is a success.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+from uuid import UUID, uuid5
+
+from foliot.celery_app import Call, CeleryApp, CeleryRefusedError, CeleryUnreachableError, TaskState
+from foliot.model.errors import Problem
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import CeleryTarget
+from foliot.security.kept import kept_end
+from foliot.security.secrets import NAME, Redactor, SecretError, SecretResolver, references, resolve
+from foliot.target.function import RemoteFailedError
+from foliot.target.protocol import PASSED_ON, Assignment, AttemptFailedError, LogLine
+from foliot.timing.clock import Clock
+
+FIRST_LOOK_S = 0.05
+LOOKS_GROW = 1.5
+LONGEST_LOOK_S = 1.0
+MOST_FORMER = 10
+"""How many attempts back a task is looked for that may still run."""
+REVOKE_WITHIN_S = 4.0
+"""Stopped work is given up after five."""
+LONGEST_EXPIRY_S = 40 * 86400.0
+"""RabbitMQ counts a message's life in milliseconds, up to 2^32."""
+IS_OVER = frozenset({"FAILURE", "REVOKED", "REJECTED", "IGNORED"})
+
+
+def task_id_of(execution_id: UUID, attempt: int) -> str:
+    """The same for the same attempt, whoever asks."""
+    return str(uuid5(execution_id, f"attempt {attempt}"))
+
+
+class CeleryRunner:
+    """The `celery` target."""
+
+    kind = "celery"
+
+    def __init__(self, celery: CeleryApp, secrets: SecretResolver, clock: Clock) -> None:
+        self._celery = celery
+        self._secrets = secrets
+        self._clock = clock
+
+    def check(self, spec: ScheduleSpec) -> list[Problem]:
+        target = spec.target
+        assert isinstance(target, CeleryTarget)
+        problems = [
+            Problem(
+                f"/target/{where}",
+                "secret_name",
+                f'"{name}" is not a name of a secret',
+                "letters, digits, _ . and -, such as ${secret:api_token}",
+            )
+            for where, part in (("args", target.args), ("kwargs", target.kwargs))
+            for name in sorted(references(part))
+            if not NAME.match(name)
+        ]
+        if target.queue is not None and not self._celery.has_queue(target.queue):
+            detail = f'the Celery application has no queue "{target.queue}", and makes none'
+            problems.append(Problem("/target/queue", "unknown_queue", detail, "one of its task_queues"))
+        return problems
+
+    async def run(self, assignment: Assignment) -> Any:
+        target = assignment.spec.target
+        assert isinstance(target, CeleryTarget)
+        try:
+            secrets = await self._secrets.values(assignment.host_id, references([target.args, target.kwargs]))
+        except SecretError as error:
+            raise AttemptFailedError(str(error), is_permanent=True) from None
+        work = _Work(self._celery, assignment, target, secrets, self._clock)
+        try:
+            return await work.run()
+        except CeleryRefusedError as error:
+            raise AttemptFailedError(work.redactor.text(str(error)), is_permanent=True) from None
+        except CeleryUnreachableError as error:
+            raise AttemptFailedError(work.redactor.text(str(error))) from None
+
+
+class _Work:
+    """One attempt."""
+
+    def __init__(
+        self,
+        celery: CeleryApp,
+        assignment: Assignment,
+        target: CeleryTarget,
+        secrets: Mapping[str, str],
+        clock: Clock,
+    ) -> None:
+        self._celery = celery
+        self._assignment = assignment
+        self._target = target
+        self._secrets = secrets
+        self._clock = clock
+        self.redactor = Redactor(secrets.values())
+        self._can_follow = celery.can_follow
+        self._task_id = task_id_of(assignment.fire.execution_id, assignment.fire.attempt)
+
+    async def run(self) -> Any:
+        try:
+            former = await self._former() if self._can_follow else None
+            if former is None:
+                self._assignment.keep_external_id(self._task_id)
+                await self._celery.send([self._call()])
+            else:
+                self._task_id = former
+                self._assignment.keep_external_id(former)
+                self._say("info", f"goes on with the Celery task of an earlier attempt: {former}")
+            if not self._can_follow:
+                return {"task_id": self._task_id, "followed": False}
+            return await self._follow()
+        except asyncio.CancelledError as stopped:
+            if PASSED_ON not in stopped.args:
+                await self._revoke(self._task_id)
+            raise
+
+    async def _former(self) -> str | None:
+        """The task of an earlier attempt that runs or has succeeded; those not begun by now never will."""
+        fire = self._assignment.fire
+        for attempt in range(fire.attempt - 1, max(0, fire.attempt - 1 - MOST_FORMER), -1):
+            task_id = task_id_of(fire.execution_id, attempt)
+            state = (await self._celery.state(task_id)).name
+            if state in IS_OVER:
+                return None
+            if state != "PENDING":
+                return task_id
+            await self._revoke(task_id)
+        return None
+
+    def _call(self) -> Call:
+        target = self._target
+        # Laid over them after the secrets are in place: who may trigger a schedule may not send its secrets.
+        kwargs = {**resolve(target.kwargs, self._secrets), **self._assignment.args}
+        return Call(
+            target.task,
+            self._task_id,
+            resolve(target.args, self._secrets),
+            kwargs,
+            target.queue,
+            expires_s=min(self._assignment.spec.timeout_seconds, LONGEST_EXPIRY_S),
+        )
+
+    async def _follow(self) -> Any:
+        pause_s, trouble = FIRST_LOOK_S, ""
+        while True:
+            try:
+                state, trouble = await self._celery.state(self._task_id), ""
+            except CeleryUnreachableError as error:
+                # The task goes on whether or not we can see it; the timeout ends what never comes back.
+                if str(error) != trouble:
+                    trouble = str(error)
+                    self._say("warning", trouble)
+            else:
+                if state.name == "SUCCESS":
+                    return self.redactor.document(state.result)
+                if state.name in IS_OVER:
+                    raise self._failure(state)
+                self._tell_progress(state)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * LOOKS_GROW, LONGEST_LOOK_S)
+
+    def _failure(self, state: TaskState) -> Exception:
+        if state.name == "FAILURE":
+            error = state.result
+            told = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
+            trace = None if state.traceback is None else kept_end(state.traceback, self.redactor)
+            return RemoteFailedError(self.redactor.text(told), trace)
+        told = str(state.result or "")
+        # Its worker's clock is ahead of ours by more than the timeout: another worker may not be.
+        return AttemptFailedError(
+            f"the Celery task was {told or state.name.lower()}", is_permanent="expired" not in told
+        )
+
+    def _tell_progress(self, state: TaskState) -> None:
+        found = progress_of(state.result)
+        if found is not None:
+            fraction, text = found
+            self._assignment.fire.progress(fraction, self.redactor.text(text))
+
+    async def _revoke(self, task_id: str) -> None:
+        """As far as it can be had in the time that there is: what is left expires by itself."""
+        with contextlib.suppress(CeleryUnreachableError, CeleryRefusedError, TimeoutError):
+            async with asyncio.timeout(REVOKE_WITHIN_S):
+                await self._celery.revoke(task_id)
+
+    def _say(self, level: str, message: str) -> None:
+        now = self._clock.now().astimezone(UTC)
+        self._assignment.log(LogLine(now, level, "foliot.celery", self.redactor.text(message)))
+
+
+def progress_of(meta: Any) -> tuple[float, str] | None:
+    """What a task says of itself by `update_state(state="PROGRESS", meta=…)`: a `fraction`, or `current` of
+    `total`."""
+    if not isinstance(meta, Mapping):
+        return None
+    fraction, current, total = (_number(meta.get(name)) for name in ("fraction", "current", "total"))
+    if fraction is None and current is not None and total:
+        fraction = current / total
+    if fraction is None or not 0 <= fraction <= 1:
+        return None
+    return fraction, str(meta.get("text") or meta.get("status") or "")
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

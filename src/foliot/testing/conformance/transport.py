@@ -1,0 +1,237 @@
+"""What every transport must do: carry tickets to one receiver each, and keep them until they are seen to.
+
+Times are only bounds against hanging; what has to come is waited for, what must not come is looked for once
+more after something later has come.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+from uuid import UUID, uuid4
+
+import pytest
+
+from foliot.model.policy import Priority
+from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket, Transport
+
+WITHIN_S = 30.0
+AGAIN_WITHIN_S = 60.0
+"""How long a broker that was started again may take until it works."""
+
+
+class TransportScene(Protocol):
+    """A broker, and transports to it. Each test has a queue of its own."""
+
+    queue: str
+
+    def open(self) -> Transport:
+        """Another process's transport, whose receivers are given up quickly; closed after the test."""
+        ...
+
+    def stop_broker(self) -> None:
+        """Kill it."""
+        ...
+
+    def start_broker(self) -> None: ...
+
+
+def tickets_of(scene: TransportScene, count: int, priority: Priority = Priority.HIGH) -> list[Ticket]:
+    return [Ticket(uuid4(), scene.queue, priority) for _ in range(count)]
+
+
+def lanes_of(scene: TransportScene) -> list[Lane]:
+    return [Lane(scene.queue, priority) for priority in reversed(Priority)]
+
+
+def ids(found: Iterable[Ticket | Delivery]) -> set[UUID]:
+    return {(each.ticket if isinstance(each, Delivery) else each).execution_id for each in found}
+
+
+async def received(
+    scene: TransportScene, transport: Transport, count: int, *, most: int = 100
+) -> list[Delivery]:
+    """So many, or what has come when time is over."""
+    found: list[Delivery] = []
+    async with asyncio.timeout(WITHIN_S):
+        while len(found) < count:
+            found += await transport.receive(lanes_of(scene), most=min(most, count - len(found)), wait_s=0.5)
+    return found
+
+
+async def nothing_but(scene: TransportScene, transport: Transport, marker: Sequence[Ticket]) -> None:
+    """What comes next is what was published last."""
+    await transport.publish(marker)
+    found = await received(scene, transport, len(marker))
+    found += await transport.receive(lanes_of(scene), most=100, wait_s=0.3)
+    assert ids(found) == ids(marker)
+    await transport.acknowledge(found)
+
+
+async def _received_until_it_fails(scene: TransportScene, transport: Transport) -> list[Delivery]:
+    """What had come before the broker went away may still be received."""
+    found: list[Delivery] = []
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            try:
+                found += await transport.receive(lanes_of(scene), most=1, wait_s=0.1)
+            except BrokerUnreachableError:
+                return found
+
+
+async def _publish_as_soon_as_it_works(transport: Transport, tickets: Sequence[Ticket]) -> None:
+    while True:
+        try:
+            return await transport.publish(tickets)
+        except BrokerUnreachableError:
+            await asyncio.sleep(0.1)
+
+
+class TransportConformance:
+    """Fixture: `transport_scene`."""
+
+    async def test_a_ticket_arrives_as_it_was_published(self, transport_scene: TransportScene) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        tickets = [Ticket(uuid4(), transport_scene.queue, priority) for priority in Priority]
+        await leader.publish(tickets)
+        found = await received(transport_scene, worker, 3)
+        assert {each.ticket for each in found} == set(tickets)
+        await worker.acknowledge(found)
+
+    async def test_receiving_waits_for_the_first(self, transport_scene: TransportScene) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        waiting = asyncio.create_task(received(transport_scene, worker, 1))
+        tickets = tickets_of(transport_scene, 1)
+        await leader.publish(tickets)
+        found = await waiting
+        assert ids(found) == ids(tickets)
+        await worker.acknowledge(found)
+
+    async def test_with_nothing_to_receive_it_comes_back_empty(self, transport_scene: TransportScene) -> None:
+        worker = transport_scene.open()
+        assert await worker.receive(lanes_of(transport_scene), most=10, wait_s=0.1) == []
+
+    async def test_no_more_than_asked_for(self, transport_scene: TransportScene) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        tickets = tickets_of(transport_scene, 10)
+        await leader.publish(tickets)
+        found: list[Delivery] = []
+        while len(found) < 10:
+            batch = await worker.receive(lanes_of(transport_scene), most=3, wait_s=0.5)
+            assert len(batch) <= 3
+            await worker.acknowledge(batch)
+            found += batch
+        assert ids(found) == ids(tickets)
+        assert len(found) == 10
+
+    async def test_the_most_urgent_priority_comes_first(self, transport_scene: TransportScene) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        # A receiver has to be known to some brokers before anything can wait for it in order.
+        await nothing_but(transport_scene, worker, tickets_of(transport_scene, 1))
+        for priority in reversed(Priority):
+            await leader.publish(tickets_of(transport_scene, 4, priority))
+        found: list[Delivery] = []
+        async with asyncio.timeout(WITHIN_S):
+            while len(found) < 12:
+                batch = await worker.receive(lanes_of(transport_scene), most=12 - len(found), wait_s=0.5)
+                order = [list(Priority).index(each.ticket.priority) for each in batch]
+                assert order == sorted(order)
+                found += batch
+        await worker.acknowledge(found)
+
+    async def test_each_ticket_goes_to_one_of_several(self, transport_scene: TransportScene) -> None:
+        leader = transport_scene.open()
+        workers = [transport_scene.open() for _ in range(3)]
+        tickets = tickets_of(transport_scene, 60)
+        seen: list[UUID] = []
+
+        async def work(worker: Transport) -> None:
+            while len(seen) < len(tickets):
+                batch = await worker.receive(lanes_of(transport_scene), most=7, wait_s=0.2)
+                await worker.acknowledge(batch)
+                seen.extend(each.ticket.execution_id for each in batch)
+
+        await leader.publish(tickets)
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.gather(*map(work, workers))
+        assert set(seen) == ids(tickets)
+
+    async def test_what_was_acknowledged_does_not_come_again(self, transport_scene: TransportScene) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        await leader.publish(tickets_of(transport_scene, 20))
+        await worker.acknowledge(await received(transport_scene, worker, 20))
+        await worker.close()
+        await nothing_but(transport_scene, transport_scene.open(), tickets_of(transport_scene, 3))
+
+    async def test_what_was_given_back_comes_again(self, transport_scene: TransportScene) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        tickets = tickets_of(transport_scene, 5)
+        await leader.publish(tickets)
+        found = await received(transport_scene, worker, 5)
+        await worker.acknowledge(found[:2])
+        await worker.give_back(found[2:])
+        again = await received(transport_scene, worker, 3)
+        assert ids(again) == ids(found[2:])
+        await worker.acknowledge(again)
+
+    async def test_what_a_receiver_left_behind_goes_to_another(self, transport_scene: TransportScene) -> None:
+        leader, doomed = transport_scene.open(), transport_scene.open()
+        tickets = tickets_of(transport_scene, 6)
+        await leader.publish(tickets)
+        found = await received(transport_scene, doomed, 6)
+        await doomed.acknowledge(found[:2])
+        await doomed.close()
+        left = ids(found[2:])
+        other, seen = transport_scene.open(), set[UUID]()
+        async with asyncio.timeout(WITHIN_S):
+            while not left <= seen:
+                batch = await other.receive(lanes_of(transport_scene), most=10, wait_s=0.5)
+                await other.acknowledge(batch)
+                seen |= ids(batch)
+        assert seen <= ids(tickets)
+
+    async def test_a_lane_that_was_not_asked_for_is_left_alone(self, transport_scene: TransportScene) -> None:
+        leader, worker, other = (transport_scene.open() for _ in range(3))
+        high, low = (tickets_of(transport_scene, 2, each) for each in (Priority.HIGH, Priority.LOW))
+        await leader.publish([*low, *high])
+        only = [Lane(transport_scene.queue, Priority.HIGH)]
+        found: list[Delivery] = []
+        async with asyncio.timeout(WITHIN_S):
+            while len(found) < 2:
+                found += await worker.receive(only, most=10, wait_s=0.5)
+        assert ids(found) == ids(high)
+        await worker.acknowledge(found)
+        await worker.close()
+        rest = await received(transport_scene, other, 2)
+        assert ids(rest) == ids(low)
+        await other.acknowledge(rest)
+
+    async def test_asking_whether_it_is_there_publishes_nothing(
+        self, transport_scene: TransportScene
+    ) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        await leader.publish([])
+        await nothing_but(transport_scene, worker, tickets_of(transport_scene, 1))
+
+    async def test_what_was_confirmed_survives_a_crash_of_the_broker(
+        self, transport_scene: TransportScene
+    ) -> None:
+        leader, worker = transport_scene.open(), transport_scene.open()
+        await nothing_but(transport_scene, worker, tickets_of(transport_scene, 1))
+        tickets = tickets_of(transport_scene, 20)
+        await leader.publish(tickets)
+        transport_scene.stop_broker()
+        try:
+            with pytest.raises(BrokerUnreachableError):
+                await leader.publish(tickets_of(transport_scene, 1, Priority.LOW))
+            seen = ids(await _received_until_it_fails(transport_scene, worker))
+        finally:
+            transport_scene.start_broker()
+        async with asyncio.timeout(AGAIN_WITHIN_S):
+            while not ids(tickets) <= seen:
+                try:
+                    batch = await worker.receive(lanes_of(transport_scene), most=10, wait_s=0.5)
+                    seen |= ids(batch)
+                    await worker.acknowledge(batch)
+                except BrokerUnreachableError:
+                    await asyncio.sleep(0.1)
+            await _publish_as_soon_as_it_works(leader, tickets_of(transport_scene, 1))

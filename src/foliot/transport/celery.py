@@ -1,0 +1,67 @@
+"""Tickets as messages of the task `foliot.execute` in a user's Celery application.
+
+Celery's own workers receive them (`foliot.contrib.celery`): this end only publishes. A message's task id is
+the execution's id. One that comes twice, or late, finds nothing to claim.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from foliot.celery_app import Call, CeleryApp, CeleryRefusedError, CeleryUnreachableError
+from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+
+TASK = "foliot.execute"
+EXPIRES_S = 3600.0
+"""What nobody took for so long is published again anyhow: workers that come back must not wade through it."""
+
+
+class CeleryTransport:
+    """Publishes tickets; the queues of Celery that they go to are the application's to say."""
+
+    name = "celery"
+
+    def __init__(self, celery: CeleryApp) -> None:
+        self._celery = celery
+
+    async def publish(self, tickets: Sequence[Ticket]) -> None:
+        queues = {each: self._celery.queue_of(each) for each in {ticket.queue for ticket in tickets}}
+        missing = {queue for queue in queues.values() if not self._celery.has_queue(queue)}
+        calls = [
+            _call(ticket, queues[ticket.queue]) for ticket in tickets if queues[ticket.queue] not in missing
+        ]
+        try:
+            await (self._celery.send(calls) if calls else self._celery.reach())
+        except (CeleryUnreachableError, CeleryRefusedError) as error:
+            raise BrokerUnreachableError(str(error)) from None
+        if missing:
+            # Only theirs stay behind.
+            raise BrokerUnreachableError(
+                f"Celery has no queue {', '.join(sorted(missing))}: see foliot_queues"
+            )
+
+    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:  # noqa: ARG002
+        """Nothing, ever: Celery's workers do."""
+        await asyncio.sleep(wait_s)
+        return []
+
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        """Nothing to do: there are none."""
+
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Nothing to do: there are none."""
+
+    async def close(self) -> None:
+        """The application is closed by whoever opened it."""
+
+
+def _call(ticket: Ticket, queue: str) -> Call:
+    execution_id = str(ticket.execution_id)
+    return Call(
+        TASK,
+        execution_id,
+        [execution_id],
+        queue=queue,
+        priority=ticket.priority,
+        expires_s=EXPIRES_S,
+        keeps_result=False,
+    )

@@ -1,0 +1,217 @@
+"""Tickets over RabbitMQ: a durable queue per lane, a quorum queue where the server has them.
+
+A ticket is confirmed when the queue has it on disk. Tickets are fetched one by one, exactly as many as there
+is room for, so that none waits with a worker that is busy; while nothing is there, a consumer with a prefetch
+of one waits at each queue, so that the first is pushed at once. A receiver that vanishes closes its
+connection, and RabbitMQ puts back what it had.
+
+A quorum queue that was made less than a second before its only node was killed may stay without a leader for
+good (RabbitMQ 3.10): whoever asks it waits in vain. Then the broker counts as away, and the database carries
+everything, until somebody deletes that queue.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
+from aio_pika.exceptions import AMQPError, ChannelClosed, ChannelInvalidStateError
+
+from foliot.transport.arrivals import Arrivals
+from foliot.transport.places import by_urgency, in_order, place_of, read, written
+from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+from foliot.transport.quiet import quieten
+from foliot.transport.reaching import CALL_S, all_of, reaching
+
+MOST_AT_ONCE = 200
+"""Fetched in one call: each takes a round trip."""
+HEARTBEAT_S = 10
+_FAILURES = (AMQPError, ChannelInvalidStateError, RuntimeError)
+"""The library says RuntimeError for connections that are closed while it uses them."""
+quieten("aiormq.connection")
+
+
+class RabbitTransport:
+    name = "rabbitmq"
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._connection: AbstractConnection | None = None
+        self._is_broken = False
+        self._out: AbstractChannel | None = None
+        self._in: AbstractChannel | None = None
+        self._declared: set[Lane] = set()
+        self._queues: dict[Lane, AbstractQueue] = {}
+        self._consumers: dict[Lane, str] = {}
+        self._arrivals = Arrivals(self._rest)
+        self._turn = asyncio.Lock()
+
+    async def publish(self, tickets: Sequence[Ticket]) -> None:
+        async with self._connecting():
+            out, _ = await self._connected()
+            if not tickets:
+                await self._ask()
+            for lane in {ticket.lane for ticket in tickets} - self._declared:
+                await self._declare(lane)
+            exchange = out.default_exchange
+            try:
+                await all_of(exchange.publish(_message(each), place_of(each.lane)) for each in tickets)
+            except AMQPError:
+                # Perhaps somebody deleted a queue: they are looked at again.
+                self._declared.clear()
+                raise
+
+    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+        most = min(most, MOST_AT_ONCE)
+        await self._arrivals.open()
+        try:
+            async with self._connecting(CALL_S + wait_s):
+                queues = await self._open(lanes)
+                found = self._arrivals.take(most)
+                found += await self._fetch(queues, most - len(found))
+                if not found:
+                    await self._consume(queues)
+                    await self._arrivals.wait(wait_s)
+                    found = self._arrivals.take(most)
+                    if found:
+                        found += await self._fetch(queues, most - len(found))
+                    elif any(queue.channel.is_closed for queue in queues.values()):
+                        raise ConnectionResetError("the connection was lost")
+        finally:
+            self._arrivals.leave()
+        return by_urgency(found)
+
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        async with self._reaching():
+            for each in deliveries:
+                await _message_of(each).ack()
+
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        async with self._reaching():
+            for each in deliveries:
+                await _message_of(each).nack(requeue=True)
+
+    async def close(self) -> None:
+        await self._arrivals.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(*_FAILURES, OSError, TimeoutError):
+                async with asyncio.timeout(CALL_S):
+                    await connection.close()
+
+    # --- connection -------------------------------------------------------------------------------
+
+    def _reaching(self, within_s: float = CALL_S) -> AbstractAsyncContextManager[object]:
+        return reaching(self._address, _FAILURES, within_s=within_s)
+
+    @asynccontextmanager
+    async def _connecting(self, within_s: float = CALL_S) -> AsyncIterator[None]:
+        """The same; when it fails, the connection is made anew. What it says of itself is not to be relied
+        on: a channel on which a call has timed out takes no other, and yet counts as open."""
+        try:
+            async with self._reaching(within_s):
+                yield
+        except BrokerUnreachableError:
+            self._is_broken = True
+            raise
+
+    async def _connected(self) -> tuple[AbstractChannel, AbstractChannel]:
+        """A channel to publish on and one to receive on; made anew if anything of the old is closed."""
+        async with self._turn:
+            out, incoming = self._out, self._in
+            if out and incoming and not self._is_broken and not out.is_closed and not incoming.is_closed:
+                return out, incoming
+            await self.close()
+            self._is_broken = False
+            self._declared, self._queues, self._consumers = set(), {}, {}
+            connection = await aio_pika.connect(
+                self._address, timeout=CALL_S, heartbeat=HEARTBEAT_S, client_properties={"product": "foliot"}
+            )
+            self._connection = connection
+            self._out = out = await connection.channel(publisher_confirms=True, on_return_raises=True)
+            self._in = incoming = await connection.channel(publisher_confirms=False)
+            await incoming.set_qos(prefetch_count=1)
+            return out, incoming
+
+    async def _ask(self) -> None:
+        """A round trip: a connection that is open here may be long gone there."""
+        assert self._connection is not None
+        channel = await self._connection.channel(publisher_confirms=False)
+        await channel.close()
+
+    async def _declare(self, lane: Lane) -> None:
+        """Make its queue: a quorum queue, or what the server has; one that is there stays what it is."""
+        connection = self._connection
+        assert connection is not None
+        for arguments in ({"x-queue-type": "quorum"}, None):
+            # A refusal closes the channel that it was asked on.
+            channel = await connection.channel(publisher_confirms=False)
+            try:
+                await channel.declare_queue(place_of(lane), durable=True, arguments=arguments)  # type: ignore[arg-type]
+            except ChannelClosed:
+                if arguments is None:
+                    raise
+            else:
+                self._declared.add(lane)
+                await channel.close()
+                return
+
+    # --- receiving --------------------------------------------------------------------------------
+
+    async def _open(self, lanes: Sequence[Lane]) -> dict[Lane, AbstractQueue]:
+        """The queues of these lanes, the most urgent first; nothing is pushed to us from others."""
+        _, incoming = await self._connected()
+        for lane in set(lanes) - self._declared:
+            await self._declare(lane)
+        for lane in set(lanes) - self._queues.keys():
+            self._queues[lane] = await incoming.get_queue(place_of(lane), ensure=False)
+        await self._end(self._consumers.keys() - set(lanes))
+        return {lane: self._queues[lane] for lane in in_order(lanes)}
+
+    async def _fetch(self, queues: dict[Lane, AbstractQueue], most: int) -> list[Delivery]:
+        found: list[Delivery] = []
+        for lane, queue in queues.items():
+            while len(found) < most:
+                message = await queue.get(fail=False, timeout=None)
+                if message is None:
+                    break
+                found += await self._delivery(lane, message)
+        return found
+
+    async def _consume(self, queues: dict[Lane, AbstractQueue]) -> None:
+        for lane, queue in queues.items():
+            if lane not in self._consumers:
+
+                async def arrived(message: AbstractIncomingMessage, lane: Lane = lane) -> None:
+                    for delivery in await self._delivery(lane, message):
+                        self._arrivals.put(delivery)
+
+                self._consumers[lane] = await queue.consume(arrived)
+
+    async def _end(self, lanes: Iterable[Lane]) -> None:
+        for lane in list(lanes):
+            await self._queues[lane].cancel(self._consumers.pop(lane))
+
+    async def _delivery(self, lane: Lane, message: AbstractIncomingMessage) -> list[Delivery]:
+        ticket = read(lane, message.body)
+        if ticket is None:
+            await message.ack()
+            return []
+        return [Delivery(ticket, message)]
+
+    async def _rest(self) -> None:
+        """Nobody receives: let others have what was pushed to us."""
+        async with self._connecting():
+            await self._end(self._consumers)
+            await self.give_back(self._arrivals.take(self._arrivals.count))
+
+
+def _message(ticket: Ticket) -> aio_pika.Message:
+    return aio_pika.Message(written(ticket), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+
+
+def _message_of(delivery: Delivery) -> AbstractIncomingMessage:
+    message: AbstractIncomingMessage = delivery.receipt
+    return message

@@ -1,0 +1,42 @@
+"""One deadline and one error for every call to a broker, whatever its library raises."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterable
+from contextlib import asynccontextmanager
+from urllib.parse import unquote, urlsplit
+
+from foliot.model.broker import shown
+from foliot.transport.protocol import BrokerUnreachableError
+
+CALL_S = 5.0
+"""How long a broker may take to answer."""
+
+
+@asynccontextmanager
+async def reaching(
+    address: str, failures: tuple[type[BaseException], ...], *, within_s: float = CALL_S
+) -> AsyncIterator[asyncio.Timeout]:
+    """Raises BrokerUnreachableError instead of these failures, and after so many seconds."""
+    known: tuple[type[BaseException], ...] = (*failures, OSError, TimeoutError)
+    try:
+        async with asyncio.timeout(within_s) as deadline:
+            yield deadline
+    except BrokerUnreachableError:
+        raise
+    except known as error:
+        reason = _without_password(address, str(error).partition("\n")[0]) or type(error).__name__
+        raise BrokerUnreachableError(f"the broker at {shown(address)} can't be reached: {reason}") from error
+
+
+async def all_of(calls: Iterable[Awaitable[object]]) -> None:
+    """Wait for all of them, also when one fails; then raise what the first raised."""
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
+
+
+def _without_password(address: str, text: str) -> str:
+    password = urlsplit(address).password
+    for secret in filter(None, (password, unquote(password or ""))):
+        text = text.replace(secret, "***")
+    return text

@@ -1,0 +1,176 @@
+"""Tickets over Redis Streams: a stream per lane, and one consumer group that all workers share.
+
+A ticket is confirmed when Redis has answered; what survives a crash of Redis is a matter of its own settings
+(`appendonly yes`). One that was received and not acknowledged stays in the group's list of pending entries;
+whoever receives takes over those that have been there for too long. An acknowledged entry is deleted, so a
+stream is as long as what waits.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+
+from foliot.timing.clock import Clock
+from foliot.transport.places import GROUP, by_urgency, in_order, place_of, read, written
+from foliot.transport.protocol import Delivery, Lane, Ticket
+from foliot.transport.reaching import CALL_S, reaching
+
+CONSUMER = "worker"
+"""One name for all: who holds an entry does not matter, only for how long. So nobody leaves a name behind."""
+FIELD = "id"
+
+_FETCH = """
+local left, found = tonumber(ARGV[3]), {}
+for number, key in ipairs(KEYS) do
+    if left < 1 then break end
+    local got = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', left, 'STREAMS', key, '>')
+    if got then
+        for _, entry in ipairs(got[1][2]) do
+            found[#found + 1] = {number, entry[1], entry[2][2]}
+            left = left - 1
+        end
+    end
+end
+return found
+"""
+"""COUNT counts per stream: one XREADGROUP over all of them would bring more than there is room for."""
+
+
+class RedisTransport:
+    name = "redis"
+
+    def __init__(self, address: str, clock: Clock, *, abandoned_s: float) -> None:
+        self._address = address
+        self._clock = clock
+        self._abandoned_s = abandoned_s
+        self._looked_at = float("-inf")
+        self._known: set[Lane] = set()
+        self._redis = Redis.from_url(
+            address,
+            socket_connect_timeout=CALL_S,
+            socket_timeout=CALL_S,
+            retry=Retry(NoBackoff(), 0),
+            client_name="foliot",
+        )
+        self._fetch = self._redis.register_script(_FETCH)
+
+    async def publish(self, tickets: Sequence[Ticket]) -> None:
+        async with self._reaching(), self._redis.pipeline(transaction=False) as pipeline:
+            for ticket in tickets:
+                pipeline.xadd(place_of(ticket.lane), {FIELD: written(ticket)})
+            await (pipeline.execute() if tickets else self._redis.ping())
+
+    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+        ordered = in_order(lanes)
+        async with self._reaching(within_s=CALL_S + wait_s):
+            try:
+                await self._make_groups(ordered)
+                found = await self._abandoned(ordered, most)
+                if len(found) < most:
+                    found += await self._fetched(ordered, most - len(found))
+                if not found:
+                    found = await self._first(ordered, most, wait_s)
+            except ResponseError:
+                # Somebody deleted a stream or its group: they are made anew.
+                self._known.clear()
+                raise
+        return by_urgency(found)
+
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        async with self._reaching(), self._redis.pipeline(transaction=True) as pipeline:
+            for each in deliveries:
+                _drop(pipeline, each)
+            await pipeline.execute()
+
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        async with self._reaching(), self._redis.pipeline(transaction=True) as pipeline:
+            for each in deliveries:
+                pipeline.xadd(place_of(each.ticket.lane), {FIELD: written(each.ticket)})
+                _drop(pipeline, each)
+            await pipeline.execute()
+
+    async def close(self) -> None:
+        with contextlib.suppress(RedisError, OSError, TimeoutError):
+            async with asyncio.timeout(CALL_S):
+                await self._redis.aclose()
+
+    def _reaching(self, within_s: float = CALL_S) -> AbstractAsyncContextManager[object]:
+        return reaching(self._address, (RedisError,), within_s=within_s)
+
+    # --- receiving --------------------------------------------------------------------------------
+
+    async def _make_groups(self, lanes: Sequence[Lane]) -> None:
+        for lane in set(lanes) - self._known:
+            try:
+                await self._redis.xgroup_create(place_of(lane), GROUP, id="0", mkstream=True)
+            except ResponseError as error:
+                if "BUSYGROUP" not in str(error):
+                    raise
+            self._known.add(lane)
+
+    async def _abandoned(self, lanes: Sequence[Lane], most: int) -> list[Delivery]:
+        """What another has had for too long. Looked for now and then only."""
+        if self._clock.monotonic() - self._looked_at < self._abandoned_s / 3:
+            return []
+        found: list[Delivery] = []
+        for lane in lanes:
+            if len(found) < most:
+                _, entries, *_ = await self._redis.xautoclaim(
+                    place_of(lane),
+                    GROUP,
+                    CONSUMER,
+                    min_idle_time=int(self._abandoned_s * 1000),
+                    count=most - len(found),
+                )
+                for entry_id, fields in entries:
+                    found += await self._delivery(lane, entry_id, fields[FIELD.encode()])
+        if len(found) < most:
+            self._looked_at = self._clock.monotonic()
+        return found
+
+    async def _fetched(self, lanes: Sequence[Lane], most: int) -> list[Delivery]:
+        keys = [place_of(lane) for lane in lanes]
+        rows: Any = await self._fetch(keys=keys, args=[GROUP, CONSUMER, most])
+        found: list[Delivery] = []
+        for number, entry_id, body in rows:
+            found += await self._delivery(lanes[number - 1], entry_id, body)
+        return found
+
+    async def _first(self, lanes: Sequence[Lane], most: int, wait_s: float) -> list[Delivery]:
+        """Wait for one; with it comes at most one of each other lane."""
+        by_place = {place_of(lane).encode(): lane for lane in lanes}
+        streams: Any = dict.fromkeys(by_place, ">")
+        block = max(1, int(wait_s * 1000))
+        answer: Any = await self._redis.xreadgroup(GROUP, CONSUMER, streams, count=1, block=block)
+        found: list[Delivery] = []
+        for place, entries in answer or ():
+            for entry_id, fields in entries:
+                found += await self._delivery(by_place[place], entry_id, fields[FIELD.encode()])
+        found = by_urgency(found)
+        if len(found) > most:
+            await self.give_back(found[most:])
+        elif found and len(found) < most:
+            found += await self._fetched(lanes, most - len(found))
+        return found[:most]
+
+    async def _delivery(self, lane: Lane, entry_id: bytes, body: bytes) -> list[Delivery]:
+        ticket = read(lane, body)
+        if ticket is None:
+            place = place_of(lane)
+            await self._redis.xack(place, GROUP, entry_id)
+            await self._redis.xdel(place, entry_id)
+            return []
+        return [Delivery(ticket, entry_id)]
+
+
+def _drop(pipeline: Any, delivery: Delivery) -> None:
+    place = place_of(delivery.ticket.lane)
+    pipeline.xack(place, GROUP, delivery.receipt)
+    pipeline.xdel(place, delivery.receipt)

@@ -1,0 +1,27 @@
+"""What the consumers of the cluster tests do: each event leaves a row, in a table that takes it twice."""
+
+import os
+
+from sqlalchemy import text
+
+from foliot import EventTransaction, Foliot
+
+app = Foliot()
+
+
+@app.on_event("noting", topics=["orders"], partitions=4, batch=3)
+async def note(transaction: EventTransaction) -> None:
+    """Take a moment with every event, so that a kill finds it in the midst of a batch."""
+    for event in transaction.events:
+        await transaction.connection.execute(
+            text(
+                "INSERT INTO noted (event_id, aggregate_id, aggregate_version, pid) "
+                "SELECT :event_id, :aggregate_id, :aggregate_version, :pid FROM pg_sleep(0.001)"
+            ),
+            {
+                "event_id": str(event.id),
+                "aggregate_id": event.aggregate_id,
+                "aggregate_version": event.aggregate_version,
+                "pid": os.getpid(),
+            },
+        )

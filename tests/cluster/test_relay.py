@@ -1,0 +1,167 @@
+"""Relays killed and stopped while events are fired: every event arrives, in order, and once by its id."""
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from sqlalchemy import select
+
+from foliot.outbox.redis import STREAM
+from foliot.store.dialect import Pool
+from foliot.store.schema import outbox_message_t, relay_t
+from foliot.testing.conformance.relay import message_of, write
+from tests.brokers import Broker
+from tests.cluster.processes import Node
+from tests.cluster.scene import WITHIN_S, Scene
+from tests.engine import add, every_second, until
+
+pytestmark = pytest.mark.cluster
+
+TTL_S = 1.0
+SCHEDULES = 30
+AGGREGATES = 20
+BATCH = 200
+MOST_WAITING = 2_000
+"""So many are always under way, and no more: what is measured is not how quick a relay is."""
+ROUNDS = ("kill", "stop", "kill")
+
+
+class Relays:
+    """Two of them, and which of the two is active."""
+
+    def __init__(self, scene: Scene, broker: Broker) -> None:
+        self._scene = scene
+        self._settings = {
+            "FOLIOT_RELAY": broker.url,
+            "FOLIOT_LEASE_TTL_SECONDS": str(TTL_S),
+            "FOLIOT_HEARTBEAT_SECONDS": str(TTL_S / 5),
+        }
+        self.nodes = [self.start(), self.start()]
+
+    def start(self) -> Node:
+        return self._scene.nodes.start("relay", **self._settings)
+
+    async def row(self) -> Any:
+        async with self._scene.store.database.read(Pool.LEASE) as connection:
+            return (await connection.execute(select(relay_t))).one_or_none()
+
+    async def active(self, *, after: int = 0) -> tuple[Node, int]:
+        """The one that holds the lease since an epoch after this one, and that epoch."""
+        found: list[tuple[Node, int]] = []
+
+        async def is_led() -> bool:
+            row = await self.row()
+            if row is not None and row.epoch > after:
+                # Instance ids are host-pid-random.
+                pid = row.instance_id.split("-")[-2:-1]
+                found[:] = [(node, row.epoch) for node in self.nodes if pid == [str(node.pid)]]
+            return bool(found)
+
+        await until(is_led, within_s=WITHIN_S)
+        return found[0]
+
+    async def ships(self) -> None:
+        """Wait until the offset has moved by more than a batch."""
+        enough = (await self.row()).next_offset + 500
+
+        async def has_moved() -> bool:
+            row = await self.row()
+            return bool(row.next_offset > enough)
+
+        await until(has_moved, within_s=WITHIN_S)
+
+
+async def lag(scene: Scene) -> int:
+    """Asked as one who has no lease, which changes nothing."""
+    return (await scene.store.relays.renew("nobody", 0)).lag
+
+
+@asynccontextmanager
+async def load(scene: Scene) -> AsyncIterator[None]:
+    """Events one batch after the other, so that there is always something under way."""
+    is_over = asyncio.Event()
+
+    async def wants_more() -> bool:
+        return is_over.is_set() or await lag(scene) <= MOST_WAITING
+
+    async def write_on() -> None:
+        offset = 0
+        while not is_over.is_set():
+            batch = range(offset, offset + BATCH)
+            messages = [
+                message_of("orders", f"load-{each % AGGREGATES}", each // AGGREGATES + 1, each)
+                for each in batch
+            ]
+            await write(scene.store, messages)
+            offset += BATCH
+            await until(wants_more, within_s=WITHIN_S)
+
+    writing = asyncio.create_task(write_on())
+    try:
+        yield
+    finally:
+        is_over.set()
+        await writing
+
+
+async def test_relays_killed_and_stopped_under_load_lose_nothing_and_keep_the_order(
+    scene: Scene, redis_broker: Broker
+) -> None:
+    target = {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue"}
+    for number in range(SCHEDULES):
+        await add(scene.store, every_second(f"event-{number}", target=target))
+    scheduler = scene.scheduler()
+    relays = Relays(scene, redis_broker)
+    node, epoch = await relays.active()
+    async with load(scene):
+        for fault in ROUNDS:
+            await relays.ships()
+            if fault == "kill":
+                node.kill()
+                relays.nodes.remove(node)
+                relays.nodes.append(relays.start())
+                node, epoch = await relays.active(after=epoch)
+            else:
+                node.signal(signal.SIGSTOP)
+                stopped = node
+                node, epoch = await relays.active(after=epoch)
+                await relays.ships()
+                # It wakes up in the middle of what it did, and believes that it is still the active one.
+                stopped.signal(signal.SIGCONT)
+        await relays.ships()
+    assert scheduler.stop() == 0
+
+    async def is_all_shipped() -> bool:
+        return await lag(scene) == 0
+
+    await until(is_all_shipped, within_s=WITHIN_S)
+    assert node.stop() == 0
+    await assert_all_arrived(scene, redis_broker)
+
+
+async def assert_all_arrived(scene: Scene, broker: Broker) -> None:
+    async with scene.store.database.read(Pool.API) as connection:
+        table = outbox_message_t
+        rows = (
+            await connection.execute(select(table.c.id, table.c.aggregate_id).order_by(table.c.c_offset))
+        ).all()
+    assert len({row.aggregate_id for row in rows}) == SCHEDULES + AGGREGATES
+    async with Redis.from_url(broker.url) as redis:
+        entries: Any = await redis.xrange(f"{STREAM}orders")
+    arrived = Counter(fields[b"ce-id"].decode() for _entry_id, fields in entries)
+    assert set(arrived) == {str(row.id) for row in rows}
+    # A relay that was replaced adds nothing more to Redis, so only what was in doubt comes twice.
+    assert sum(arrived.values()) - len(arrived) <= len(ROUNDS) * 500
+    latest: dict[bytes, int] = {}
+    seen: set[bytes] = set()
+    for _entry_id, fields in entries:
+        if fields[b"ce-id"] not in seen:
+            seen.add(fields[b"ce-id"])
+            version = int(fields[b"aggregate_version"])
+            assert version == latest.get(fields[b"aggregate_id"], 0) + 1
+            latest[fields[b"aggregate_id"]] = version

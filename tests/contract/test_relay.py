@@ -1,0 +1,299 @@
+"""The relay over both databases: who is active, how far it has come, and what it does when things go wrong.
+
+The broker here is a list that does as it is told; the real ones are in `test_relay_*.py`.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from foliot.lease.leadership import MARGIN
+from foliot.model.event import OutboxMeasured, RelayConfirmed, RelayLost, RelayReleased, RelayTookOver
+from foliot.outbox.protocol import Term, TermOverError
+from foliot.outbox.relay import BATCH, Relay
+from foliot.store.outbox_list import OutboxMessage
+from foliot.store.relays import RelayReplacedError, Relays
+from foliot.testing.conformance.relay import TTL_S, Told, message_of, messages_of, relay_over, write
+from foliot.testing.conformance.scene import LONG, STALE, Scene
+from foliot.timing.clock import VirtualClock
+from foliot.transport.protocol import BrokerUnreachableError
+
+
+class Broker:
+    """Takes what it is given, until it is told otherwise."""
+
+    name = "list"
+
+    def __init__(self) -> None:
+        self.terms: list[Term] = []
+        self.taken: list[OutboxMessage] = []
+        self.most: int | None = None
+        """Confirms so many of each batch, if it is set."""
+        self.is_away = False
+        self.seen_epoch = 0
+        self.on_publish: Callable[[], object] = lambda: None
+        self.was_asked = asyncio.Event()
+
+    async def begin(self, term: Term) -> None:
+        if self.is_away:
+            raise BrokerUnreachableError("away")
+        if term.epoch < self.seen_epoch:
+            raise TermOverError(self.name, term.epoch, self.seen_epoch)
+        self.seen_epoch = term.epoch
+        self.terms.append(term)
+
+    async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
+        if self.is_away:
+            raise BrokerUnreachableError("away")
+        self.was_asked.set()
+        waiting = self.on_publish()
+        if isinstance(waiting, asyncio.Future):
+            await waiting
+        taken = list(messages[: self.most]) if is_trusted() else []
+        self.taken += taken
+        return len(taken)
+
+    async def close(self) -> None: ...
+
+    @property
+    def offsets(self) -> list[int]:
+        return [message.c_offset for message in self.taken]
+
+
+async def turn(relay: Relay) -> None:
+    """A heartbeat, and what is to be shipped."""
+    await relay.leadership.step()
+    await relay.step()
+
+
+async def active_epoch(relays: Relays, name: str) -> int:
+    standing = await relays.take(name, STALE)
+    assert standing.is_ours
+    return standing.epoch
+
+
+class TestTheRow:
+    """The lease and the offset are one row."""
+
+    async def test_the_first_to_ask_is_active_and_begins_with_the_first_event(self, scene: Scene) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        standing = await scene.store.relays.take("one", LONG)
+        assert (standing.is_ours, standing.epoch, standing.next_offset, standing.lag) == (True, 1, 1, 3)
+        other = await scene.store.relays.take("two", LONG)
+        assert (other.is_ours, other.epoch) == (False, 1)
+
+    async def test_of_many_that_ask_at_once_one_is_active(self, scene: Scene) -> None:
+        stores = await scene.stores(5)
+        standings = await asyncio.gather(
+            *(store.relays.take(f"relay-{number}", LONG) for number, store in enumerate(stores))
+        )
+        assert sum(each.is_ours for each in standings) == 1
+
+    async def test_one_that_falls_silent_is_replaced_and_can_do_nothing_more(self, scene: Scene) -> None:
+        relays = scene.store.relays
+        old = await active_epoch(relays, "one")
+        new = await active_epoch(relays, "two")
+        assert new > old
+        assert not (await relays.renew("one", old)).is_ours
+        for attempt in (relays.advance("one", old, 5), relays.position("one", old)):
+            with pytest.raises(RelayReplacedError):
+                await attempt
+        await relays.release("one", old)
+        assert (await relays.renew("two", new)).is_ours
+        assert await relays.position("two", new) == 1
+
+    async def test_an_instance_that_took_over_twice_is_not_mistaken_for_its_former_self(
+        self, scene: Scene
+    ) -> None:
+        relays = scene.store.relays
+        old = await active_epoch(relays, "one")
+        new = await active_epoch(relays, "one")
+        assert not (await relays.renew("one", old)).is_ours
+        with pytest.raises(RelayReplacedError):
+            await relays.advance("one", old, 5)
+        assert (await relays.renew("one", new)).is_ours
+
+    async def test_the_offset_outlives_the_lease_and_never_goes_back(self, scene: Scene) -> None:
+        await write(scene.store, messages_of("orders", 9))
+        relays = scene.store.relays
+        epoch = await active_epoch(relays, "one")
+        assert await relays.advance("one", epoch, 5) == 5
+        with pytest.raises(RelayReplacedError):
+            await relays.advance("one", epoch, 4)
+        await relays.release("one", epoch)
+        standing = await relays.take("two", LONG)
+        assert (standing.is_ours, standing.next_offset, standing.lag) == (True, 5, 5)
+        assert standing.epoch > epoch
+
+    async def test_messages_are_read_in_the_order_of_commits_from_where_it_stands(self, scene: Scene) -> None:
+        await write(scene.store, messages_of("orders", 4))
+        await write(scene.store, [message_of("x", "another", 1, 1)])
+        relays = scene.store.relays
+        assert [each.c_offset for each in await relays.read(2, limit=3)] == [2, 3, 4]
+        assert [each.event_topic for each in await relays.read(5, limit=3)] == ["x"]
+        assert await relays.read(6, limit=3) == []
+
+    async def test_an_outbox_has_a_name_of_its_own_that_stays(self, scene: Scene) -> None:
+        stores = await scene.stores(4)
+        names = await asyncio.gather(*(store.relays.outbox_id() for store in stores))
+        assert len(set(names)) == 1
+        assert await scene.store.relays.outbox_id() == names[0]
+
+
+class TestShipping:
+    """A step at a time."""
+
+    async def test_everything_is_shipped_in_order_and_the_offset_moves(self, scene: Scene) -> None:
+        broker, told = Broker(), Told()
+        await write(scene.store, messages_of("orders", 7))
+        relay = relay_over(scene.store, broker, told)
+        await turn(relay)
+        assert broker.offsets == [1, 2, 3, 4, 5, 6, 7]
+        assert told.events[-1] == RelayConfirmed(7, 7, 0)
+        await turn(relay)
+        assert len(broker.taken) == 7
+        [term] = broker.terms
+        assert term == Term(await scene.store.relays.outbox_id(), 1)
+
+    async def test_one_that_is_not_active_ships_nothing(self, scene: Scene) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        brokers, told = [Broker(), Broker()], Told()
+        one = relay_over(scene.store, brokers[0], told, "one")
+        two = relay_over(await scene.open_another(), brokers[1], told, "two")
+        await one.leadership.step()
+        await turn(two)
+        await one.step()
+        assert (brokers[0].offsets, brokers[1].offsets) == ([1, 2, 3], [])
+        assert [each.instance_id for each in told.events if isinstance(each, RelayTookOver)] == ["one"]
+
+    async def test_what_was_not_confirmed_is_sent_again_and_nothing_is_passed_over(
+        self, scene: Scene
+    ) -> None:
+        broker, told = Broker(), Told()
+        await write(scene.store, messages_of("orders", 7))
+        relay = relay_over(scene.store, broker, told)
+        broker.most = 3
+        await turn(relay)
+        assert told.events[-1] == RelayConfirmed(3, 3, 4)
+        broker.is_away = True
+        with pytest.raises(BrokerUnreachableError):
+            await relay.step()
+        assert (await scene.store.relays.renew("one", 1)).next_offset == 4
+        broker.is_away, broker.most = False, None
+        await relay.step()
+        assert broker.offsets == [1, 2, 3, 4, 5, 6, 7]
+        assert len(broker.terms) == 2, "after a failure the term is begun anew"
+
+    async def test_more_than_a_batch_is_shipped_without_a_pause(self, scene: Scene) -> None:
+        broker = Broker()
+        await write(scene.store, messages_of("orders", BATCH + 1))
+        relay = relay_over(scene.store, broker, Told())
+        await relay.leadership.step()
+        assert await relay.step() == 0
+        assert len(broker.taken) == BATCH
+        assert await relay.step() != 0
+        assert broker.offsets == list(range(1, BATCH + 2))
+
+    async def test_one_that_was_replaced_while_it_published_moves_nothing_and_stops(
+        self, scene: Scene
+    ) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        broker, told = Broker(), Told()
+        relay = relay_over(scene.store, broker, told)
+        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        broker.on_publish = lambda: held
+        await relay.leadership.step()
+        step = asyncio.create_task(relay.step())
+        await broker.was_asked.wait()
+        epoch = await active_epoch((await scene.open_another()).relays, "two")
+        held.set_result(None)
+        await step
+        assert await scene.store.relays.position("two", epoch) == 1
+        assert relay.leadership.lease is None
+        assert [type(each) for each in told.events if isinstance(each, RelayLost)] == [RelayLost]
+        broker.taken.clear()
+        await relay.step()
+        assert broker.taken == []
+
+    async def test_heartbeats_go_on_and_tell_the_lag_while_the_broker_does_not_answer(
+        self, scene: Scene
+    ) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        broker, told = Broker(), Told()
+        relay = relay_over(scene.store, broker, told)
+        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        broker.on_publish = lambda: held
+        await relay.leadership.step()
+        step = asyncio.create_task(relay.step())
+        await broker.was_asked.wait()
+        await write(scene.store, [message_of("more", "another", each, each) for each in (1, 2)])
+        await relay.leadership.step()
+        assert relay.leadership.lease is not None
+        assert [each.lag for each in told.events if isinstance(each, OutboxMeasured)] == [3, 5]
+        held.set_result(None)
+        await step
+        assert broker.offsets == [1, 2, 3]
+
+    async def test_a_clean_stop_leaves_the_lease_to_another_at_once(self, scene: Scene) -> None:
+        told = Told()
+        relay = relay_over(scene.store, Broker(), told)
+        await turn(relay)
+        relay.wind_up()
+        await relay.release()
+        assert isinstance(told.events[-1], RelayReleased)
+        assert (await scene.store.relays.take("two", LONG)).is_ours
+
+    async def test_one_that_winds_up_sends_nothing_more(self, scene: Scene) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        broker = Broker()
+        relay = relay_over(scene.store, broker, Told())
+        await relay.leadership.step()
+        broker.on_publish = relay.wind_up
+        await relay.step()
+        assert broker.taken == []
+
+    async def test_a_row_that_was_set_back_goes_on_above_what_the_broker_has_seen(self, scene: Scene) -> None:
+        """As after restoring a backup of the database."""
+        await write(scene.store, messages_of("orders", 3))
+        broker = Broker()
+        broker.seen_epoch = 41
+        relay = relay_over(scene.store, broker, Told())
+        await turn(relay)
+        assert broker.taken == []
+        await turn(relay)
+        assert broker.offsets == [1, 2, 3]
+        assert broker.terms[-1].epoch == 42
+
+
+class TestTrust:
+    """On a clock that is moved by the test."""
+
+    databases = ("sqlite",)
+
+    async def test_one_that_could_not_renew_in_time_sends_nothing(
+        self, scene: Scene, clock: VirtualClock
+    ) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        broker, told = Broker(), Told()
+        relay = relay_over(scene.store, broker, told, clock=clock)
+        await relay.leadership.step()
+        clock.advance(TTL_S * (1 - MARGIN))
+        await relay.step()
+        assert broker.taken == []
+        await turn(relay)
+        assert broker.taken == [], "its row is not stale yet, not even for itself"
+        clock.advance(TTL_S)
+        await turn(relay)
+        assert broker.offsets == [1, 2, 3]
+
+    async def test_one_whose_trust_ends_while_it_publishes_sends_no_more(
+        self, scene: Scene, clock: VirtualClock
+    ) -> None:
+        await write(scene.store, messages_of("orders", 3))
+        broker = Broker()
+        relay = relay_over(scene.store, broker, Told(), clock=clock)
+        await relay.leadership.step()
+        broker.on_publish = lambda: clock.advance(TTL_S)
+        await relay.step()
+        assert broker.taken == []

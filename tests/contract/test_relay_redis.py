@@ -1,0 +1,110 @@
+"""The relay to a real Redis."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from tests.brokers import Broker
+
+from foliot.outbox.parcel import topic_at_broker
+from foliot.outbox.protocol import Term, TermOverError
+from foliot.outbox.redis import STREAM, RedisPublisher
+from foliot.store.outbox_list import OutboxMessage
+from foliot.testing.conformance.relay import (
+    Received,
+    RelayConformance,
+    always,
+    assert_delivered,
+    messages_of,
+)
+from foliot.transport.protocol import BrokerUnreachableError
+
+CALL_S = 3.0
+
+
+@dataclass
+class RedisScene:
+    broker: Broker
+    redis: Redis
+    refuses_earlier_terms = True
+    can_be_killed = True
+
+    def publisher(self, options: str = "") -> RedisPublisher:
+        return RedisPublisher(self.broker.url + options, call_s=CALL_S)
+
+    def careful_publisher(self) -> RedisPublisher:
+        return self.publisher()
+
+    async def received(self, topic: str) -> list[Received]:
+        entries: Any = await self.redis.xrange(STREAM + topic)
+        found = [{name.decode(): value for name, value in fields.items()} for _id, fields in entries]
+        return [
+            Received(
+                fields["ce-id"].decode(),
+                {name: value.decode() for name, value in fields.items() if name != "event"},
+                fields["event"],
+            )
+            for fields in found
+        ]
+
+    async def refused(self, message: OutboxMessage) -> OutboxMessage:
+        """The stream's key is taken by something else."""
+        topic = f"{message.event_topic}-taken"
+        await self.redis.set(STREAM + topic_at_broker(topic), "mine")
+        return replace(message, event_topic=topic)
+
+    def kill(self) -> None:
+        self.broker.stop()
+
+    def start(self) -> None:
+        self.broker.start()
+
+
+@pytest.fixture
+async def relay_scene(redis_broker: Broker) -> AsyncIterator[RedisScene]:
+    async with Redis.from_url(redis_broker.url) as redis:
+        yield RedisScene(redis_broker, redis)
+
+
+class TestRedis(RelayConformance):
+    """Streams."""
+
+    async def test_a_term_that_is_over_can_not_begin_again(self, relay_scene: RedisScene) -> None:
+        one, two = relay_scene.publisher(), relay_scene.publisher()
+        await two.begin(Term("d", 5))
+        with pytest.raises(TermOverError) as refused:
+            await one.begin(Term("d", 4))
+        assert refused.value.seen == 5
+        await one.close()
+        await two.close()
+
+    async def test_a_server_that_hangs_is_given_up_and_begun_with_anew(
+        self, relay_scene: RedisScene, topic: str
+    ) -> None:
+        publisher = RedisPublisher(relay_scene.broker.url, call_s=0.3)
+        messages = messages_of(topic, 3, aggregates=1)
+        await publisher.begin(Term("a", 1))
+        await relay_scene.redis.client_pause(1000)
+        with pytest.raises(BrokerUnreachableError):
+            await publisher.publish(messages, always)
+        careful = relay_scene.publisher()
+        await careful.begin(Term("a", 1))
+        assert await careful.publish(messages, always) == 3
+        assert_delivered(await relay_scene.received(topic), messages)
+        await publisher.close()
+        await careful.close()
+
+    async def test_streams_are_trimmed_where_it_is_asked_for(
+        self, relay_scene: RedisScene, topic: str
+    ) -> None:
+        publisher = relay_scene.publisher("?maxlen=100")
+        await publisher.begin(Term("a", 1))
+        messages = messages_of(topic, 1000)
+        assert await publisher.publish(messages, always) == 1000
+        received = await relay_scene.received(topic)
+        # Approximately: Redis drops whole nodes of its tree, of 100 entries each.
+        assert 100 <= len(received) < 400
+        assert received[-1].message_id == str(messages[-1].id)
+        await publisher.close()

@@ -1,0 +1,67 @@
+"""A broker and its transports, for the tests of each."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import pytest
+from tests.brokers import Broker, GivenKafka, MockKafka, RabbitBroker
+
+from foliot.model.policy import Priority
+from foliot.timing.clock import SystemClock
+from foliot.transport.opening import open_transport
+from foliot.transport.pace import TransportPace
+from foliot.transport.places import place_of
+from foliot.transport.protocol import Lane, Transport
+
+PACE = TransportPace(abandoned_s=1.0)
+
+
+def wait_until_kept(broker: Broker, *places: str) -> None:
+    """RabbitMQ writes half a second later which quorum queues there are; one that it was killed before is
+    there and yet unusable. That is a matter of its own, so nobody kills it before."""
+    if not isinstance(broker, RabbitBroker):
+        return
+    deadline = time.monotonic() + 30
+    wanted = [place.encode() for place in places]
+    while time.monotonic() < deadline:
+        kept = b"".join(each.read_bytes() for each in broker._program.folder.rglob("names.dets"))
+        if all(place in kept for place in wanted):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("RabbitMQ has not written down its queues")
+
+
+class BrokerScene:
+    def __init__(self, broker: Broker) -> None:
+        self.queue = f"queue-{uuid4().hex[:8]}.é"
+        self._broker = broker
+        self._opened: list[Transport] = []
+
+    def open(self) -> Transport:
+        transport = open_transport(self._broker.url, SystemClock(), PACE)
+        self._opened.append(transport)
+        return transport
+
+    def stop_broker(self) -> None:
+        if isinstance(self._broker, GivenKafka | MockKafka):
+            pytest.skip("neither a Kafka that somebody else runs nor a mock can be stopped and keep anything")
+        wait_until_kept(self._broker, *(place_of(Lane(self.queue, each)) for each in Priority))
+        self._broker.stop()
+
+    def start_broker(self) -> None:
+        self._broker.start()
+
+    async def close(self) -> None:
+        for transport in self._opened:
+            await transport.close()
+
+
+@asynccontextmanager
+async def scene_of(broker: Broker) -> AsyncIterator[BrokerScene]:
+    scene = BrokerScene(broker)
+    try:
+        yield scene
+    finally:
+        await scene.close()

@@ -1,0 +1,151 @@
+"""When a broker counts as away, who is told, and what is shown of it."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from foliot.model.errors import SettingError
+from foliot.model.event import Observers, TransportLost, TransportRecovered
+from foliot.model.policy import Priority
+from foliot.testing.app import Recorder
+from foliot.timing.clock import VirtualClock
+from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
+from foliot.transport.opening import open_transport
+from foliot.transport.pace import TransportPace
+from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+
+PACE = TransportPace(patience_s=5.0)
+ADDRESS = "amqp://user:secret@broker:5672/"
+
+
+class Fickle:
+    """A broker that is there or not, as it is told."""
+
+    name = "fickle"
+
+    def __init__(self) -> None:
+        self.is_there = True
+
+    def _answer(self) -> None:
+        if not self.is_there:
+            raise BrokerUnreachableError("no answer")
+
+    async def publish(self, tickets: Sequence[Ticket]) -> None:
+        self._answer()
+
+    async def receive(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        most: int,
+        wait_s: float,
+    ) -> list[Delivery]:
+        self._answer()
+        return []
+
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None: ...
+
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def broker() -> Fickle:
+    return Fickle()
+
+
+@pytest.fixture
+def carrier(broker: Fickle, clock: VirtualClock, recorder: Recorder) -> Carrier:
+    return Carrier(broker, ADDRESS, clock, Observers([recorder]), PACE)
+
+
+async def fail(carrier: Carrier) -> None:
+    with pytest.raises(BrokerUnreachableError):
+        await carrier.publish([Ticket(uuid4(), "default", Priority.HIGH)])
+
+
+async def test_a_broker_is_away_once_it_has_been_silent_for_longer_than_the_patience(
+    carrier: Carrier, broker: Fickle, clock: VirtualClock, recorder: Recorder
+) -> None:
+    broker.is_there = False
+    await fail(carrier)
+    clock.advance(4.9)
+    await fail(carrier)
+    assert (carrier.is_failing, carrier.is_away, recorder.events) == (True, False, [])
+    clock.advance(0.1)
+    await fail(carrier)
+    await fail(carrier)
+    assert carrier.is_away
+    assert carrier.since_ts == clock.now()
+    assert recorder.events == [TransportLost("rabbitmq", "amqp://broker:5672/", "no answer")]
+
+
+async def test_a_single_answer_brings_it_back(
+    carrier: Carrier, broker: Fickle, clock: VirtualClock, recorder: Recorder
+) -> None:
+    broker.is_there = False
+    await fail(carrier)
+    clock.advance(60)
+    await fail(carrier)
+    broker.is_there = True
+    await carrier.receive([], most=1, wait_s=1)
+    assert (carrier.is_failing, carrier.is_away) == (False, False)
+    assert recorder.events[1:] == [TransportRecovered("rabbitmq", "amqp://broker:5672/", 60.0)]
+
+
+async def test_a_stumble_is_told_to_nobody(
+    carrier: Carrier, broker: Fickle, clock: VirtualClock, recorder: Recorder
+) -> None:
+    for _ in range(3):
+        broker.is_there = False
+        await fail(carrier)
+        clock.advance(4)
+        broker.is_there = True
+        await carrier.publish([])
+        clock.advance(4)
+    assert recorder.events == []
+
+
+async def test_what_is_shown_of_it_holds_no_password(carrier: Carrier, broker: Fickle) -> None:
+    assert describe_carriers({Priority.HIGH: carrier}) == {
+        "high": {"kind": "rabbitmq", "address": "amqp://broker:5672/", "state": "up", "since_ts": None},
+        "medium": {"kind": "database", "address": None, "state": "up", "since_ts": None},
+        "low": {"kind": "database", "address": None, "state": "up", "since_ts": None},
+    }
+    broker.is_there = False
+    assert describe_carriers({}) is None
+
+
+async def test_priorities_with_the_same_address_share_one(clock: VirtualClock) -> None:
+    setting = "high=redis://one:1/0;medium=redis://one:1/0;low=redis://two:1/0"
+    carriers = open_carriers(setting, clock, Observers(), PACE)
+    assert carriers[Priority.HIGH] is carriers[Priority.MEDIUM]
+    assert carriers[Priority.LOW] is not carriers[Priority.HIGH]
+    for each in carriers.values():
+        await each.close()
+    assert open_carriers("database", clock, Observers(), PACE) == {}
+
+
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "aio_pika", None)
+    monkeypatch.delitem(sys.modules, "foliot.transport.rabbitmq", raising=False)
+    with pytest.raises(SettingError, match=r'pip install "foliot\[rabbitmq\]"') as raised:
+        open_transport(ADDRESS, clock, PACE)
+    assert "secret" not in str(raised.value)
