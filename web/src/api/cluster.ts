@@ -8,6 +8,7 @@ import type { components } from "./schema";
 export type Queue = components["schemas"]["QueueDocument"];
 export type Task = components["schemas"]["TaskDocument"];
 export type Leader = components["schemas"]["LeaderDocument"];
+export type TransportStatus = components["schemas"]["TransportStatus"];
 export type Priority = components["schemas"]["Priority"];
 
 /** As many as one answer may hold: what is counted over them is counted over all, up to here. */

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import type { Leader } from "@/api/cluster";
+import type { Leader, TransportStatus } from "@/api/cluster";
 import { clusterStatus } from "@/api/status";
 import { Link } from "@/routing/Link";
 import { duration } from "@/time/format";
@@ -74,7 +74,7 @@ export function Leaders() {
           <FactList
             facts={[
               ["Lease provider", "database"],
-              ["Transport", "database"],
+              ["Transport", <Transports key="transports" transports={status.data?.transports} />],
               ["Shards", String(status.data?.leaders.length ?? "…")],
             ]}
           />
@@ -85,6 +85,32 @@ export function Leaders() {
         </div>
       </Card>
     </div>
+  );
+}
+
+/** How executions reach workers, and whether what carries them answers. */
+function Transports({ transports }: { transports: readonly TransportStatus[] | undefined }) {
+  if (transports === undefined) return "…";
+  if (transports.length === 0) return "database";
+  return (
+    <ul className="flex flex-col gap-1">
+      {transports.map((each) => (
+        <li key={`${each.priority} ${each.address}`} className="flex flex-wrap items-center gap-1.5">
+          <span>
+            {each.priority}: {each.kind}
+          </span>
+          {each.away_count > 0 ? (
+            <Badge tone="bad" icon="warning">
+              {`away for ${each.away_count} of ${each.instance_count}`}
+            </Badge>
+          ) : (
+            <Badge tone="good" icon="check">
+              up
+            </Badge>
+          )}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -20,6 +20,7 @@ function instance(parts: Partial<Instance>): Instance {
     load: 0,
     queues: null,
     known_tasks: [],
+    transports: null,
     clock_offset_seconds: 0,
     ...parts,
   };

@@ -32,7 +32,7 @@ export function TargetFields({ task }: { task: TaskFunction | null }) {
           const told = known.find((each) => each.family === "target" && each.name === choice.value);
           return {
             ...choice,
-            whyNot: told && !told.is_available ? "this version can't carry it out yet." : null,
+            whyNot: told && !told.is_available ? "this server can't carry it out." : null,
           };
         })}
         onChange={(kind) => changeTarget({ kind })}
