@@ -222,12 +222,28 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
 async def test_a_held_execution_travels_when_it_is_released(
     store: SqlStore, postgres_url: str, redis_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schedule = await add(store, spec("held", SOON, max_runs=3, overlap={"policy": "queue"}))
-    async with engine(postgres_url, redis_broker.url, PATIENT) as (instance, _):
+    """One that was fired while another ran: its ticket would be worth nothing before."""
+    go = asyncio.Event()
+
+    async def wait() -> None:
+        await go.wait()
+
+    target = {"kind": "function", "name": "wait"}
+    schedule = await add(store, spec("held", SOON, max_runs=1, target=target, overlap={"policy": "queue"}))
+    async with engine(postgres_url, redis_broker.url, PATIENT, tasks=registry(wait, noop)) as (instance, _):
         looks = Looks(instance, monkeypatch)
-        wanted = {await trigger(store, schedule) for _ in range(3)}
-        await succeed(store, wanted)
-        assert wanted <= looks.by_ticket
+        await trigger(store, schedule)
+
+        async def is_held() -> bool:
+            rows = await store.schedules.executions(schedule.schedule_id)
+            return {row.status for row in rows} == {Status.RUNNING, Status.PENDING}
+
+        await until(is_held)
+        # Whatever was published too early has been seen to when another has run.
+        await succeed(store, {await trigger(store, await add(store, spec("other", NEVER)))})
+        go.set()
+        rows = await store.schedules.executions(schedule.schedule_id)
+        await succeed(store, {row.execution_id for row in rows})
     assert looks.by_itself == set()
 
 
@@ -302,6 +318,7 @@ async def test_without_a_broker_workers_look_for_themselves_until_it_is_back(
             meanwhile = {await trigger(store, schedule) for schedule in schedules}
             await succeed(store, meanwhile)
             assert meanwhile & looks.by_itself
+            await until(lambda: bool(seen(recorder, TransportLost)))
             told = [each for each in recorder.events if isinstance(each, TransportLost | TransportRecovered)]
             assert len(told) == 1, "\n".join(map(repr, told))
             [lost] = seen(recorder, TransportLost)
@@ -326,7 +343,8 @@ async def test_an_engine_starts_and_works_while_its_broker_is_not_there(
     store: SqlStore, postgres_url: str
 ) -> None:
     [schedule, *_] = await on_any_priority(store, "alone", NEVER)
-    async with engine(postgres_url, "redis://127.0.0.1:1/0", HURRIED) as (_, recorder):
+    pace = TransportPace(patience_s=0.2, untaken_s=LONG, safety_s=LONG)
+    async with engine(postgres_url, "redis://127.0.0.1:1/0", pace) as (_, recorder):
         await succeed(store, {await trigger(store, schedule)})
         assert seen(recorder, TransportLost)
 
