@@ -12,7 +12,7 @@ from foliot.outbox.protocol import Term
 from foliot.store.outbox_list import OutboxMessage
 from foliot.testing.conformance.relay import Received, RelayConformance, always, messages_of
 
-CALL_S = 3.0
+CALL_S = 10.0
 
 
 @dataclass

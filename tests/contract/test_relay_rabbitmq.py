@@ -13,7 +13,7 @@ from foliot.store.outbox_list import OutboxMessage
 from foliot.testing.conformance.relay import Received, RelayConformance, always, messages_of
 from foliot.transport.protocol import BrokerUnreachableError
 
-CALL_S = 3.0
+CALL_S = 10.0
 
 
 @dataclass

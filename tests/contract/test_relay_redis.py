@@ -21,7 +21,7 @@ from foliot.testing.conformance.relay import (
 )
 from foliot.transport.protocol import BrokerUnreachableError
 
-CALL_S = 3.0
+CALL_S = 10.0
 
 
 @dataclass

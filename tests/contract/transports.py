@@ -9,13 +9,12 @@ import pytest
 from tests.brokers import Broker, GivenKafka, MockKafka, RabbitBroker
 
 from foliot.model.policy import Priority
+from foliot.testing.conformance.transport import ABANDONED_S
 from foliot.timing.clock import SystemClock
 from foliot.transport.opening import open_transport
 from foliot.transport.pace import TransportPace
 from foliot.transport.places import place_of
 from foliot.transport.protocol import Lane, Transport
-
-PACE = TransportPace(abandoned_s=1.0)
 
 
 def wait_until_kept(broker: Broker, *places: str) -> None:
@@ -39,8 +38,9 @@ class BrokerScene:
         self._broker = broker
         self._opened: list[Transport] = []
 
-    def open(self) -> Transport:
-        transport = open_transport(self._broker.url, SystemClock(), PACE)
+    def open(self, *, abandoned_s: float = ABANDONED_S) -> Transport:
+        pace = TransportPace(abandoned_s=abandoned_s)
+        transport = open_transport(self._broker.url, SystemClock(), pace)
         self._opened.append(transport)
         return transport
 

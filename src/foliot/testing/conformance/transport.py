@@ -19,13 +19,17 @@ AGAIN_WITHIN_S = 60.0
 """How long a broker that was started again may take until it works."""
 
 
+ABANDONED_S = 1.0
+LONG_S = 600.0
+
+
 class TransportScene(Protocol):
     """A broker, and transports to it. Each test has a queue of its own."""
 
     queue: str
 
-    def open(self) -> Transport:
-        """Another process's transport, whose receivers are given up quickly; closed after the test."""
+    def open(self, *, abandoned_s: float = ABANDONED_S) -> Transport:
+        """Another process's transport, whose receivers are given up after so long; closed after the test."""
         ...
 
     def stop_broker(self) -> None:
@@ -62,9 +66,17 @@ async def nothing_but(scene: TransportScene, transport: Transport, marker: Seque
     """What comes next is what was published last."""
     await transport.publish(marker)
     found = await received(scene, transport, len(marker))
+    await transport.acknowledge(found)
     found += await transport.receive(lanes_of(scene), most=100, wait_s=0.3)
     assert ids(found) == ids(marker)
-    await transport.acknowledge(found)
+
+
+async def nothing_is_left(scene: TransportScene, transport: Transport) -> None:
+    """Nor comes anything that somebody was thought to have abandoned."""
+    now = asyncio.get_running_loop().time
+    ends = now() + 2 * ABANDONED_S
+    while now() < ends:
+        assert await transport.receive(lanes_of(scene), most=100, wait_s=0.3) == []
 
 
 async def _received_until_it_fails(scene: TransportScene, transport: Transport) -> list[Delivery]:
@@ -160,10 +172,12 @@ class TransportConformance:
         await leader.publish(tickets_of(transport_scene, 20))
         await worker.acknowledge(await received(transport_scene, worker, 20))
         await worker.close()
-        await nothing_but(transport_scene, transport_scene.open(), tickets_of(transport_scene, 3))
+        other = transport_scene.open()
+        await nothing_but(transport_scene, other, tickets_of(transport_scene, 3))
+        await nothing_is_left(transport_scene, other)
 
-    async def test_what_was_given_back_comes_again(self, transport_scene: TransportScene) -> None:
-        leader, worker = transport_scene.open(), transport_scene.open()
+    async def test_what_was_given_back_comes_again_at_once(self, transport_scene: TransportScene) -> None:
+        leader, worker = (transport_scene.open(abandoned_s=LONG_S) for _ in range(2))
         tickets = tickets_of(transport_scene, 5)
         await leader.publish(tickets)
         found = await received(transport_scene, worker, 5)
