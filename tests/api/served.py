@@ -204,6 +204,6 @@ def served(
             if is_started:
                 made.start()
             yield made
-            assert made.bugs == []
+            assert made.bugs == [], made.bugs
         finally:
             made.close()

@@ -34,7 +34,15 @@ def make_app(
         app.include_router(router)
     # Behind all others: the page is for whatever address is nobody else's.
     app.router.routes.extend(ui_routes())
+    _make_ready(app)
     return app
+
+
+def _make_ready(app: FastAPI) -> None:
+    """FastAPI makes its routes ready when the first request comes, which then waits for it."""
+    nowhere = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
+    for route in app.router.routes:
+        route.matches(nowhere)
 
 
 def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.ids import first_id_at, new_id
@@ -18,6 +18,7 @@ from foliot.planning.change import Author
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import audit_t
+from foliot.store.together import Write, row_of_values
 from foliot.store.types import storable
 
 
@@ -87,8 +88,27 @@ async def record_audit(
     """Write down what the transaction does. Of `before` and `after` only what differs need be given."""
     if now is None:
         now = (await connection.execute(select(dialect.now()))).scalar_one()
-    await connection.execute(
-        insert(audit_t),
+    write = audit_write(
+        dialect, author, action, resource_id, host_id=host_id, now=now, before=before, after=after
+    )
+    await connection.execute(write.statement, write.values)
+
+
+def audit_write(
+    dialect: Dialect,
+    author: Author,
+    action: Action,
+    resource_id: object,
+    *,
+    host_id: UUID,
+    now: datetime,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> Write:
+    """The same, to be written with other things."""
+    return row_of_values(
+        dialect,
+        audit_t,
         {
             "audit_id": new_id(now),
             "host_id": host_id,

@@ -13,6 +13,7 @@ from foliot.store.dialect import Dialect
 from foliot.store.ledger import count_open
 from foliot.store.schedule_rows import schedule_of
 from foliot.store.schema import queue_t, schedule_t
+from foliot.store.together import Write, row_of_values
 
 
 async def lock_schedule(
@@ -50,9 +51,8 @@ async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUI
     )
 
 
-async def know_queue_of(connection: AsyncConnection, dialect: Dialect, schedule_id: UUID) -> None:
-    """The same for a schedule's queue, before its row is locked: others wait for that lock."""
-    queue = select(schedule_t.c.host_id, schedule_t.c.queue).where(schedule_t.c.schedule_id == schedule_id)
-    await connection.execute(
-        dialect.insert(queue_t).from_select(["host_id", "queue"], queue).on_conflict_do_nothing()
+def queue_write(dialect: Dialect, host_id: UUID, queue: str) -> Write:
+    """The same, to be written with other things."""
+    return row_of_values(
+        dialect, queue_t, {"host_id": host_id, "queue": queue, "paused": False}, may_exist=True
     )

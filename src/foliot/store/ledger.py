@@ -121,6 +121,8 @@ def _insert(dialect: Dialect, shape: Shape, *, are_events: bool = False) -> Inse
     names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
     source = (
         select(
+            # The start before the end: the clock is read for each.
+            *([case((has_fired, now)), case((has_fired, 0.0)), case((has_fired, 1), else_=0)] * are_events),
             *[new[name] for name in names],
             case((new["is_ready"], now)),
             case((new["is_ready"], dialect.plus(now, new["sla_s"]))),
@@ -128,13 +130,12 @@ def _insert(dialect: Dialect, shape: Shape, *, are_events: bool = False) -> Inse
             now,
             literal(TriggeredBy.SCHEDULER.value),
             bindparam("instance_id", type_=String()),
-            *([case((has_fired, now)), case((has_fired, 0.0)), case((has_fired, 1), else_=0)] * are_events),
         )
         .select_from(table)
         .where(true())
     )
+    names = ["started_ts", "duration_seconds", "attempt"] * are_events + names
     names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
-    names += ["started_ts", "duration_seconds", "attempt"] * are_events
     return (
         dialect.insert(execution_t)
         .from_select(names, source)

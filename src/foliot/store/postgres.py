@@ -239,6 +239,9 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             # Once per session instead of once per transaction.
             idle_ms = str(int(STOPPED_CLIENT_S * 1000))
             arguments["server_settings"] = {"idle_in_transaction_session_timeout": idle_ms}
+            if pool is Pool.API:
+                # One request is not to take the cores of the others.
+                arguments["server_settings"]["max_parallel_workers_per_gather"] = "0"
         if not uses_hints:
             # Behind a transaction-pooling proxy no statement may be expected to still be there next time.
             arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}

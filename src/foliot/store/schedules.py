@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from pydantic_core import to_jsonable_python
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,17 +23,18 @@ from foliot.model.schedule import ChangeKind, Schedule
 from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Change, due_of
 from foliot.planning.overlap import Admission
-from foliot.store.audit import Action, record_audit
+from foliot.store.audit import Action, audit_write
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.event_runs import ended_at_once, say_events
 from foliot.store.execution_rows import execution_of, read_execution, select_executions
-from foliot.store.inserting import know_queue, know_queue_of, lock_schedule, make_room
+from foliot.store.inserting import lock_schedule, make_room, queue_write
 from foliot.store.ledger import NewExecution, insert_executions
 from foliot.store.schedule_rows import row_of, schedule_of
 from foliot.store.schema import execution_t, schedule_t, schedule_version_t
-from foliot.store.search import keep_text
+from foliot.store.search import keep_text, text_write
+from foliot.store.together import row_of_values, write_together
 
 
 class Schedules:
@@ -47,8 +48,7 @@ class Schedules:
         async def work(connection: AsyncConnection) -> Schedule:
             change = plan(await self._now(connection))
             with _named(change.schedule):
-                await connection.execute(insert(schedule_t), row_of(change.schedule))
-            await self._record(connection, None, change, author)
+                await self._record(connection, None, change, author)
             return change.schedule
 
         return await self._database.write(Pool.API, work)
@@ -116,8 +116,11 @@ class Schedules:
         self, connection: AsyncConnection, before: Schedule | None, change: Change, author: Author
     ) -> None:
         schedule = change.schedule
-        await connection.execute(
-            insert(schedule_version_t),
+        if before is not None:
+            await keep_text(connection, self._dialect, before, schedule)
+        version = row_of_values(
+            self._dialect,
+            schedule_version_t,
             {
                 "schedule_id": schedule.schedule_id,
                 "aggregate_version": schedule.aggregate_version,
@@ -132,11 +135,8 @@ class Schedules:
                 "created_ts": schedule.updated_ts,
             },
         )
-        await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
-        await keep_text(connection, self._dialect, before, schedule)
         was, became = _differences(before, schedule)
-        await record_audit(
-            connection,
+        audit = audit_write(
             self._dialect,
             author,
             _ACTIONS[change.kind],
@@ -146,6 +146,14 @@ class Schedules:
             before=was,
             after=became,
         )
+        queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
+        writes = [version, queue, audit]
+        if before is None:
+            writes += [
+                row_of_values(self._dialect, schedule_t, row_of(schedule)),
+                text_write(self._dialect, schedule),
+            ]
+        await write_together(connection, self._dialect, writes)
 
     # --- running now ------------------------------------------------------------------------------
 
@@ -177,7 +185,6 @@ class Schedules:
         """The same, and the schedule that was triggered."""
 
         async def work(connection: AsyncConnection) -> tuple[UUID, Schedule]:
-            await know_queue_of(connection, self._dialect, schedule_id)
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
                 return execution_id, schedule  # asked for again, by one who had not heard of it
@@ -185,27 +192,28 @@ class Schedules:
             is_ready = is_event or await make_room(connection, self._dialect, schedule)
             now = await self._now(connection)
             identity = execution_id or new_id(now)
-            await connection.execute(
-                insert(execution_t).values(
-                    execution_id=identity,
-                    schedule_id=schedule_id,
-                    host_id=schedule.host_id,
-                    aggregate_version=schedule.aggregate_version,
-                    fire_ts=now,
-                    status=(Status.SUCCESS if is_event else Status.PENDING).value,
-                    triggered_by=by.value,
-                    triggered_by_user=author.name,
-                    args=None if args is None else dict(args),
-                    queue=schedule.spec.queue,
-                    priority=schedule.spec.priority.value,
-                    ready_ts=now if is_ready else None,
-                    due_by_ts=now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
-                    created_ts=now,
+            execution = row_of_values(
+                self._dialect,
+                execution_t,
+                {
+                    "execution_id": identity,
+                    "schedule_id": schedule_id,
+                    "host_id": schedule.host_id,
+                    "aggregate_version": schedule.aggregate_version,
+                    "fire_ts": now,
+                    "status": (Status.SUCCESS if is_event else Status.PENDING).value,
+                    "triggered_by": by.value,
+                    "triggered_by_user": author.name,
+                    "args": None if args is None else dict(args),
+                    "queue": schedule.spec.queue,
+                    "priority": schedule.spec.priority.value,
+                    "ready_ts": now if is_ready else None,
+                    "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
+                    "created_ts": now,
                     **(ended_at_once(now) if is_event else {}),
-                )
+                },
             )
-            await record_audit(
-                connection,
+            audit = audit_write(
                 self._dialect,
                 author,
                 Action.SCHEDULE_TRIGGERED,
@@ -214,6 +222,8 @@ class Schedules:
                 now=now,
                 after={"execution_id": str(identity), "args": None if args is None else dict(args)},
             )
+            queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
+            await write_together(connection, self._dialect, [queue, execution, audit])
             if is_event:
                 await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
             return identity, schedule

@@ -13,19 +13,32 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.schedule import Schedule
 from foliot.store.dialect import Dialect
 from foliot.store.schema import schedule_text_t
+from foliot.store.together import Write, row_of_values
 from foliot.store.types import storable
 
 
-async def keep_text(
-    connection: AsyncConnection, dialect: Dialect, before: Schedule | None, after: Schedule
-) -> None:
+def text_write(dialect: Dialect, schedule: Schedule) -> Write:
+    """What a new schedule is found by."""
+    return row_of_values(
+        dialect,
+        schedule_text_t,
+        {
+            "schedule_id": schedule.schedule_id,
+            "host_id": schedule.host_id,
+            "schedule_name": schedule.spec.name,
+            "search_text": _text_of(schedule),
+        },
+    )
+
+
+async def keep_text(connection: AsyncConnection, dialect: Dialect, before: Schedule, after: Schedule) -> None:
     """After every change of a schedule: what it is found by."""
     if after.deleted_ts is not None:
         await connection.execute(
             delete(schedule_text_t).where(schedule_text_t.c.schedule_id == after.schedule_id)
         )
         return
-    if before is not None and _text_of(before) == _text_of(after):
+    if _text_of(before) == _text_of(after):
         return
     values = {"schedule_name": after.spec.name, "search_text": _text_of(after)}
     await connection.execute(
