@@ -36,7 +36,7 @@ def walk(client: httpx2.Client, path: str, **params: Any) -> Iterator[dict[str, 
     token = ""
     while True:
         document = made(client.get(path, params={**params, "page_token": token}), 200)
-        assert set(document) == {"items", "next_page_token"}
+        assert set(document) >= {"items", "next_page_token"}
         yield from document["items"]
         token = document["next_page_token"]
         if not token:

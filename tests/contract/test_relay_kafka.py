@@ -53,7 +53,8 @@ class KafkaScene:
             partitions = [TopicPartition(topic, each) for each in consumer.partitions_for_topic(topic) or ()]
             consumer.assign(partitions)
             await consumer.seek_to_beginning(*partitions)
-            ends = await consumer.end_offsets(partitions)
+            # Of all that was written: what a transaction wrote can be read only a moment after its commit.
+            ends = await self._ends(partitions)
             found: list[Received] = []
             while any([await consumer.position(each) < ends[each] for each in partitions]):
                 for records in (await consumer.getmany(timeout_ms=200)).values():
@@ -62,6 +63,15 @@ class KafkaScene:
                         assert record.key.decode() == headers["aggregate_id"]
                         found.append(Received(headers["ce-id"], headers, record.value))
             return found
+        finally:
+            await consumer.stop()
+
+    async def _ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.broker.url.removeprefix("kafka://"))
+        await consumer.start()
+        try:
+            ends: dict[TopicPartition, int] = await consumer.end_offsets(partitions)
+            return ends
         finally:
             await consumer.stop()
 

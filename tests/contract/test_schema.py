@@ -101,11 +101,16 @@ async def test_migrations_lead_to_the_schema_that_the_statements_were_written_fo
         assert await connection.run_sync(_partial_indexes) == expected
 
 
+SEARCH_INDEX = "idx_schedule_text_search"
+
+
 def _differences(connection: Connection) -> list[Any]:
     options = {
         "version_table": "schema_version_t",
         "compare_type": True,
         "compare_server_default": connection.dialect.name != "sqlite",
+        # An index that not every database can have is no part of the tables.
+        "include_name": lambda name, kind, _parents: (kind, name) != ("index", SEARCH_INDEX),
     }
     return list(compare_metadata(MigrationContext.configure(connection, opts=options), metadata))
 

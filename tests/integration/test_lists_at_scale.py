@@ -54,6 +54,10 @@ SCHEDULE_ROWS = f"""
     FROM generate_series(1, {SCHEDULES}) AS s
 """
 QUEUE_ROWS = "INSERT INTO queue_t (host_id, queue) SELECT DISTINCT host_id, queue FROM schedule_t"
+TEXT_ROWS = """
+    INSERT INTO schedule_text_t (schedule_id, host_id, schedule_name, search_text)
+    SELECT schedule_id, host_id, schedule_name, lower(schedule_name) FROM schedule_t
+"""
 # A tenth belongs to schedule 1, and a tenth was triggered by hand for schedule 2.
 EXECUTION_ROWS = f"""
     INSERT INTO execution_t (execution_id, schedule_id, host_id, aggregate_version, fire_ts, status,
@@ -86,7 +90,7 @@ def large_url(postgres_server: PostgresServer) -> Iterator[str]:
 
     name = "lists_at_scale"
     asyncio.run(run("postgres", f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
-    asyncio.run(run(name, SCHEDULE_ROWS, QUEUE_ROWS, EXECUTION_ROWS, "VACUUM ANALYZE"))
+    asyncio.run(run(name, SCHEDULE_ROWS, QUEUE_ROWS, TEXT_ROWS, EXECUTION_ROWS, "VACUUM ANALYZE"))
     yield postgres_server.url(name)
     asyncio.run(run("postgres", f'DROP DATABASE "{name}" WITH (FORCE)'))
 
@@ -352,6 +356,18 @@ async def test_names_are_found_by_their_index(store: SqlStore, connection: async
     found, statements = await issued(store, schedules.by_names(DEFAULT_HOST_ID, names))
     assert len(found) == 38
     check(await carry_out(connection, statements, is_prepared=False), ["uq_schedule_name"], 200)
+
+
+@pytest.mark.parametrize(("part", "count"), [("schedule-1999", 11), ("DULE-1234", 10), ("e-77_", 0)])
+async def test_what_is_rare_is_found_by_its_trigrams(
+    store: SqlStore, connection: asyncpg.Connection, part: str, count: int
+) -> None:
+    wanted = ScheduleFilter(host_id=DEFAULT_HOST_ID, q=part)
+    found, statements = await issued(store, ScheduleList(store.database).page(wanted))
+    assert len(found.items) == count
+    for is_prepared in (False, True):
+        reading = await carry_out(connection, statements, is_prepared=is_prepared)
+        check(reading, ["idx_schedule_text_search"], 2_000)
 
 
 async def test_queues_are_counted_by_the_index_of_what_is_claimable(

@@ -246,6 +246,9 @@ class BodyLimit:
         if _announced(scope) > limit:
             await body.refuse_size()
             return
+        if _is_ambiguous(scope):
+            await body.refuse_ambiguous()
+            return
         try:
             await self._app(scope, body.receive, body.send)
         except ClientDisconnect:
@@ -293,6 +296,10 @@ class _Body:
     async def refuse_size(self) -> None:
         await self._refuse(413, "too_large", f"the body is larger than {self._limit} bytes")
 
+    async def refuse_ambiguous(self) -> None:
+        detail = "a body has either a Content-Length or a Transfer-Encoding"
+        await self._refuse(400, "ambiguous_length", detail)
+
     async def _refuse(self, status: int, code: str, detail: str) -> None:
         self.is_refused = True
         if not self._has_begun:
@@ -300,6 +307,12 @@ class _Body:
             headers = {"Connection": "close"}
             answer = problem(Request(self._scope), status, code, detail, headers=headers)
             await answer(self._scope, self._receive, self._send)
+
+
+def _is_ambiguous(scope: Scope) -> bool:
+    """Who stands in front may have read another length, and take for a request what we take for a body."""
+    headers = Headers(scope=scope)
+    return "content-length" in headers and "transfer-encoding" in headers
 
 
 def _announced(scope: Scope) -> int:

@@ -5,13 +5,18 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime
 
+_LAST = datetime.max.replace(tzinfo=UTC)
+"""Which stands for a time that never comes: databases give it back as that."""
+
 
 def _has_date_in_utc(value: datetime) -> datetime:
     # A zone's offset may carry a time of the first or the last year beyond what a date can be.
     try:
-        value.astimezone(UTC)
+        is_last = value.astimezone(UTC) == _LAST
     except OverflowError:
-        raise ValueError("must have a date in UTC too, between the years 1 and 9999") from None
+        is_last = True
+    if is_last:
+        raise ValueError("must have a date in UTC too, between the years 1 and 9999")
     return value
 
 

@@ -84,8 +84,10 @@ class Dialect(Protocol):
         """JSON text of `rows` as a value for a JSON column."""
         ...
 
-    def contains(self, text: ColumnElement[Any], part: ColumnElement[Any]) -> ColumnElement[bool]:
-        """Whether a text has these very characters in it."""
+    def contains(
+        self, text: ColumnElement[Any], part: ColumnElement[Any], *, is_indexed: bool
+    ) -> ColumnElement[bool]:
+        """Whether a text has these very characters in it; in a form that an index may be used for, or not."""
         ...
 
     def insert(self, table: Table) -> PostgresInsert | SqliteInsert: ...

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     String,
     Table,
+    Text,
     Uuid,
     bindparam,
     cast,
@@ -112,8 +113,15 @@ class PostgresDialect:
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return cast(document, JSONB)
 
-    def contains(self, text: ColumnElement[Any], part: ColumnElement[Any]) -> ColumnElement[bool]:
-        return func.strpos(text, part) > 0
+    def contains(
+        self, text: ColumnElement[Any], part: ColumnElement[Any], *, is_indexed: bool
+    ) -> ColumnElement[bool]:
+        if not is_indexed:
+            return func.strpos(text, part) > 0
+        literally: ColumnElement[str] = part
+        for sign in ("/", "%", "_"):
+            literally = func.replace(literally, sign, f"/{sign}", type_=Text())
+        return text.like(literal("%", Text()) + literally + literal("%", Text()), escape="/")
 
     def insert(self, table: Table) -> Insert:
         return insert(table)

@@ -43,7 +43,7 @@ from foliot.store.dialect import Dialect, Pool
 from foliot.store.execution_list import literally
 from foliot.store.schedule_rows import schedule_of
 from foliot.store.schema import schedule_status_t, schedule_t, schedule_text_t
-from foliot.store.search import is_found
+from foliot.store.search import is_found, is_short
 
 _Conditions = tuple[ColumnElement[bool], ...]
 
@@ -153,7 +153,12 @@ class ScheduleList:
         rest = replace(wanted, q="", names=())
         if order.sort is ScheduleSort.NAME and rest == ScheduleFilter(host_id=wanted.host_id):
             shape = _Shape(
-                order.is_descending, order.after is not None, order.limit, wanted.q != "", bool(wanted.names)
+                order.is_descending,
+                order.after is not None,
+                order.limit,
+                wanted.q != "",
+                is_short(wanted.q),
+                bool(wanted.names),
             )
             values: dict[str, Any] = {"of_host": wanted.host_id}
             if order.after is not None:
@@ -302,6 +307,7 @@ class _Shape(NamedTuple):
     has_after: bool
     limit: int
     is_searched: bool
+    is_short: bool
     has_names: bool
 
 
@@ -312,7 +318,8 @@ def _kept(dialect: Dialect, shape: _Shape) -> Select[Any]:
     if shape.is_searched:
         # What is searched and nothing else is in the table of texts alone.
         table: Table = schedule_text_t
-        conditions = list(is_found(dialect, host, bindparam("part", type_=String())))
+        part = bindparam("part", type_=String())
+        conditions = list(is_found(dialect, host, part, is_short=shape.is_short))
     else:
         table = schedule_t
         conditions = [table.c.host_id == host, table.c.deleted_ts.is_(None)]
@@ -350,9 +357,9 @@ def _conditions(dialect: Dialect, wanted: ScheduleFilter) -> _Conditions:
         if values:
             conditions.append(column.in_(values))
     if wanted.q:
-        found = select(schedule_text_t.c.schedule_id).where(
-            *is_found(dialect, literal(wanted.host_id), literal(wanted.q.lower()))
-        )
+        part = wanted.q.lower()
+        is_wanted = is_found(dialect, literal(wanted.host_id), literal(part), is_short=is_short(part))
+        found = select(schedule_text_t.c.schedule_id).where(*is_wanted)
         conditions.append(table.c.schedule_id.in_(found))
     if wanted.active is not None:
         conditions.append(table.c.active.is_(wanted.active))

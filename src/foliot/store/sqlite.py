@@ -101,7 +101,13 @@ class SqliteDialect:
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.json(document, type_=Json)
 
-    def contains(self, text: ColumnElement[Any], part: ColumnElement[Any]) -> ColumnElement[bool]:
+    def contains(
+        self,
+        text: ColumnElement[Any],
+        part: ColumnElement[Any],
+        *,
+        is_indexed: bool,  # noqa: ARG002
+    ) -> ColumnElement[bool]:
         return func.instr(text, part) > 0
 
     def insert(self, table: Table) -> Insert:

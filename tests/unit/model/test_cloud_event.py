@@ -6,9 +6,7 @@ from foliot.model.cloud_event import read_template
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
 
-WHOLE = (
-    '{"specversion": "1.0", "type": "T", "id": "x", "time": "2000-01-01T00:00:00Z", "data": [1], "own": 7}'
-)
+WHOLE = '{"specversion": "1.0", "type": "T", "id": "x", "time": "2000-01-01T00:00:00Z", "data": [1], "a": 7}'
 
 
 def test_an_object_is_the_data() -> None:

@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.exc import DBAPIError
 
 from foliot.store.types import Instant, Json
 
@@ -92,8 +93,29 @@ def upgrade() -> None:
         "SELECT schedule_id, host_id, schedule_name, lower(schedule_name || '\n' || description) "
         "FROM schedule_t WHERE deleted_ts IS NULL"
     )
+    if op.get_bind().dialect.name == "postgresql":
+        _index_for_search()
     op.add_column("instance_t", sa.Column("transports", Json, nullable=True))
     op.execute(_LIGHT_PORTAL_POSTGRES if op.get_bind().dialect.name == "postgresql" else _LIGHT_PORTAL_SQLITE)
+
+
+def _index_for_search() -> None:
+    """By trigrams, where the database has them and we may; without it a search reads all texts."""
+    connection = op.get_bind()
+    known = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_trgm'")
+    if not connection.scalar(known):
+        return
+    try:
+        with connection.begin_nested():
+            connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
+            connection.execute(
+                sa.text(
+                    "CREATE INDEX idx_schedule_text_search ON schedule_text_t "
+                    "USING gin (search_text gin_trgm_ops)"
+                )
+            )
+    except DBAPIError:
+        return  # it takes a right that the owner of a database has, and others may not
 
 
 def _event_columns() -> list[sa.Column[object]]:
