@@ -21,7 +21,7 @@ from tests.api.hosts import Host
 from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served
 from tests.api.valid_requests import IDS, ROUTES, VALID
 
-EXAMPLES = 12
+EXAMPLES = 8
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
