@@ -44,14 +44,14 @@ AT_THE_MACHINES_PACE = (
     "tests/integration/test_stale_wheel.py::test_a_deleted_schedule_never_fires",
     "tests/cluster/test_executing.py::test_a_hundred_functions_that_take_too_long",
 )
-"""These say what happens in time, and a machine that is busy elsewhere is late: they get a second try, and
+"""These say what happens in time, and a machine that is busy elsewhere is late: they get two more tries, and
 the report counts those that took it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(AT_THE_MACHINES_PACE):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 def pytest_report_header() -> str:
