@@ -71,7 +71,7 @@ def test_a_frozen_list_stays_as_it_is_until_it_goes_on(server: WebServed, page: 
     expect(shown).to_contain_text("running")
     live(page)
     page.get_by_role("button", name="Freeze").click()
-    expect(page.get_by_text("What happens meanwhile is shown when you go on.")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("As at .* go on"))).to_be_visible()
     server.let_go(name)
     server.ended(execution_id)
     # The stream has told of it by now: another page, that is not frozen, shows it.
@@ -79,7 +79,7 @@ def test_a_frozen_list_stays_as_it_is_until_it_goes_on(server: WebServed, page: 
     other.goto(f"/executions?schedule_id={schedule['schedule_id']}")
     expect(row(other, "Executions", name)).to_contain_text("success")
     expect(shown).to_contain_text("running")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Go on", exact=True).click()
     expect(shown).to_contain_text("success")
 
 
@@ -92,7 +92,7 @@ def test_many_are_tried_again_after_their_number_was_told(server: WebServed, pag
     expect(chosen.get_by_role("button", name="Cancel")).to_be_visible()
     chosen.get_by_role("button", name="Try again").click()
     asked = dialog(page, "Try again: 3 executions")
-    asked.get_by_role("button", name="Try again: 3").click()
+    asked.get_by_role("button", name="Retry 3").click()
     expect(note(page, "Trying again: 3 executions")).to_be_visible()
 
     def attempts() -> list[int]:
@@ -155,7 +155,7 @@ def test_a_running_execution_is_followed_and_cancelled(server: WebServed, page: 
     page.get_by_role("button", name="Cancel").click()
     asked = dialog(page, "Cancel the execution?")
     asked.get_by_label("Reason").fill("not needed")
-    asked.get_by_role("button", name="Cancel it").click()
+    asked.get_by_role("button", name="Stop it").click()
     expect(page.get_by_role("main").get_by_role("status").get_by_text("cancelled")).to_be_visible()
     assert server.ended(execution_id)["status"] == "cancelled"
 

@@ -102,7 +102,7 @@ def test_the_finder_opens_by_keys_and_leads_to_a_schedule(page: Page) -> None:
     page.keyboard.type("rest")
     expect(page.get_by_role("option", selected=True)).to_contain_text("rests")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog", name="rests")).to_be_visible()
+    title(page, "rests")
     page.keyboard.press("Control+k")
     page.keyboard.type("timel")
     expect(page.get_by_role("option", selected=True)).to_contain_text("Timeline")
