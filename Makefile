@@ -22,7 +22,7 @@ test: $(VENV)/.develop ## Run all tests, or those that ARGS select
 	@scripts/test-servers
 	@scripts/kafka
 	@scripts/build-web
-	@$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
+	@BIN=$(BIN) scripts/test $(ARGS)
 
 check: $(VENV)/.develop ## Check format, lint, types and import rules
 	@$(BIN)/ruff format --check

@@ -39,6 +39,7 @@ OpenStore = Callable[..., Awaitable[SqlStore]]
 
 AT_THE_MACHINES_PACE = (
     "tests/web/",
+    "tests/integration/test_up.py::test_the_demo_shows_fires_and_skips_within_seconds",
     "tests/contract/test_relay",
     "tests/contract/test_transport_",
     "tests/integration/test_stale_wheel.py::test_a_deleted_schedule_never_fires",

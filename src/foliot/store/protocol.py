@@ -395,8 +395,12 @@ class WorkStore(Protocol):
         limit: int,
         lease_s: float,
         scope: ClaimScope | None = None,
+        besides: Sequence[UUID] = (),
     ) -> list[Claim]:
-        """Up to `limit` executions, most urgent first, each given to one worker only; all, or of a scope."""
+        """Up to `limit` executions, most urgent first, each given to one worker only; all, or of a scope.
+
+        Those that it is to go `besides` are left to other workers.
+        """
         ...
 
     async def claim_some(

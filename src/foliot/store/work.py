@@ -89,11 +89,15 @@ class Work:
         limit: int,
         lease_s: float,
         scope: ClaimScope | None = None,
+        besides: Sequence[UUID] = (),
     ) -> list[Claim]:
         if not queues or limit < 1:
             return []
-        statement = _claim(self._dialect, tuple(queues), scope)
-        return await self._take(statement, {"most": limit, "claimed_by": worker_id, "lease_s": lease_s})
+        statement = _claim(self._dialect, tuple(queues), scope, bool(besides))
+        arguments = {"most": limit, "claimed_by": worker_id, "lease_s": lease_s}
+        if besides:
+            arguments |= self._dialect.arguments("besides", _GIVEN, [list(besides)])
+        return await self._take(statement, arguments)
 
     async def claim_some(
         self,
@@ -291,10 +295,14 @@ _GIVEN: Columns = {"execution_id": Uuid()}
 
 @lru_cache(maxsize=64)
 def _claim(
-    dialect: Dialect, queues: tuple[tuple[UUID, str], ...], scope: ClaimScope | None
+    dialect: Dialect, queues: tuple[tuple[UUID, str], ...], scope: ClaimScope | None, goes_besides: bool
 ) -> ReturningUpdate[Any]:
     most = bindparam("most", type_=Integer())
-    return _take(dialect, dialect.claimable(queues, most, *_in_scope(dialect, scope)))
+    conditions = _in_scope(dialect, scope)
+    if goes_besides:
+        left = dialect.table("besides", _GIVEN)
+        conditions += (execution_t.c.execution_id.not_in(select(left.c.execution_id)),)
+    return _take(dialect, dialect.claimable(queues, most, *conditions))
 
 
 def _in_scope(dialect: Dialect, scope: ClaimScope | None) -> tuple[ColumnElement[bool], ...]:

@@ -92,6 +92,13 @@ class WorkConformance:
         assert [claim.execution_id for claim in await scene.claim(queues=["reports", "none"])] == [wanted]
         assert await scene.claim(queues=["none"]) == []
 
+    async def test_what_a_worker_goes_besides_is_left_to_others(self, scene: Scene) -> None:
+        first, second = [await scene.trigger(await scene.add(name)) for name in ("one", "two")]
+        queues = await scene.store.work.queues(None)
+        claims = await scene.store.work.claim("one", queues, limit=9, lease_s=60, besides=[first])
+        assert [claim.execution_id for claim in claims] == [second]
+        assert [claim.execution_id for claim in await scene.claim("two")] == [first]
+
     async def test_queues_are_every_hosts_own(self, scene: Scene) -> None:
         host_id = await scene.add_host("another")
         other = await scene.trigger(await scene.add("one", host_id=host_id))
