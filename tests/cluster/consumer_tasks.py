@@ -9,7 +9,11 @@ from foliot import EventTransaction, Foliot
 app = Foliot()
 
 
-@app.on_event("noting", topics=["orders"], partitions=4, batch=3)
+SOURCE = os.environ.get("CONSUMER_SOURCE", "database")
+TOPIC = os.environ.get("CONSUMER_TOPIC", "orders")
+
+
+@app.on_event(f"noting-{TOPIC}", topics=[TOPIC], partitions=4, batch=3, source=SOURCE)
 async def note(transaction: EventTransaction) -> None:
     """Take a moment with every event, so that a kill finds it in the midst of a batch."""
     for event in transaction.events:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -13,6 +13,7 @@ from foliot.outbox.partitions import partition_of
 from foliot.store.dialect import Pool
 from foliot.store.events import write_events
 from foliot.testing.conformance.consumer_scene import event_at
+from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.cluster.scene import WITHIN_S, Scene
 from tests.engine import until
@@ -33,8 +34,9 @@ NOTED = (
 class Load:
     """Writes transactions of three events each, as quickly as it can, until it is told to stop."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, topic: str) -> None:
         self.written: list[UUID] = []
+        self._topic = topic
         self._scene = scene
         self._hosts = [new_id() for _ in range(ORDERS)]
         self._versions = [0] * ORDERS
@@ -48,7 +50,7 @@ class Load:
             for order in ((turn + each) % ORDERS for each in range(3)):
                 self._versions[order] += 1
                 name, version = f"order-{order}", self._versions[order]
-                events.append(event_at(now, name, version, host_id=self._hosts[order], topic="orders"))
+                events.append(event_at(now, name, version, host_id=self._hosts[order], topic=self._topic))
             turn += 3
 
             async def work(connection: AsyncConnection, events: list = events) -> None:  # type: ignore[type-arg]
@@ -72,16 +74,28 @@ async def noted_count(scene: Scene) -> int:
         return found
 
 
-def start(scene: Scene) -> Node:
-    return scene.nodes.start("worker", "--tasks", "tests.cluster.consumer_tasks")
+@pytest.mark.parametrize("source", ["database", "kafka"])
+async def test_consumers_killed_again_and_again_do_every_events_work_once_and_in_order(
+    request: pytest.FixtureRequest, scene: Scene, source: str
+) -> None:
+    topic = f"orders-{uuid4().hex}"
+    settings = {"CONSUMER_TOPIC": topic}
+    if source == "kafka":
+        broker: Broker = request.getfixturevalue("kafka_broker")
+        is_real = bool(getattr(broker, "is_real", False))
+        settings["CONSUMER_SOURCE"] = broker.url
+        # What stands in for Kafka knows no transactions.
+        address = broker.url if is_real else f"{broker.url}?transactions=off"
+        scene.nodes.start("relay", FOLIOT_RELAY=address)
 
+    def start() -> Node:
+        return scene.nodes.start("worker", "--tasks", "tests.cluster.consumer_tasks", **settings)
 
-async def test_consumers_killed_again_and_again_do_every_events_work_once_and_in_order(scene: Scene) -> None:
     async with scene.store.database.engine(Pool.API).begin() as connection:
         await connection.execute(text(NOTED))
-    load = Load(scene)
+    load = Load(scene, topic)
     writing = asyncio.create_task(load.run())
-    nodes = [start(scene), start(scene)]
+    nodes = [start(), start()]
     killed = []
     for number in range(KILLS):
         victim = nodes[number % 2]
@@ -97,12 +111,12 @@ async def test_consumers_killed_again_and_again_do_every_events_work_once_and_in
         victim.kill()
         killed.append(victim.pid)
         if number < KILLS - 1:
-            nodes[number % 2] = start(scene)
+            nodes[number % 2] = start()
     load.stop()
     await writing
 
     async def is_done() -> bool:
-        return (await scene.store.consumers.standing("noting")).lag == 0
+        return await noted_count(scene) >= len(load.written)
 
     await until(is_done, within_s=WITHIN_S)
     assert nodes[KILLS % 2].stop() == 0

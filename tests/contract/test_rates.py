@@ -2,16 +2,13 @@
 
 import asyncio
 import random
-import shutil
-import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, select, text
+from tests.brokers import Broker
 from tests.plans import explain
-from tests.servers import free_port
 
 from foliot.api.rates import DatabaseRates, RateKind, RateLimiter, RateStorage, RedisRates, parse_rate
 from foliot.store.dialect import Pool
@@ -154,24 +151,9 @@ async def test_all_that_was_let_through_is_counted_once_however_exchanges_meet(
 # --- Redis ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("redis-server is not installed")
-    folder: Path = tmp_path_factory.mktemp("redis")
-    port = free_port()
-    options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
-    with subprocess.Popen([program, *options], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert any("Ready to accept connections" in line for line in process.stdout)
-        yield f"redis://127.0.0.1:{port}/0"
-        process.terminate()
-
-
 @pytest.fixture
-async def redis_pair(redis_url: str) -> AsyncIterator[list[RedisRates]]:
-    pair = [RedisRates(redis_url, SystemClock()) for _ in range(2)]
+async def redis_pair(redis_broker: Broker) -> AsyncIterator[list[RedisRates]]:
+    pair = [RedisRates(redis_broker.url, SystemClock()) for _ in range(2)]
     yield pair
     for each in pair:
         await each.close()

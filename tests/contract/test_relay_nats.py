@@ -1,57 +1,11 @@
 """The relay to a real NATS server with JetStream."""
 
-from dataclasses import dataclass, replace
-
-import nats
 import pytest
-from nats.js.api import StreamInfo
 from tests.brokers import Broker
+from tests.relay_scenes import NatsScene
 
-from foliot.outbox.nats import STREAM, NatsPublisher, subject_of
 from foliot.outbox.protocol import Term
-from foliot.store.outbox_list import OutboxMessage
-from foliot.testing.conformance.relay import Received, RelayConformance, always, messages_of
-
-CALL_S = 10.0
-
-
-@dataclass
-class NatsScene:
-    broker: Broker
-    refuses_earlier_terms = False
-    can_be_killed = True
-
-    def publisher(self) -> NatsPublisher:
-        return NatsPublisher(self.broker.url, call_s=CALL_S)
-
-    def careful_publisher(self) -> NatsPublisher:
-        return self.publisher()
-
-    async def received(self, topic: str) -> list[Received]:
-        client = await nats.connect(self.broker.url, allow_reconnect=False)
-        stream = client.jetstream()
-        subject = subject_of(topic)
-        info: StreamInfo = await stream.stream_info(STREAM, subjects_filter=subject)
-        count = (info.state.subjects or {}).get(subject, 0)
-        found: list[Received] = []
-        consumer = await stream.pull_subscribe(subject, stream=STREAM)
-        while len(found) < count:
-            for each in await consumer.fetch(count - len(found), timeout=10):
-                headers = dict(each.headers or {})
-                found.append(Received(headers.pop("Nats-Msg-Id"), headers, each.data))
-                await each.ack()
-        await client.close()
-        return found
-
-    async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """Larger than the server takes."""
-        return replace(message, payload=message.payload | {"data": "x" * 1_100_000})
-
-    def kill(self) -> None:
-        self.broker.stop()
-
-    def start(self) -> None:
-        self.broker.start()
+from foliot.testing.conformance.relay import RelayConformance, always, messages_of
 
 
 @pytest.fixture

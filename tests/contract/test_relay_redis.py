@@ -1,65 +1,21 @@
 """The relay to a real Redis."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 from tests.brokers import Broker
+from tests.relay_scenes import RedisScene
 
-from foliot.outbox.parcel import topic_at_broker
 from foliot.outbox.protocol import Term, TermOverError
-from foliot.outbox.redis import STREAM, RedisPublisher
-from foliot.store.outbox_list import OutboxMessage
+from foliot.outbox.redis import RedisPublisher
 from foliot.testing.conformance.relay import (
-    Received,
     RelayConformance,
     always,
     assert_delivered,
     messages_of,
 )
 from foliot.transport.protocol import BrokerUnreachableError
-
-CALL_S = 10.0
-
-
-@dataclass
-class RedisScene:
-    broker: Broker
-    redis: Redis
-    refuses_earlier_terms = True
-    can_be_killed = True
-
-    def publisher(self, options: str = "") -> RedisPublisher:
-        return RedisPublisher(self.broker.url + options, call_s=CALL_S)
-
-    def careful_publisher(self) -> RedisPublisher:
-        return self.publisher()
-
-    async def received(self, topic: str) -> list[Received]:
-        entries: Any = await self.redis.xrange(STREAM + topic)
-        found = [{name.decode(): value for name, value in fields.items()} for _id, fields in entries]
-        return [
-            Received(
-                fields["ce-id"].decode(),
-                {name: value.decode() for name, value in fields.items() if name != "event"},
-                fields["event"],
-            )
-            for fields in found
-        ]
-
-    async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """The stream's key is taken by something else."""
-        topic = f"{message.event_topic}-taken"
-        await self.redis.set(STREAM + topic_at_broker(topic), "mine")
-        return replace(message, event_topic=topic)
-
-    def kill(self) -> None:
-        self.broker.stop()
-
-    def start(self) -> None:
-        self.broker.start()
 
 
 @pytest.fixture

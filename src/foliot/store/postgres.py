@@ -246,7 +246,8 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
         if uses_hints and not is_leading:
             # Once per session instead of once per transaction.
             idle_ms = str(int(STOPPED_CLIENT_S * 1000))
-            arguments["server_settings"] = {"idle_in_transaction_session_timeout": idle_ms}
+            # Statements are short, and compiling one would take longer than running it.
+            arguments["server_settings"] = {"idle_in_transaction_session_timeout": idle_ms, "jit": "off"}
             if pool is Pool.API:
                 # One request is not to take the cores of the others.
                 arguments["server_settings"]["max_parallel_workers_per_gather"] = "0"
