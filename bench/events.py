@@ -23,13 +23,12 @@ from bench.firing import (
     COUNT,
     PAST,
     ROUNDS,
-    Counter,
     Figures,
     Row,
     fill,
     floor_values,
-    leader,
     make_rows,
+    product,
 )
 from bench.servers import bench_postgres
 from foliot.model.event import Event, RelayConfirmed
@@ -38,7 +37,6 @@ from foliot.outbox.opening import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
 from foliot.planning.events import NOBODY
 from foliot.runtime import spare_collector
-from foliot.scheduler.term import Term
 from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.migrate import upgrade
@@ -54,27 +52,6 @@ TARGET = {
     "event_type": "OrdersDue",
     "event_data": {"region": "eu", "kinds": ["new", "late"], "limit": 500},
 }
-
-
-async def product(store: SqlStore, count: int) -> tuple[float, float]:
-    """Fires per second of the real firing service; of a leader that has just begun, and of it again."""
-    found = []
-    counter = Counter()
-    shard = await leader(store, counter)
-    for _ in range(2):
-        term = shard.firing.term
-        assert isinstance(term, Term)
-        while term.position is None or len(term.wheel) < count:
-            await shard.loader.step()
-        counter.fired = 0
-        started = time.perf_counter()
-        while counter.fired < count:
-            await shard.firing.step()
-        found.append(count / (time.perf_counter() - started))
-        await _make_due_again(store)
-        shard._begin(term.lease)
-    await shard.release()
-    return found[0], found[1]
 
 
 async def _make_due_again(store: SqlStore) -> None:
@@ -220,7 +197,7 @@ async def fired(count: int) -> Figures:
         for number in range(ROUNDS):
             rows = make_rows(count, seed=number)
             store = await opened(await new_url(), rows)
-            first, again = await product(store, count)
+            first, again = await product(store, count, _make_due_again)
             await store.close()
             url = await new_url()
             await (await opened(url, rows)).close()

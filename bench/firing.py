@@ -151,7 +151,9 @@ async def leader(store: SqlStore, observer: Any, **options: Any) -> ShardSchedul
     return shard
 
 
-async def product(store: SqlStore, count: int) -> tuple[float, float]:
+async def product(
+    store: SqlStore, count: int, again: Callable[[SqlStore], Awaitable[None]] | None = None
+) -> tuple[float, float]:
     """Fires per second of the real firing service, from a full wheel to the last commit.
 
     Once for a leader that has just begun, and once for the same leader when it all is due again.
@@ -169,7 +171,7 @@ async def product(store: SqlStore, count: int) -> tuple[float, float]:
         while counter.fired < count:
             await shard.firing.step()
         found.append(count / (time.perf_counter() - started))
-        await make_due_again(store)
+        await (again or make_due_again)(store)
         shard._begin(term.lease)
     await shard.release()
     return found[0], found[1]

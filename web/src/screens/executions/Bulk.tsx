@@ -13,6 +13,7 @@ import { useWhyNot } from "@/api/session";
 import type { BulkDone, Execution } from "@/api/types";
 import { nameOf } from "@/screens/execution/actions";
 import { count } from "@/time/format";
+import { BulkOutcome } from "@/ui/BulkOutcome";
 import { Button, IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { Dialog } from "@/ui/Dialog";
@@ -153,7 +154,7 @@ function BulkDialog({ act, chosen, leftOut, rows, onClose, onDone }: DialogProps
   const matched = dry.data?.matched;
 
   if (outcome !== null) {
-    return <Outcome look={look} outcome={outcome} names={names} onClose={onDone} />;
+    return <BulkOutcome did={look.done} outcome={outcome} nameOf={(id) => names.get(id)} onClose={onDone} />;
   }
   if (matched === undefined) {
     return (
@@ -230,37 +231,4 @@ function countsOf(names: readonly string[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1]);
-}
-
-interface OutcomeProps {
-  look: ActLook;
-  outcome: BulkDone;
-  names: ReadonlyMap<string, string>;
-  onClose: () => void;
-}
-
-/** What became of them, where not all went well. */
-function Outcome({ look, outcome, names, onClose }: OutcomeProps) {
-  const failed = outcome.items.filter((item) => item.error !== null);
-  return (
-    <Dialog
-      title={`${look.done}: ${count(outcome.done)}. Not done: ${count(outcome.failed)}`}
-      isOpen
-      onOpenChange={(isOpen) => !isOpen && onClose()}
-    >
-      <ul className="divide-line border-line mt-3 max-h-72 divide-y overflow-y-auto rounded-md border text-sm">
-        {failed.map((item) => (
-          <li key={item.id} className="px-3 py-2">
-            <p className="font-medium">{item.name ?? names.get(item.id) ?? item.id}</p>
-            <p className="text-ink-soft">{item.error}</p>
-          </li>
-        ))}
-      </ul>
-      <div className="mt-4 flex justify-end">
-        <Button look="primary" onClick={onClose}>
-          Close
-        </Button>
-      </div>
-    </Dialog>
-  );
 }

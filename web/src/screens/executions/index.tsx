@@ -1,12 +1,6 @@
 import { keepPreviousData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import {
-  type ChosenExecutions,
-  type ExecutionFilter,
-  executionList,
-  tellExecution,
-  withTold,
-} from "@/api/execution-list";
+import { useCallback, useMemo, useRef, useState } from "react";
+import { type ExecutionFilter, executionList, tellExecution, withTold } from "@/api/execution-list";
 import { useTold } from "@/api/live";
 import type { Told } from "@/api/stream";
 import type { Execution } from "@/api/types";
@@ -17,6 +11,7 @@ import { ExecutionSheet } from "@/screens/execution/ExecutionSheet";
 import { Screen } from "@/shell/Screen";
 import { Instant } from "@/time/Instant";
 import { Button } from "@/ui/Button";
+import { useChoice } from "@/ui/choice";
 import { Icon } from "@/ui/Icon";
 import { NewsBar } from "@/ui/NewsBar";
 import { EmptyState } from "@/ui/State";
@@ -27,7 +22,6 @@ import { COLUMNS, closedAddress, ExecutionCard, panelAddress } from "./columns";
 import { ExecutionFilters } from "./ExecutionFilters";
 import { filterOf, isFiltered, shape, UNFILTERED, withTail } from "./filters";
 
-const NOTHING: ReadonlySet<string> = new Set();
 const idOf = (row: Execution) => row.execution_id;
 
 /** All executions, as they happen. */
@@ -211,30 +205,4 @@ function useKnownRows(
     known.current = { key, rows };
     return rows;
   }, [pages, hasMore, isByFireTime, key, heard]);
-}
-
-/** Which rows are chosen: some, or all that match. Another filter begins anew. */
-function useChoice(filter: ExecutionFilter) {
-  const [ids, setIds] = useState(NOTHING);
-  const [isAll, setAll] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen was chosen under another filter
-  useEffect(() => {
-    setIds(NOTHING);
-    setAll(false);
-  }, [filter]);
-  const chosen: ChosenExecutions | null = isAll ? { filter } : ids.size > 0 ? { ids: [...ids] } : null;
-  return {
-    ids,
-    isAll,
-    chosen,
-    choose(made: ReadonlySet<string>) {
-      setAll(false);
-      setIds(made);
-    },
-    chooseAll: () => setAll(true),
-    clear() {
-      setAll(false);
-      setIds(NOTHING);
-    },
-  };
 }

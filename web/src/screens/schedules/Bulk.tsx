@@ -7,6 +7,7 @@ import { bulkCount, type Chosen, useBulk } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
 import type { BulkDone, ScheduleAct } from "@/api/types";
 import { count } from "@/time/format";
+import { BulkOutcome } from "@/ui/BulkOutcome";
 import { Button, IconButton } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { Dialog } from "@/ui/Dialog";
@@ -126,7 +127,7 @@ function BulkDialog({ act, chosen, nameOf, onClose, onDone }: DialogProps) {
   const matched = dry.data?.matched;
 
   if (outcome !== null) {
-    return <Outcome look={look} outcome={outcome} nameOf={nameOf} onClose={onDone} />;
+    return <BulkOutcome did={look.done} outcome={outcome} nameOf={nameOf} onClose={onDone} />;
   }
   if (matched === undefined) {
     return (
@@ -188,38 +189,5 @@ function BulkDialog({ act, chosen, nameOf, onClose, onDone }: DialogProps) {
         </div>
       )}
     </Confirm>
-  );
-}
-
-interface OutcomeProps {
-  look: ActLook;
-  outcome: BulkDone;
-  nameOf: (id: string) => string | undefined;
-  onClose: () => void;
-}
-
-/** What became of them, where not all went well. */
-function Outcome({ look, outcome, nameOf, onClose }: OutcomeProps) {
-  const failed = outcome.items.filter((item) => item.error !== null);
-  return (
-    <Dialog
-      title={`${look.done}: ${count(outcome.done)}. Not done: ${count(outcome.failed)}`}
-      isOpen
-      onOpenChange={(isOpen) => !isOpen && onClose()}
-    >
-      <ul className="divide-line border-line mt-3 max-h-72 divide-y overflow-y-auto rounded-md border text-sm">
-        {failed.map((item) => (
-          <li key={item.id} className="px-3 py-2">
-            <p className="font-medium">{item.name ?? nameOf(item.id) ?? item.id}</p>
-            <p className="text-ink-soft">{item.error}</p>
-          </li>
-        ))}
-      </ul>
-      <div className="mt-4 flex justify-end">
-        <Button look="primary" onClick={onClose}>
-          Close
-        </Button>
-      </div>
-    </Dialog>
   );
 }

@@ -1,6 +1,6 @@
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from "react";
-import { type Chosen, scheduleList } from "@/api/schedules";
+import { lazy, Suspense, useCallback, useMemo } from "react";
+import { scheduleList } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
 import type { ListedSchedule } from "@/api/types";
 import { navigate, useLocation } from "@/routing/location";
@@ -10,6 +10,7 @@ import { panelAddress, panelShape } from "@/screens/schedule/address";
 import { isOneOf, kept, useKept } from "@/settings/kept";
 import { Screen } from "@/shell/Screen";
 import { Button, IconButton } from "@/ui/Button";
+import { useChoice } from "@/ui/choice";
 import { NewsBar } from "@/ui/NewsBar";
 import { EmptyState } from "@/ui/State";
 import { useSteadyRows } from "@/ui/steady";
@@ -24,7 +25,6 @@ import { StatusPanel } from "./StatusPanel";
 const PANEL = ["shown", "hidden"] as const;
 const panel = kept<(typeof PANEL)[number]>("schedules-panel", "shown", isOneOf(PANEL));
 
-const NOTHING: ReadonlySet<string> = new Set();
 const idOf = (row: ListedSchedule) => row.schedule_id;
 const nameOf = (row: ListedSchedule) => row.name;
 
@@ -148,30 +148,4 @@ export default function Schedules({ isNew }: { isNew: boolean }) {
       )}
     </ScheduleActions>
   );
-}
-
-/** Which rows are chosen: some, or all that match. Another filter begins anew. */
-function useChoice(filter: ReturnType<typeof filterOf>) {
-  const [ids, setIds] = useState(NOTHING);
-  const [isAll, setAll] = useState(false);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen was chosen under another filter
-  useEffect(() => {
-    setIds(NOTHING);
-    setAll(false);
-  }, [filter]);
-  const chosen: Chosen | null = isAll ? { filter } : ids.size > 0 ? { ids: [...ids] } : null;
-  return {
-    ids,
-    isAll,
-    chosen,
-    choose(made: ReadonlySet<string>) {
-      setAll(false);
-      setIds(made);
-    },
-    chooseAll: () => setAll(true),
-    clear() {
-      setAll(false);
-      setIds(NOTHING);
-    },
-  };
 }

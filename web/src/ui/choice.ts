@@ -1,0 +1,34 @@
+// Choosing rows of a list that can be acted on together.
+
+import { useEffect, useState } from "react";
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** Those that are chosen: some by their ids, or all that match a filter. */
+export type ChosenOf<Filter> = { ids: string[] } | { filter: Filter };
+
+/** Which rows are chosen: some, or all that match. Another filter begins anew. */
+export function useChoice<Filter>(filter: Filter) {
+  const [ids, setIds] = useState(NOTHING);
+  const [isAll, setAll] = useState(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was chosen was chosen under another filter
+  useEffect(() => {
+    setIds(NOTHING);
+    setAll(false);
+  }, [filter]);
+  const chosen: ChosenOf<Filter> | null = isAll ? { filter } : ids.size > 0 ? { ids: [...ids] } : null;
+  return {
+    ids,
+    isAll,
+    chosen,
+    choose(made: ReadonlySet<string>) {
+      setAll(false);
+      setIds(made);
+    },
+    chooseAll: () => setAll(true),
+    clear() {
+      setAll(false);
+      setIds(NOTHING);
+    },
+  };
+}
