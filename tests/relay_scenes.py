@@ -154,7 +154,7 @@ class NatsScene:
         found: list[Received] = []
         consumer = await stream.pull_subscribe(subject, stream=NATS_STREAM)
         while len(found) < count:
-            for each in await consumer.fetch(count - len(found), timeout=10):
+            for each in await consumer.fetch(min(count - len(found), 500), timeout=10):
                 headers = dict(each.headers or {})
                 found.append(Received(headers.pop("Nats-Msg-Id"), headers, each.data))
                 await each.ack()

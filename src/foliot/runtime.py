@@ -10,13 +10,11 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from pydantic import SecretStr
 
-from foliot.api.build import Api, ApiOptions
-from foliot.api.services import Services
 from foliot.celery_app import load_celery
 from foliot.declare import Declarer
 from foliot.lease.database import DatabaseLeases
@@ -75,6 +73,9 @@ from foliot.worker.reach import Reach
 from foliot.worker.receiver import Receiver
 from foliot.worker.renewer import Renewer
 from foliot.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from foliot.api.build import Api
 
 REGISTRY_EVERY_S = 5.0
 WARMING_S = 30.0
@@ -537,7 +538,11 @@ class Instance:
             for spec in self.plan.consumers
         )
 
-    def _make_api(self) -> Api:
+    def _make_api(self) -> "Api":
+        # A process that serves no HTTP starts in half the time without all that it takes.
+        from foliot.api.build import Api, ApiOptions
+        from foliot.api.services import Services
+
         settings = self.plan.settings
         services = Services(
             self.store,

@@ -14,11 +14,10 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pydantic import ValidationError
 
-from foliot.asgi import AsgiApplication
 from foliot.client import Client
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.event import Observer
@@ -51,6 +50,9 @@ from foliot.store.sql import open_store
 from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_task
 from foliot.target.protocol import Fire
 from foliot.timing.clock import SystemClock
+
+if TYPE_CHECKING:
+    from foliot.asgi import AsgiApplication
 
 __all__ = [
     "Event",
@@ -412,12 +414,14 @@ class Foliot:
 
         return running
 
-    def asgi(self) -> AsgiApplication:
+    def asgi(self) -> "AsgiApplication":
         """The REST API as an ASGI application: for a server, or to mount in an application of your own.
 
         Mounted (`api.mount("/foliot", app.asgi())`) it needs `FastAPI(lifespan=app.lifespan())` there. Set
         FOLIOT_ADMIN_KEY, or have made a key.
         """
+        from foliot.asgi import AsgiApplication
+
         if self._asgi is None:
             self._asgi = AsgiApplication(
                 lambda observers: self.instance(roles=frozenset(Role), observers=observers)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -589,7 +590,10 @@ def test_names_are_completed_by_asking_the_server(up: Up, cli: Cli, name: str) -
 
 
 def test_completion_can_be_installed(up: Up, tmp_path: Path) -> None:
-    ended = up.run("--install-completion", "bash", environment={**up.environment, "HOME": str(tmp_path)})
-    assert ended.returncode == 0, ended.stderr
+    # The shell is the one that the command was called from. One that does more than this waits for it.
+    command = ["bash", "-c", f"{shlex.quote(FOLIOT)} --install-completion && true"]
+    environment = {**up.environment, "HOME": str(tmp_path)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 0, (ended.stdout, ended.stderr)
     installed = [file.read_text() for file in tmp_path.rglob("*") if file.is_file()]
     assert any("_FOLIOT_COMPLETE=complete_bash" in text for text in installed)

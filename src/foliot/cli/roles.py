@@ -16,7 +16,7 @@ def api(
 
     It needs FOLIOT_ADMIN_KEY until there is another key.
     """
-    from foliot.cli.foreground import run_api
+    from foliot.cli.serving import run_api
     from foliot.cli.task_modules import load_app
     from foliot.settings import load_settings
 

@@ -22,7 +22,7 @@ def up(
 
     HTTP, a scheduler and a worker, on one database; its schema is brought up to date first.
     """
-    from foliot.cli.foreground import run_everything
+    from foliot.cli.serving import run_everything
     from foliot.cli.task_modules import load_app
     from foliot.settings import load_settings
 
@@ -43,7 +43,7 @@ def run_app(app: "Foliot") -> None:
     refuse_while_loading()
     refuse_in_template()
 
-    from foliot.cli.foreground import run_everything
+    from foliot.cli.serving import run_everything
     from foliot.settings import load_settings
 
     code = run_command(lambda: run_everything(app, load_settings(database_url=app.url)))

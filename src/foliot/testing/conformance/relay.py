@@ -50,8 +50,11 @@ class Received:
 class RelayScene(Protocol):
     """A broker that can be killed, and a way to read all that it holds."""
 
-    refuses_earlier_terms: bool
-    can_be_killed: bool
+    @property
+    def refuses_earlier_terms(self) -> bool: ...
+
+    @property
+    def can_be_killed(self) -> bool: ...
 
     def publisher(self) -> Publisher: ...
 
