@@ -1,6 +1,7 @@
 """Statements on single executions: stopping one, trying one again, and reading the ledger."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -64,8 +65,7 @@ class Executions:
             if not can_be_retried(status):
                 raise IllegalTransitionError(execution_id, status, Status.PENDING)
             await know_queue(connection, self._dialect, row.host_id, row.queue)
-            is_ready = await make_room(connection, self._dialect, schedule)
-            now = self._dialect.now()
+            is_ready, now = await make_room(connection, self._dialect, schedule)
             await connection.execute(
                 update(execution_t)
                 .where(execution_t.c.execution_id == execution_id)
@@ -76,7 +76,7 @@ class Executions:
                     cancel_requested=False,
                     is_remote=False,
                     ready_ts=now if is_ready else null(),
-                    due_by_ts=self._dialect.plus(now, Priority(row.priority).sla_s) if is_ready else null(),
+                    due_by_ts=now + timedelta(seconds=Priority(row.priority).sla_s) if is_ready else null(),
                     **{name: null() for name in _OF_THE_LAST_TRY},
                 )
             )

@@ -1,5 +1,7 @@
 """What everyone does who adds work to a single schedule: lock its row, then see what overlap allows."""
 
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import select
@@ -10,7 +12,7 @@ from foliot.model.schedule import Schedule
 from foliot.planning.overlap import Admission, admit_execution
 from foliot.store.cancelling import request_cancel
 from foliot.store.dialect import Dialect
-from foliot.store.ledger import count_open
+from foliot.store.ledger import count_open_now
 from foliot.store.schedule_rows import schedule_of
 from foliot.store.schema import queue_t, schedule_t
 from foliot.store.together import Write, row_of_values
@@ -31,17 +33,24 @@ async def lock_schedule(
     return schedule_of(row)
 
 
-async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Schedule) -> bool:
-    """Whether one more execution may run now; it is held otherwise, never skipped.
+class Room(NamedTuple):
+    is_free: bool
+    """Whether one more execution may run now; it is held otherwise, never skipped."""
+    now: datetime
+    """By the store's clock."""
 
-    The schedule's row must be locked. Under `cancel_running` what is open is asked to stop.
+
+async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Schedule) -> Room:
+    """See what overlap allows. The schedule's row must be locked.
+
+    Under `cancel_running` what is open is asked to stop.
     """
-    opened = await count_open(connection, dialect, [schedule.schedule_id])
-    open_count = opened.get(schedule.schedule_id, 0)
+    opened = await connection.execute(count_open_now(dialect), {"wanted_id": schedule.schedule_id})
+    open_count, now = opened.one()
     admission = admit_execution(schedule.spec.overlap, open_count, is_skippable=False)
     if admission is Admission.REPLACE:
         await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")
-    return admission is Admission.RUN
+    return Room(admission is Admission.RUN, now)
 
 
 async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUID, queue: str) -> None:

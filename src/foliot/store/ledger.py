@@ -72,6 +72,14 @@ def _select_open(dialect: Dialect) -> Select[Any]:
     )
 
 
+@lru_cache(maxsize=64)
+def count_open_now(dialect: Dialect) -> Select[Any]:
+    """Of one schedule, and what time it is."""
+    wanted = execution_t.c.schedule_id == bindparam("wanted_id", type_=Uuid())
+    count = select(func.count()).select_from(execution_t).where(wanted, text(IS_OPEN)).scalar_subquery()
+    return select(count.label("open_count"), dialect.now().label("store_now"))
+
+
 _NEW_COLUMNS: Columns = {
     "execution_id": Uuid(),
     "schedule_id": Uuid(),

@@ -189,8 +189,11 @@ class Schedules:
             if execution_id is not None and await _exists(connection, execution_id):
                 return execution_id, schedule  # asked for again, by one who had not heard of it
             is_event = isinstance(schedule.spec.target, EventTarget)
-            is_ready = is_event or await make_room(connection, self._dialect, schedule)
-            now = await self._now(connection)
+            is_ready, now = (
+                (True, await self._now(connection))
+                if is_event
+                else await make_room(connection, self._dialect, schedule)
+            )
             identity = execution_id or new_id(now)
             execution = row_of_values(
                 self._dialect,
