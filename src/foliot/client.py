@@ -60,9 +60,10 @@ class Client:
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
         """Run it now, besides its own times; the arguments go over those of the schedule."""
         schedule = await self.schedule(name)
-        return await self._instance.steering.schedules.trigger(
+        made = await self._instance.steering.schedules.trigger(
             schedule.schedule_id, Author(self._user), by=TriggeredBy.API, args=args
         )
+        return made.execution_id
 
     async def backfill(self, name: str, from_ts: datetime, to_ts: datetime) -> Backfill:
         """Run it for the times it would have had from `from_ts` up to, but not including, `to_ts`."""

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from foliot.model.backfill import Backfill
 from foliot.model.errors import InvalidError, NotFoundError, OverloadedError
 from foliot.model.event import Observer, ScheduleChanged
-from foliot.model.execution import TriggeredBy
+from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.model.target import EventTarget
@@ -222,7 +222,7 @@ class ScheduleSteering:
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
-    ) -> UUID:
+    ) -> Execution:
         """Run it now, besides its own times; the arguments go over those of the schedule."""
         if args:
             if _has_nul(args):

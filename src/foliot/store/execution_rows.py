@@ -1,6 +1,8 @@
 """An execution, read back from a row of `execution_t`."""
 
+from collections.abc import Mapping
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -73,6 +75,20 @@ def execution_of(row: Any) -> Execution:
         scheduler_instance_id=row.scheduler_instance_id,
         created_ts=row.created_ts,
     )
+
+
+_UNWRITTEN = {
+    **{column.name: None for column in execution_t.columns},
+    "missed_count": 0,
+    "attempt": 0,
+    "cancel_requested": False,
+    "is_remote": False,
+}
+
+
+def execution_as_written(values: Mapping[str, Any], schedule_name: str) -> Execution:
+    """What would be read back of a row that these values were written to."""
+    return execution_of(SimpleNamespace(**_UNWRITTEN | dict(values), schedule_name=schedule_name))
 
 
 def _trace_id(trace_context: str | None) -> str | None:

@@ -28,7 +28,12 @@ from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.event_runs import ended_at_once, say_events
-from foliot.store.execution_rows import execution_of, read_execution, select_executions
+from foliot.store.execution_rows import (
+    execution_as_written,
+    execution_of,
+    read_execution,
+    select_executions,
+)
 from foliot.store.inserting import lock_schedule, make_room, queue_write
 from foliot.store.ledger import NewExecution, insert_executions
 from foliot.store.schedule_rows import row_of, schedule_of
@@ -170,7 +175,7 @@ class Schedules:
         made, _ = await self.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
-        return made
+        return made.execution_id
 
     async def trigger_known(
         self,
@@ -181,13 +186,14 @@ class Schedules:
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
-    ) -> tuple[UUID, Schedule]:
-        """The same, and the schedule that was triggered."""
+    ) -> tuple[Execution, Schedule]:
+        """The same: the execution as it was made, and the schedule that was triggered."""
 
-        async def work(connection: AsyncConnection) -> tuple[UUID, Schedule]:
+        async def work(connection: AsyncConnection) -> tuple[Execution, Schedule]:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
-                return execution_id, schedule  # asked for again, by one who had not heard of it
+                # Asked for again, by one who had not heard of it.
+                return await read_execution(connection, execution_id), schedule
             is_event = isinstance(schedule.spec.target, EventTarget)
             is_ready, now = (
                 (True, await self._now(connection))
@@ -195,27 +201,24 @@ class Schedules:
                 else await make_room(connection, self._dialect, schedule)
             )
             identity = execution_id or new_id(now)
-            execution = row_of_values(
-                self._dialect,
-                execution_t,
-                {
-                    "execution_id": identity,
-                    "schedule_id": schedule_id,
-                    "host_id": schedule.host_id,
-                    "aggregate_version": schedule.aggregate_version,
-                    "fire_ts": now,
-                    "status": (Status.SUCCESS if is_event else Status.PENDING).value,
-                    "triggered_by": by.value,
-                    "triggered_by_user": author.name,
-                    "args": None if args is None else dict(args),
-                    "queue": schedule.spec.queue,
-                    "priority": schedule.spec.priority.value,
-                    "ready_ts": now if is_ready else None,
-                    "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
-                    "created_ts": now,
-                    **(ended_at_once(now) if is_event else {}),
-                },
-            )
+            values = {
+                "execution_id": identity,
+                "schedule_id": schedule_id,
+                "host_id": schedule.host_id,
+                "aggregate_version": schedule.aggregate_version,
+                "fire_ts": now,
+                "status": (Status.SUCCESS if is_event else Status.PENDING).value,
+                "triggered_by": by.value,
+                "triggered_by_user": author.name,
+                "args": None if args is None else dict(args),
+                "queue": schedule.spec.queue,
+                "priority": schedule.spec.priority.value,
+                "ready_ts": now if is_ready else None,
+                "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
+                "created_ts": now,
+                **(ended_at_once(now) if is_event else {}),
+            }
+            execution = row_of_values(self._dialect, execution_t, values)
             audit = audit_write(
                 self._dialect,
                 author,
@@ -229,7 +232,7 @@ class Schedules:
             await write_together(connection, self._dialect, [queue, execution, audit])
             if is_event:
                 await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
-            return identity, schedule
+            return execution_as_written(values, schedule.spec.name), schedule
 
         return await self._database.write(Pool.API, work)
 

@@ -262,7 +262,7 @@ def _add_steering(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """Besides its own times, and also while it is paused. `Location` is the execution."""
         asked = parse_optional(TriggerNow, body)
-        execution_id = await steering.trigger(
+        execution = await steering.trigger(
             schedule_id,
             author.because(asked.reason),
             by=triggered_by_of(caller),
@@ -270,8 +270,8 @@ def _add_steering(router: APIRouter, services: Services) -> None:
             execution_id=reserved,
             host_id=caller.host_id,
         )
-        execution = await services.store.executions.get(execution_id)
-        return answer(execution_document(execution), 202, {"Location": f"{API}/executions/{execution_id}"})
+        headers = {"Location": f"{API}/executions/{execution.execution_id}"}
+        return answer(execution_document(execution), 202, headers)
 
     @router.post(
         "/{schedule_id}/backfill",
