@@ -528,7 +528,7 @@ async def test_when_the_template_is_killed_its_attempts_fail_and_the_next_one_wo
 
 def orphans_alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Those that have not ended after a while; whether they are reaped is up to whoever adopted them."""
-    _gone, there_still = psutil.wait_procs(processes, timeout=5)
+    _gone, there_still = psutil.wait_procs(processes, timeout=30)
     return [each for each in there_still if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
 

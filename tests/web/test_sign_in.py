@@ -87,7 +87,8 @@ def test_a_page_whose_session_was_ended_elsewhere_comes_back_to_the_way_in(
     sign_in(page, OPERATOR_KEY)
     title(page, "Overview")
     page.context.clear_cookies()
-    page.get_by_role("link", name="Schedules").first.click()
+    # Unless something that the page asked for by itself has led there already.
+    page.evaluate("document.querySelector('a[href=\"/schedules\"]')?.click()")
     title(page, "Sign in to Foliot")
 
 
