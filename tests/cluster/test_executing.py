@@ -300,7 +300,7 @@ def children_of(node: Node) -> list[psutil.Process]:
 async def test_a_hundred_functions_that_take_too_long_leave_no_process_and_no_slot_taken(
     scene: Scene,
 ) -> None:
-    schedule = await scene.schedule_of("sleep_long", timeout_seconds=1, retry={"max_attempts": 1})
+    schedule = await scene.schedule_of("sleep_long", timeout_seconds=5, retry={"max_attempts": 1})
     # Longer leases: a hundred processes that start at once are heavy weather.
     lease = {"FOLIOT_WORKER_LEASE_SECONDS": "10"}
     worker = scene.worker("--concurrency", "100", **lease)
