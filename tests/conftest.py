@@ -44,14 +44,16 @@ AT_THE_MACHINES_PACE = (
     "tests/contract/test_relay",
     "tests/contract/test_transport_",
 )
-"""These say what happens in time, and a machine that is busy elsewhere is late: they get two more tries, and
+"""These wait for what happens in time, and a machine that is busy elsewhere is late: they get two more tries, and
 the report names those that took it."""
+LATE = ["TimeoutError", "waited in vain", "Locator expected"]
+"""Only for this: what came, and was wrong, is wrong at once."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(AT_THE_MACHINES_PACE):
-            item.add_marker(pytest.mark.flaky(reruns=2))
+            item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=LATE))
 
 
 def pytest_report_header() -> str:
