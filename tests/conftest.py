@@ -44,8 +44,8 @@ AT_THE_MACHINES_PACE = (
     "tests/contract/test_relay",
     "tests/contract/test_transport_",
 )
-"""These wait for what happens in time, and a machine that is busy elsewhere is late: they get two more tries, and
-the report names those that took it."""
+"""These wait for what happens in time, and a machine that is busy elsewhere is late: they get two more tries,
+and the report names those that took it."""
 LATE = ["TimeoutError", "waited in vain", "Locator expected"]
 """Only for this: what came, and was wrong, is wrong at once."""
 

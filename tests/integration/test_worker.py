@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from foliot.model.event import ExecutionsClaimed
 from foliot.model.execution import Status, TriggeredBy
 from foliot.planning.change import Author
 from foliot.store.sql import SqlStore
 from foliot.worker.renewer import Renewer
-from tests.engine import WORKER, add, every_second, noop, registry, running, spec, until
+from tests.engine import WORKER, add, every_second, noop, registry, running, seen, spec, until
 
 SOON = {"kind": "interval", "seconds": 1}
 HURRIED = {"initial_delay_seconds": 0.05, "max_delay_seconds": 0.1}
@@ -120,6 +121,26 @@ async def test_a_task_that_exits_has_failed_and_the_worker_stays(
     function = leaves if is_async else leaves_plainly
     row = await result_of(store, database_url, function, retry={"max_attempts": 1, **HURRIED})
     assert (row.status, row.error) == (Status.FAILED, "RuntimeError: SystemExit: 3")
+
+
+async def test_what_a_worker_handed_back_it_does_not_take_from_those_who_can_do_it(
+    store: SqlStore, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foliot.worker.attempt.UNKNOWN_TASK_PAUSE_S", 0.0)
+    schedule = await add(store, every_second("a", max_runs=1))  # of the task `noop`
+
+    async def other() -> None: ...
+
+    async with running(database_url), running(database_url, roles=WORKER, tasks=registry(other)) as (_, told):
+        await until(lambda: bool(seen(told, ExecutionsClaimed)))
+        async with running(database_url, roles=WORKER, tasks=registry(noop)):
+
+            async def is_done() -> bool:
+                (row,) = await store.schedules.executions(schedule.schedule_id)
+                return row.status is Status.SUCCESS
+
+            await until(is_done)
+        assert len(seen(told, ExecutionsClaimed)) == 1
 
 
 async def test_an_execution_that_a_worker_does_not_know_is_left_to_others(

@@ -249,6 +249,18 @@ class ExecutionsConformance:
         scheduled = rows[TriggeredBy.SCHEDULER]
         assert (scheduled.fire_ts, scheduled.status) == (schedule.next_fire_ts, Status.PENDING)
 
+    async def test_a_trigger_tells_of_the_execution_as_it_is_stored(self, scene: Scene) -> None:
+        event = {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue"}
+        held = await scene.add("held", overlap=ONE_AT_A_TIME)
+        await scene.trigger(held)
+        schedules = [await scene.add("each"), held, await scene.add("event", target=event)]
+        for schedule in schedules:
+            made, known = await scene.store.schedules.trigger_known(
+                schedule.schedule_id, by=TriggeredBy.API, author=Author("ann"), args={"größe": [1, None]}
+            )
+            assert known.schedule_id == schedule.schedule_id
+            assert made == await scene.execution(made.execution_id)
+
     async def test_a_paused_schedule_can_be_triggered_and_a_deleted_one_can_not(self, scene: Scene) -> None:
         schedule = await scene.add()
         await scene.pause(schedule)
