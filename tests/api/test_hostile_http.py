@@ -56,6 +56,17 @@ RAW = {
     "a giant header": b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-A: " + b"a" * 1_000_000 + b"\r\n\r\n",
     "a giant query": b"GET /api/v1/schedules?q=" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     "very many headers": b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n" + b"X-A: a\r\n" * 100_000 + b"\r\n",
+    "a length and chunks": b"POST /api/v1/schedules HTTP/1.1\r\nHost: x\r\n"
+    + BEARER
+    + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "the same length twice": b"POST /api/v1/schedules HTTP/1.1\r\nHost: x\r\n"
+    + BEARER
+    + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+    "lines that end in LF alone": b"GET /healthz HTTP/1.1\nHost: x\n\n",
+    "a header that ends in LF alone": b"GET /healthz HTTP/1.1\r\nHost: x\nX-A: b\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
     "no version": b"GET /api/v1/me\r\n\r\n",
     "a method that there is not": b"FROB /api/v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     "an address of another host": b"GET http://evil.example/api/v1/me HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -73,6 +84,27 @@ def test_what_is_no_proper_http_is_refused_and_no_second_request_is_read_out_of_
     answers = received.count(b"HTTP/1.1 ")
     assert answers <= 1
     assert not answers or received.startswith(b"HTTP/1.1 4"), received[:200]
+
+
+def test_a_head_without_end_is_not_read_to_its_end(server: Served) -> None:
+    parts = urlsplit(server.url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ")
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 100_000_000:
+                sent += connection.send(b"a" * 65536)
+        assert sent < 100_000_000
+
+
+def test_a_long_body_is_no_long_head(server: Served) -> None:
+    body = b"[" + b" " * 500_000 + b"]"
+    request = (
+        b"POST /api/v1/preview HTTP/1.1\r\nHost: x\r\n" + BEARER + b"Content-Length: %d\r\n\r\n" % len(body)
+    )
+    received = talk(server, (request + body) * 3)
+    assert received.count(b"HTTP/1.1 4") == 3
+    assert b"too large." not in received
 
 
 def test_of_two_credentials_a_wrong_first_one_is_not_mended_by_the_second(server: Served) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import uvicorn
 
+from foliot.api.wire import Wire
 from foliot.model.errors import FoliotError
 
 CLOSING_LIMIT_S = 2
@@ -74,6 +75,8 @@ async def serving(app: Any, listener: socket.socket, *, trusted_proxies: str = "
     """
     config = uvicorn.Config(
         app,
+        http=Wire,
+        ws="none",
         lifespan="off",
         log_config=None,
         log_level="warning",
