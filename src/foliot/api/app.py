@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.telemetry import TelemetryConfig
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -13,6 +14,9 @@ from foliot.api.front import OnError, add_front
 from foliot.api.gate import Gate, GatedRoute
 from foliot.api.ui import ui_routes
 from foliot.version import __version__
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own: Foliot has its own, and this would look at the environment with every request."""
 
 Problems = Callable[[], Awaitable[list[str]]]
 
@@ -25,13 +29,20 @@ def make_app(
     on_error: OnError,
 ) -> FastAPI:
     """`problems` says why the instance is not ready; none: it is. `on_error` is told of bugs."""
-    app = FastAPI(title="Foliot", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title="Foliot",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
+    )
     app.state.gate = gate
     errors.install(app)
     openapi.install(app)
     add_front(app, on_error)
     for router in (_probes(problems, metrics), *routers):
-        app.include_router(router)
+        app.router.routes.extend(router.routes)
     # Behind all others: the page is for whatever address is nobody else's.
     app.router.routes.extend(ui_routes())
     _make_ready(app)
