@@ -149,9 +149,13 @@ class ScheduleList:
     def _statements(
         self, order: "_Order", wanted: ScheduleFilter
     ) -> Iterator[tuple[Select[Any], dict[str, Any]]]:
-        """Nearly all lists are by name, of all or of a few names, or searched: these are made once."""
-        rest = replace(wanted, q="", names=())
-        if order.sort is ScheduleSort.NAME and rest == ScheduleFilter(host_id=wanted.host_id):
+        """Nearly all lists are by name: of all, of a few names, searched, or by how the last run went.
+
+        These are made once.
+        """
+        rest = replace(wanted, q="", names=(), last_statuses=())
+        is_by_name = order.sort is ScheduleSort.NAME and not (wanted.q and wanted.last_statuses)
+        if is_by_name and rest == ScheduleFilter(host_id=wanted.host_id):
             shape = _Shape(
                 order.is_descending,
                 order.after is not None,
@@ -159,6 +163,7 @@ class ScheduleList:
                 wanted.q != "",
                 is_short(wanted.q),
                 bool(wanted.names),
+                bool(wanted.last_statuses),
             )
             values: dict[str, Any] = {"of_host": wanted.host_id}
             if order.after is not None:
@@ -167,6 +172,8 @@ class ScheduleList:
                 values["part"] = wanted.q.lower()
             if wanted.names:
                 values["names"] = list(wanted.names)
+            if wanted.last_statuses:
+                values["last_statuses"] = [each.value for each in wanted.last_statuses]
             yield _kept(self._dialect, shape), values
             return
         ways = order.ways(_conditions(self._dialect, wanted), wanted.priorities or list(Priority))
@@ -309,6 +316,7 @@ class _Shape(NamedTuple):
     is_searched: bool
     is_short: bool
     has_names: bool
+    has_last_statuses: bool
 
 
 @lru_cache(maxsize=256)
@@ -329,8 +337,13 @@ def _kept(dialect: Dialect, shape: _Shape) -> Select[Any]:
         conditions.append(name < after if shape.is_descending else name > after)
     if shape.has_names:
         conditions.append(name.in_(bindparam("names", expanding=True)))
+    source: FromClause = table
+    if shape.has_last_statuses:
+        source = _with_status(table)
+        conditions.append(schedule_status_t.c.last_status.in_(bindparam("last_statuses", expanding=True)))
     keys = (
         select(table.c.schedule_id, name.label("sorted_by"))
+        .select_from(source)
         .where(*conditions)
         .order_by(name.desc() if shape.is_descending else name.asc())
         .limit(literally(shape.limit + 1))
