@@ -10,12 +10,14 @@ import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, func, inspect, select
 from tests.servers import PostgresServer
 
 from foliot.model.errors import SchemaError
+from foliot.store import migrations
 from foliot.store.dialect import Pool
-from foliot.store.migrate import require_schema, schema_status, upgrade
+from foliot.store.migrate import require_schema, revisions, schema_status, upgrade
 from foliot.store.schema import host_t, metadata, scheduler_lock_t
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
@@ -141,3 +143,8 @@ def _spelled(condition: str) -> str:
     for noise in ("::character varying", "::text", "::interval", "interval ", *"[]()", "ARRAY", " "):
         condition = condition.replace(noise, "")
     return condition.replace("=ANY", "IN")
+
+
+def test_revisions_are_known_by_the_names_of_their_files() -> None:
+    directory = ScriptDirectory(str(Path(migrations.__file__).parent))
+    assert revisions() == tuple(reversed([each.revision for each in directory.walk_revisions()]))

@@ -13,6 +13,8 @@ from enum import StrEnum
 
 SECRET_BYTES = 32
 LEAST_OPERATOR_KEY = 32
+LEAST_SECRET_BYTES = 32
+"""Of what is shared with who signs tokens."""
 CREDENTIAL_DIGITS = 16
 """How much of a session's hash is its name, in the audit and in logs."""
 

@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from foliot.model.errors import UnauthenticatedError
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.security.keys import LEAST_SECRET_BYTES
 from foliot.security.principal import CredentialKind, Principal, Role
 from foliot.timing.clock import Clock
 
-LEAST_SECRET_BYTES = 32
 LEAST_RSA_BITS = 2048
 MOST_LENGTH = 8192
 MOST_SUBJECT = 255

@@ -5,13 +5,10 @@ nothing to do.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, column, insert, inspect, select, table, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import SchemaError
@@ -23,6 +20,7 @@ from foliot.store.leases import make_shards
 from foliot.store.schema import host_t, log_counter
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_VERSION_TABLE = "schema_version_t"
 _UPGRADE_LOCK = 0x666F6C696F74
 """Key of the advisory lock under which PostgreSQL is upgraded: "foliot" in ASCII."""
 
@@ -42,25 +40,34 @@ class SchemaStatus:
         return self.current is not None and not self.pending
 
 
-def _config(connection: Connection | None = None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    if connection is not None:
-        config.attributes["connection"] = connection
-    return config
+@cache
+def revisions() -> tuple[str, ...]:
+    """All there are, oldest first, by the names of their files: r0001_initial.py is revision 0001."""
+    return tuple(sorted(each.name[1:5] for each in (_MIGRATIONS / "versions").glob("r[0-9]*.py")))
 
 
 def _status(connection: Connection) -> SchemaStatus:
-    script = ScriptDirectory.from_config(_config())
-    wanted = script.get_current_head()
-    assert wanted is not None
-    context = MigrationContext.configure(connection, opts={"version_table": "schema_version_t"})
-    current = context.get_current_revision()
-    known = [each.revision for each in script.walk_revisions()]
+    current = None
+    if inspect(connection).has_table(_VERSION_TABLE):
+        current = connection.execute(
+            select(column("version_num")).select_from(table(_VERSION_TABLE))
+        ).scalar()
+    known = revisions()
     if current is not None and current not in known:
-        return SchemaStatus(current, wanted, ())
-    pending = known if current is None else known[: known.index(current)]
-    return SchemaStatus(current, wanted, tuple(reversed(pending)))
+        return SchemaStatus(current, known[-1], ())
+    pending = known if current is None else known[known.index(current) + 1 :]
+    return SchemaStatus(current, known[-1], pending)
+
+
+def _upgrade(connection: Connection) -> None:
+    # Of all processes that start, nearly none upgrades: the others need not load what does it.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
 
 
 async def schema_status(database: Database) -> SchemaStatus:
@@ -87,7 +94,7 @@ async def upgrade(database: Database, *, shards: int = 1) -> SchemaStatus:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
         before = await connection.run_sync(_status)
         if before.pending:
-            await connection.run_sync(lambda sync: command.upgrade(_config(sync), "head"))
+            await connection.run_sync(_upgrade)
         await _make_first_rows(connection, database, shards)
         return before
 
