@@ -1,0 +1,152 @@
+"""Whether firing scales: eight shards led by one scheduler process, and by two with four each.
+
+Every process fills its wheels, says so, and fires on a word from here; what counts is from the word to the
+last commit of the last process, on a database of its own. Who leads what takes turns, so that whatever else
+the machine does meets both.
+
+Two processes and the database share the machine's cores. So the mark is 1.5 where one process left half a
+core or more for each further one, and elsewhere that two are no slower than one (a tenth is noise).
+
+`python -m bench.shards [COUNT]` measures.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections import Counter as Counts
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import psutil
+import uvloop
+
+from bench.firing import Counter, fill, make_rows
+from bench.servers import bench_postgres
+from foliot.lease.database import DatabaseLeases
+from foliot.model.ids import slot_of
+from foliot.model.lease import Shard
+from foliot.runtime import spare_collector
+from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
+from foliot.scheduler.term import Term
+from foliot.store.hints import LocalHints
+from foliot.store.migrate import upgrade
+from foliot.store.sql import open_store
+from foliot.timing.clock import ClusterClock, SystemClock
+
+SHARDS = 8
+COUNT = 40_000
+ROUNDS = 3
+MARK = 1.5
+NO_SLOWER = 0.9
+SPARE_CORES = 1.0
+"""What must have been idle while one process fired, for two to be asked for more."""
+
+
+# --- a scheduler, a process of its own --------------------------------------------------------------------
+
+
+async def fire_on_word(url: str, due: Mapping[int, int]) -> None:
+    """Leads these shards, says `ready`, waits for a line, and fires all that is due, so many in each."""
+    store = open_store(url, clock=SystemClock(), ttl_s=60)
+    clock = ClusterClock(SystemClock())
+    clock.observe(await store.now(), clock.monotonic())
+    options = SchedulerOptions(ttl_s=60, heartbeat_s=20)
+    provider = DatabaseLeases(store.leases, f"bench-{os.getpid()}", options.ttl_s)
+    led = {}
+    for number, count in due.items():
+        counter = Counter()
+        shard = ShardScheduler(Shard(number, SHARDS), provider, store, clock, LocalHints(), counter, options)
+        led[shard] = counter, count
+        await shard.leadership.step()
+        term = shard.firing.term
+        assert isinstance(term, Term)
+        while len(term.wheel) < count:
+            await shard.loader.step()
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+    async def fire(shard: ShardScheduler, counter: Counter, count: int) -> None:
+        while counter.fired < count:
+            await shard.firing.step()
+
+    await asyncio.gather(*[fire(shard, *each) for shard, each in led.items()])
+    print("fired", flush=True)
+    for shard in led:
+        await shard.release()
+    await store.close()
+
+
+# --- a run ------------------------------------------------------------------------------------------------
+
+
+class Figures(NamedTuple):
+    per_second: float
+    idle_cores: float
+
+
+async def fired_by(processes: int, url: str, count: int) -> Figures:
+    rows = make_rows(count, seed=1)
+    store = open_store(url, clock=SystemClock())
+    await upgrade(store.database, shards=SHARDS)
+    await fill(store, rows)
+    await store.close()
+    due = Counts(slot_of(row.schedule_id) % SHARDS for row in rows)
+    started = []
+    for first in range(processes):
+        share = {number: due[number] for number in range(first, SHARDS, processes)}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bench.shards", "--lead", url, json.dumps(share)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        started.append(process)
+    for process in started:
+        assert await process.stdout.readline() == b"ready\n"  # type: ignore[union-attr]
+    psutil.cpu_percent()
+    begin = time.perf_counter()
+    for process in started:
+        process.stdin.write(b"go\n")  # type: ignore[union-attr]
+    for process in started:
+        assert await process.stdout.readline() == b"fired\n"  # type: ignore[union-attr]
+    took = time.perf_counter() - begin
+    idle = (1 - psutil.cpu_percent() / 100) * (psutil.cpu_count() or 1)
+    for process in started:
+        assert await process.wait() == 0
+    return Figures(count / took, idle)
+
+
+async def run(count: int) -> tuple[Figures, Figures]:
+    """The round with the median ratio: one process, and two."""
+    rounds = []
+    with bench_postgres() as new_url:
+        for _ in range(ROUNDS):
+            one = await fired_by(1, await new_url(), count)
+            two = await fired_by(2, await new_url(), count)
+            rounds.append((one, two))
+    rounds.sort(key=lambda each: each[1].per_second / each[0].per_second)
+    return rounds[len(rounds) // 2]
+
+
+def main(count: int = COUNT) -> bool:
+    """Whether two schedulers fire as much more than one as the machine lets them."""
+    one, two = uvloop.run(run(count))
+    mark = MARK if one.idle_cores >= SPARE_CORES else NO_SLOWER
+    ratio = two.per_second / one.per_second
+    print(
+        f"firing {SHARDS} shards: one scheduler {one.per_second:,.0f}/s ({one.idle_cores:.1f} of "
+        f"{psutil.cpu_count()} cores idle), two {two.per_second:,.0f}/s ({two.idle_cores:.1f} idle): "
+        f"{ratio:.2f} x   (mark here: {mark})"
+    )
+    return ratio >= mark
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--lead"]:
+        spare_collector()
+        shares = {int(number): count for number, count in json.loads(sys.argv[3]).items()}
+        uvloop.run(fire_on_word(sys.argv[2], shares))
+    else:
+        sys.exit(not main(*(int(each) for each in sys.argv[1:])))
