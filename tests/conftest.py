@@ -15,6 +15,7 @@ from foliot.store.migrate import upgrade
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
+from tests.etcd import EtcdCluster
 from tests.servers import PostgresServer
 
 
@@ -99,6 +100,15 @@ def rabbitmq_broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[Broker]:
     yield from _lasting(open_kafka)
+
+
+@pytest.fixture(scope="session")
+def etcd_cluster() -> Iterator[EtcdCluster]:
+    cluster = EtcdCluster()
+    try:
+        yield cluster
+    finally:
+        cluster.remove()
 
 
 @pytest.fixture(scope="session")

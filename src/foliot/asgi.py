@@ -42,6 +42,7 @@ class Serving:
             pulse,
             is_running=lambda: self.instance.is_running,
             tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * self.instance.plan.settings.poll_seconds),
+            replica=self.instance.replica_watch,
         )
         self.app: FastAPI = self.instance.api.app(readiness.problems, registry)
 

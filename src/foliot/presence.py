@@ -2,13 +2,23 @@
 
 from collections.abc import Awaitable, Callable
 
-from foliot.model.event import Event, LeaderElected, LeaseLost, TransportLost, TransportRecovered
+from foliot.model.event import (
+    Event,
+    LeaderElected,
+    LeaseLost,
+    LeaseReleased,
+    TransportLost,
+    TransportRecovered,
+)
 from foliot.service import Wake
 from foliot.store.protocol import InstanceRecord, RegistryStore
 
 
 class Presence:
-    """A service that keeps the row fresh, and quickly says who leads. A row that grows old is forgotten."""
+    """A service that keeps the row fresh, quickly says who leads, and hears whether to drain.
+
+    A row that grows old is forgotten.
+    """
 
     name = "presence"
 
@@ -18,18 +28,20 @@ class Presence:
         record: Callable[[], InstanceRecord],
         refresh: Callable[[], Awaitable[None]],
         every_s: float,
+        drain: Callable[[bool], None] = lambda _is_draining: None,
     ) -> None:
         self.wake = Wake()
         self._registry = registry
         self._record = record
         self._refresh = refresh
         self._every_s = every_s
+        self._drain = drain
 
     def notify(self, event: Event) -> None:
-        if isinstance(event, LeaderElected | LeaseLost | TransportLost | TransportRecovered):
+        if isinstance(event, LeaderElected | LeaseLost | LeaseReleased | TransportLost | TransportRecovered):
             self.wake.set()
 
     async def step(self) -> float | None:
-        await self._registry.heartbeat(self._record())
+        self._drain(await self._registry.heartbeat(self._record()))
         await self._refresh()
         return self._every_s

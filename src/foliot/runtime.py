@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import gc
+import hashlib
 import os
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,12 @@ from pydantic import SecretStr
 
 from foliot.celery_app import load_celery
 from foliot.declare import Declarer
-from foliot.lease.database import DatabaseLeases
+from foliot.lease.opening import LeaseOptions, open_leases
+from foliot.lease.witness import Witness, cluster_name
 from foliot.model.broker import ADDRESSES, BrokerKind
 from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import (
+    ClockObserved,
     InstanceStarted,
     InstanceStopped,
     MemoryLimitPassed,
@@ -38,9 +41,10 @@ from foliot.outbox.relay import Relay, RelayOptions
 from foliot.planning.change import Author
 from foliot.presence import Presence
 from foliot.scheduler.outgoing import Outgoing
-from foliot.scheduler.scheduler import Scheduler
+from foliot.scheduler.scheduler import Scheduler, SharingPace
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
+from foliot.scheduler.watchdog import Watchdog
 from foliot.security.address import AddressGuard
 from foliot.security.callback import CallbackTokens
 from foliot.security.kept import NOTHING_HIDDEN
@@ -50,9 +54,11 @@ from foliot.settings import Settings
 from foliot.steering import Steering
 from foliot.steering.admission import Admission
 from foliot.store.dialect import Pool
-from foliot.store.hints import Hints, LocalHints, PostgresHints
+from foliot.store.hints import Hint, Hints, LocalHints, PostgresHints, SharedHints
 from foliot.store.migrate import require_schema, upgrade
+from foliot.store.primary import require_primary
 from foliot.store.protocol import InstanceRecord, TaskRecord
+from foliot.store.replica import ReplicaWatch
 from foliot.store.secrets import Secrets, callback_key
 from foliot.store.sql import SqlStore, open_store, parse_url
 from foliot.target.celery import CeleryRunner
@@ -76,6 +82,7 @@ from foliot.worker.worker import Worker
 
 if TYPE_CHECKING:
     from foliot.api.build import Api
+    from foliot.api.kept import KeptAnswers
 
 REGISTRY_EVERY_S = 5.0
 WARMING_S = 30.0
@@ -145,14 +152,13 @@ class Instance:
             pools=settings.pools | {Pool.CONSUMER: max(1, len(plan.consumers))},
             ttl_s=settings.lease_ttl_seconds,
             uses_hints=settings.uses_hints,
+            read_url=settings.database_read_url,
         )
         self._limits = Limits(size_of(settings.worker_memory_limit), settings.worker_cpu_limit)
         if plan.is_own_process and Role.WORKER in plan.roles and len(plan.roles) == 1:
             keep_to_cores(settings.worker_cpu_limit)
-        self.hints: Hints = LocalHints()
-        self._notify: PostgresHints | None = None
-        if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
-            self.hints = self._notify = PostgresHints(self.url)
+        self._notify = self._open_hints()
+        self.hints: Hints = self._notify or LocalHints()
         self.processes = self._make_processes()
         self.functions = FunctionRunner(plan.tasks, self.processes)
         self.secrets = Secrets(self.store.database, settings.cipher)
@@ -166,7 +172,16 @@ class Instance:
             self.targets["celery"] = CeleryRunner(self.celery, self._resolver, plan.clock)
         self.carriers = self._open_carriers()
         self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
+        self.witness: Witness | None = None
+        """Of who leads, beside the database: etcd or Redis."""
         self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
+        self._watchdog = Watchdog(
+            self.store.overviews,
+            self.clock,
+            self.observer,
+            ttl_s=settings.lease_ttl_seconds,
+            every_s=settings.poll_seconds,
+        )
         self.relay = self._make_relay() if Role.RELAY in self.roles else None
         pace = self._make_pace()
         self.worker = self._make_worker(pace) if Role.WORKER in plan.roles else None
@@ -178,7 +193,9 @@ class Instance:
             self.record,
             self.refresh,
             max(REGISTRY_EVERY_S, settings.heartbeat_seconds),
+            self._set_draining,
         )
+        self.hints.listen(Hint.INSTANCE, lambda _ids: self._presence.wake.set())
         self.observer.add(self._presence)
         self.steering = Steering(
             self.store,
@@ -189,6 +206,7 @@ class Instance:
             secrets=self._resolver,
         )
         self.declarer = Declarer(self.store.schedules, self.steering.schedules)
+        self.replica_watch = self._watch_replica()
         self.api = self._make_api() if Role.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
@@ -204,8 +222,8 @@ class Instance:
     async def prepare(self) -> None:
         """Check the database, read its clock, declare what code declares. Raises rather than half-start."""
         database = self.store.database
-        sent_at = self.clock.monotonic()
-        self.clock.observe(await self.store.now(), sent_at)
+        await self._read_clock()
+        await require_primary(database)
         if self.plan.upgrades_schema:
             await upgrade(database, shards=self.plan.settings.shards)
         await require_schema(database)
@@ -215,6 +233,8 @@ class Instance:
             await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
         if self.scheduler is not None:
             await self.store.registry.register_tasks(SYSTEM_TASKS)
+        if self.witness is not None:
+            self.witness.cluster = cluster_name(await callback_key(database))
         await self.refresh()
         if self.plan.settings.public_url is not None:
             self._http.callback = Callback(self.plan.settings.public_url, await self.tokens())
@@ -230,8 +250,14 @@ class Instance:
             )
 
     async def refresh(self) -> None:
-        """Read again what operators may have switched."""
+        """Read again what operators may have switched, and how far off this machine's clock is."""
         self.functions.inactive = await self.store.work.inactive_tasks()
+        await self._read_clock()
+        self.observer.notify(ClockObserved(self.clock.offset_s))
+
+    async def _read_clock(self) -> None:
+        sent_at = self.clock.monotonic()
+        self.clock.observe(await self.store.now(), sent_at)
 
     async def tokens(self) -> CallbackTokens:
         """By which agents prove that an attempt was given to them."""
@@ -254,12 +280,16 @@ class Instance:
         if self._notify is not None:
             found.append(self._notify)
         if self.scheduler is not None:
-            found += [self.scheduler, *self._outgoing.values(), *self.scheduler.services]
+            found += [self.scheduler, self._watchdog, *self._outgoing.values(), *self.scheduler.services]
+        if self.witness is not None:
+            found.append(self.witness)
         if self.worker is not None:
             found += [self.worker, *self._receivers, *self._worker_services]
         found += self.consumers
         if self.relay is not None:
             found += self.relay.services
+        if self.replica_watch is not None:
+            found.append(self.replica_watch)
         if self.api is not None:
             found += self.api.services
         return (*found, self._presence)
@@ -280,8 +310,7 @@ class Instance:
     async def connect(self) -> None:
         """For one that only steers: checks the database, and sends hints; steps nothing else."""
         try:
-            sent_at = self.clock.monotonic()
-            self.clock.observe(await self.store.now(), sent_at)
+            await self._read_clock()
             await require_schema(self.store.database)
             await self.refresh()
         except BaseException:
@@ -348,6 +377,8 @@ class Instance:
             await consumer.close()
         for carrier in self._outgoing:
             await carrier.close()
+        if self.witness is not None:
+            await self.witness.close()
         await self._http.close()
         if self.celery is not None:
             self.celery.close()
@@ -406,6 +437,11 @@ class Instance:
         else:
             draining.result()
 
+    def _set_draining(self, is_draining: bool) -> None:
+        """Take on nothing more, or again; the scheduler sees for itself whom to hand over to."""
+        if self.worker is not None:
+            self.worker.rest(is_draining)
+
     def _exchange(self, old: Iterable[Service], new: Iterable[Service]) -> None:
         for service in old:
             if service in self._loops:
@@ -429,7 +465,14 @@ class Instance:
 
     def _make_scheduler(self) -> Scheduler:
         settings = self.plan.settings
-        provider = DatabaseLeases(self.store.leases, self.instance_id, settings.lease_ttl_seconds)
+        leases = LeaseOptions(
+            self.instance_id,
+            settings.lease_ttl_seconds,
+            settings.heartbeat_seconds,
+            settings.lease_provider,
+            settings.lease_address,
+        )
+        provider, self.witness = open_leases(leases, self.store.leases, self.clock, self.observer)
         options = SchedulerOptions(
             ttl_s=settings.lease_ttl_seconds,
             heartbeat_s=settings.heartbeat_seconds,
@@ -445,7 +488,8 @@ class Instance:
                 shard, provider, self.store, self.clock, self.hints, self.observer, options, outgoing
             )
 
-        return Scheduler(self.store.leases, self.hints, make, every_s=settings.poll_seconds)
+        pace = SharingPace(min(settings.poll_seconds, settings.heartbeat_seconds), settings.lease_ttl_seconds)
+        return Scheduler(self.instance_id, self.store.surveys, self.clock, self.hints, make, pace)
 
     def _make_relay(self) -> Relay:
         settings = self.plan.settings
@@ -495,6 +539,35 @@ class Instance:
             if carrier.kind is not BrokerKind.CELERY
         )
 
+    def _open_hints(self) -> SharedHints | None:
+        """What carries hints to other processes; None: nothing does."""
+        settings = self.plan.settings
+        if settings.hints_redis_url is not None:
+            with _redis_there():
+                from foliot.store.redis_hints import RedisHints
+
+                return RedisHints(settings.hints_redis_url, self.observer)
+        if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
+            return PostgresHints(self.url)
+        return None
+
+    def _keep_answers(self) -> "KeptAnswers | None":
+        url, database = self.plan.settings.redis_url, self.store.database.url
+        if url is None:
+            return None
+        cluster = hashlib.sha256(database.encode()).hexdigest()[:12]
+        with _redis_there():
+            from foliot.api.kept import KeptAnswers
+
+            return KeptAnswers(url, self.plan.clock, self.observer, cluster)
+
+    def _watch_replica(self) -> ReplicaWatch | None:
+        database = self.store.database
+        if database.replica is None or Role.API not in self.plan.roles:
+            return None
+        most_lag_s = self.plan.settings.database_read_lag_seconds
+        return ReplicaWatch(database, database.replica, self.observer, most_lag_s=most_lag_s)
+
     def _make_processes(self) -> Processes | None:
         if Role.WORKER not in self.plan.roles or not self.plan.isolates:
             return None
@@ -508,7 +581,7 @@ class Instance:
         return Pace.of(
             poll_s=settings.poll_seconds,
             lease_s=lease_s,
-            uses_hints=settings.uses_hints,
+            uses_hints=settings.hints != "off",
             hears_others=hears_others,
         )
 
@@ -551,6 +624,9 @@ class Instance:
             self.clock,
             self.tokens,
             settings.lease_ttl_seconds,
+            self.replica_watch,
+            self._keep_answers(),
+            settings.lease_provider,
         )
         options = ApiOptions(
             operator_key=_revealed(settings.admin_key),
@@ -610,6 +686,19 @@ def _possible_roles(plan: Plan) -> frozenset[Role]:
     if len(plan.roles) == 1:
         raise SettingError(f"FOLIOT_RELAY is not set; right would be {ADDRESSES}")
     return plan.roles - {Role.RELAY}
+
+
+@contextlib.contextmanager
+def _redis_there() -> Iterator[None]:
+    """Say what is wrong with FOLIOT_REDIS_URL."""
+    try:
+        yield
+    except ImportError:
+        raise SettingError("FOLIOT_REDIS_URL needs a package: pip install 'foliot[redis]'") from None
+    except ValueError:
+        raise SettingError(
+            "FOLIOT_REDIS_URL is not a URL of Redis; right would be redis://host:6379/0"
+        ) from None
 
 
 def _revealed(secret: SecretStr | None) -> str | None:

@@ -22,25 +22,24 @@ from foliot.model.errors import SettingError
 from foliot.outbox.opening import RELAYED
 from foliot.security.address import HttpAllow
 from foliot.security.cipher import Cipher
-from foliot.security.keys import OperatorKey
-from foliot.security.tokens import LEAST_SECRET_BYTES
+from foliot.security.keys import LEAST_SECRET_BYTES, OperatorKey
 from foliot.store.dialect import Pool
-from foliot.store.sql import DEFAULT_POOLS, parse_url
+from foliot.store.sql import DEFAULT_POOLS, READ_SETTING, parse_url
 from foliot.worker.limits import size_of
 
 PREFIX = "FOLIOT_"
 LEAST_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
 _OF_PARTS_TO_COME = {
-    "FOLIOT_DATABASE_READ_URL",
-    "FOLIOT_ETCD_URL",
     "FOLIOT_OTLP_ENDPOINT",
 }
 """Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
 _BY_NAME = "FOLIOT_SECRET_VALUE_"
 _NEVER_SHOWN = {
     "FOLIOT_ADMIN_KEY",
+    "FOLIOT_DATABASE_READ_URL",
     "FOLIOT_DATABASE_URL",
+    "FOLIOT_ETCD_URL",
     "FOLIOT_JWT_SECRET",
     "FOLIOT_REDIS_URL",
     "FOLIOT_RELAY",
@@ -56,6 +55,8 @@ class Settings(BaseSettings):
     )
 
     database_url: str = "sqlite:///foliot.db"
+    database_read_url: str | None = None
+    database_read_lag_seconds: float = Field(default=5, ge=0, le=86400)
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8700, ge=0, le=65535)
     api_processes: int = Field(default=1, ge=1, le=64)
@@ -68,7 +69,8 @@ class Settings(BaseSettings):
     rate_limit_anonymous: str = "100/15minutes"
     redis_url: str | None = None
     trusted_proxies: str = ""
-    lease_provider: Literal["database"] = "database"
+    lease_provider: Literal["database", "etcd", "redis"] = "database"
+    etcd_url: str | None = None
     lease_ttl_seconds: float = Field(default=3, ge=0.2, le=86400 * 3650)
     heartbeat_seconds: float = Field(default=1, ge=0.02, le=86400 * 3650)
     transport: str = "database"
@@ -77,7 +79,7 @@ class Settings(BaseSettings):
     shards: int = Field(default=1, ge=1, le=1024)
     horizon_seconds: float = Field(default=3600, ge=1, le=30 * 86400)
     poll_seconds: float = Field(default=1, ge=0.01, le=86400)
-    hints: Literal["on", "off"] = "on"
+    hints: Literal["on", "off", "redis"] = "on"
     worker_lease_seconds: float = Field(default=15, ge=0.3, le=86400)
     worker_concurrency: int = Field(default=50, ge=1, le=10_000)
     worker_poll_seconds: float | None = Field(default=None, ge=0.01, le=86400)
@@ -101,6 +103,13 @@ class Settings(BaseSettings):
     def _known_database(cls, value: str) -> str:
         if value != "memory":
             parse_url(value)
+        return value
+
+    @field_validator("database_read_url")
+    @classmethod
+    def _known_replica(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_url(value, READ_SETTING)
         return value
 
     @field_validator("admin_key")
@@ -129,6 +138,15 @@ class Settings(BaseSettings):
     def _is_redis(cls, value: str | None) -> str | None:
         if value is not None and not re.match(r"^(rediss?|unix)://", value):
             raise ValueError("must be an address such as redis://host:6379/0")
+        return value
+
+    @field_validator("etcd_url")
+    @classmethod
+    def _are_endpoints(cls, value: str | None) -> str | None:
+        if value is not None and not all(
+            re.match(r"^https?://([^/?#\s]*@)?[^/?#@\s]+/?\Z", each.strip()) for each in value.split(",")
+        ):
+            raise ValueError("must be one or more addresses such as http://one:2379,http://two:2379")
         return value
 
     @field_validator("transport")
@@ -190,6 +208,30 @@ class Settings(BaseSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _servers_fit(self) -> Self:
+        if self.database_read_url is not None and not self.database_url.startswith("postgres"):
+            raise ValueError("FOLIOT_DATABASE_READ_URL is for a replica, and only PostgreSQL has any")
+        if self.hints == "redis" and self.redis_url is None:
+            raise ValueError("FOLIOT_HINTS=redis needs FOLIOT_REDIS_URL")
+        return self
+
+    @model_validator(mode="after")
+    def _provider_has_address(self) -> Self:
+        if self.lease_provider != "database" and not self.lease_address:
+            example = "http://host:2379" if self.lease_provider == "etcd" else "redis://host:6379/0"
+            raise ValueError(
+                f"FOLIOT_LEASE_PROVIDER={self.lease_provider} needs "
+                f"FOLIOT_{self.lease_provider.upper()}_URL, such as {example}"
+            )
+        return self
+
+    @property
+    def lease_address(self) -> str:
+        """Where the lease provider is; the database needs no address of its own."""
+        by_provider = {"database": None, "etcd": self.etcd_url, "redis": self.redis_url}
+        return by_provider[self.lease_provider] or ""
+
     @property
     def pools(self) -> dict[Pool, int]:
         return {
@@ -222,7 +264,13 @@ class Settings(BaseSettings):
 
     @property
     def uses_hints(self) -> bool:
+        """Whether the database may be expected to keep sessions, as LISTEN and prepared statements do."""
         return self.hints == "on"
+
+    @property
+    def hints_redis_url(self) -> str | None:
+        """Where Redis carries the hints; None: the database does, or nobody."""
+        return None if self.hints == "off" else self.redis_url
 
     @property
     def effective_log_format(self) -> Literal["console", "json"]:

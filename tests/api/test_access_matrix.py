@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import event
 
-from foliot.api.access import ACCESS, Access, Open
+from foliot.api.access import ACCESS, Access, Home, Open
 from foliot.api.ui import Ui
 from foliot.security.principal import Role
 from foliot.store.dialect import Pool
@@ -23,8 +23,8 @@ SERVER = {"roles": API_ALONE}
 """Without a worker: what waits goes on waiting."""
 
 
-def expected(needed: Access, credential: str) -> set[int]:
-    """The statuses that the table allows for a credential of the host itself."""
+def expected(needed: Access, credential: str, *, is_home: bool) -> set[int]:
+    """The statuses that the table allows for a credential of the host itself; `is_home`: the operator's."""
     is_known = credential in (*Role, "operator's key")
     match needed:
         case Open.ANYBODY | Open.PROBE:
@@ -37,6 +37,10 @@ def expected(needed: Access, credential: str) -> set[int]:
             return set(HAPPENED)
         case Open.KEY_HOLDER:
             return set(HAPPENED) if credential == "operator's key" else {403}
+        case Home() if not is_home:
+            return {403}
+        case Home():
+            return expected(needed.role, credential, is_home=True)
         case Role():
             role = Role.ADMIN if credential == "operator's key" else Role(credential)
             return set(HAPPENED) if role.covers(needed) else {403}
@@ -68,7 +72,7 @@ def test_the_table_decides_who_may(server: Served, hosts: tuple[Host, Host], met
     for host, credentials in ((default, default.keys | of_nobody_else), (other, other.keys)):
         untouched = make(host)
         for credential, key in credentials.items():
-            allowed = expected(needed, credential)
+            allowed = expected(needed, credential, is_home=host is default)
             ask = make(host) if 200 in allowed and method != "GET" else untouched
             if needed is Open.AGENT:
                 ask = Ask(ask.named, {"json": ask.options["json"]})
@@ -107,7 +111,11 @@ _UNKNOWN: dict[str, Any] = {
     "key_id": lambda: uuid4().hex[:16],
     "name": unique,
 }
-SHARED = {f"{V1}/task-functions/{{name}}"}
+SHARED = {
+    f"{V1}/task-functions/{{name}}",
+    f"{V1}/instances/{{instance_id}}/drain",
+    f"{V1}/instances/{{instance_id}}/resume",
+}
 """What all hosts have in common."""
 OWN_BY_NAME = {f"{V1}/queues/{{name}}/pause", f"{V1}/queues/{{name}}/resume"}
 """A name is a place of its own in every host, and need not exist."""

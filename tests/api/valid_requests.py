@@ -81,6 +81,12 @@ def _version(host: Host) -> Ask:
     return Ask({"schedule_id": host.schedule(), "version": "1"})
 
 
+def _this_instance(host: Host) -> Ask:
+    """The one that answers; it is registered a moment after it has started."""
+    host.served.run(host.served.instance._presence.step())
+    return Ask({"instance_id": host.served.instance.instance_id})
+
+
 RANGE = {"from_ts": "2020-01-01T00:00:00Z", "to_ts": "2023-01-01T00:00:00Z"}
 SPAN = {"from": "2030-01-01T00:00:00Z", "to": "2030-01-02T00:00:00Z"}
 
@@ -137,6 +143,10 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
         {"name": "tell"}, {"json": {"is_active": True}}
     ),
     ("GET", f"{V1}/instances"): _plain,
+    ("POST", f"{V1}/instances/{{instance_id}}/drain"): _this_instance,
+    ("POST", f"{V1}/instances/{{instance_id}}/resume"): _this_instance,
+    ("GET", f"{V1}/cluster"): _plain,
+    ("POST", f"{V1}/cluster/reshard"): _body(lambda _host: {"shards": 1}),
     ("GET", f"{V1}/queues"): _plain,
     ("POST", f"{V1}/queues/{{name}}/pause"): lambda _host: Ask({"name": unique("queue")}),
     ("POST", f"{V1}/queues/{{name}}/resume"): lambda _host: Ask({"name": unique("queue")}),

@@ -44,6 +44,18 @@ def lease_scene(scene: Scene) -> DatabaseLeaseScene:
 class TestDatabaseLeases(LeaseConformance):
     """The provider that needs nothing but the database, on both of them."""
 
+    async def test_a_follower_knows_when_a_silent_leader_may_be_followed(self, scene: Scene) -> None:
+        leases = scene.store.leases
+        one, two = DatabaseLeases(leases, "one", 60.0), DatabaseLeases(leases, "two", 60.0)
+        await one.acquire(WHOLE)
+        fresh = (await two.acquire(WHOLE)).free_in_s
+        silent_for = await scene.now() - timedelta(seconds=50)
+        await scene.execute(update(scheduler_lock_t).values(last_heartbeat=silent_for))
+        silent = (await two.acquire(WHOLE)).free_in_s
+        assert fresh is not None
+        assert silent is not None
+        assert silent <= 10.1 < fresh <= 60.1
+
 
 # --- leading, over any provider ------------------------------------------------------------------------
 
@@ -56,6 +68,7 @@ class Provider:
         self.lease: Lease | None = Lease(WHOLE, 7, "one")
         self.on_ask: Callable[[], None] = lambda: None
         self.released: list[Lease] = []
+        self.free_in_s: float | None = None
 
     async def acquire(self, shard: Shard) -> Answer:
         return self._answer("acquired")
@@ -68,7 +81,7 @@ class Provider:
 
     def _answer(self, result: str) -> Answer:
         self.on_ask()
-        return Answer(self.lease, self._clock.now(), result if self.lease else "held")
+        return Answer(self.lease, self._clock.now(), result if self.lease else "held", self.free_in_s)
 
 
 class Heard:
@@ -119,6 +132,14 @@ async def test_a_follower_asks_again_every_heartbeat(stage: Stage) -> None:
     assert stage.leadership.lease is None
     assert stage.heard.of(LeaseAttempted) == [LeaseAttempted(0, "held")]
     assert stage.heard.of(LeaderElected) == []
+
+
+async def test_a_follower_asks_again_when_a_silent_leader_may_be_followed(stage: Stage) -> None:
+    stage.provider.lease = None
+    stage.provider.free_in_s = HEARTBEAT_S / 4
+    assert await stage.leadership.step() == HEARTBEAT_S / 4
+    stage.provider.free_in_s = TTL_S
+    assert await stage.leadership.step() == HEARTBEAT_S
 
 
 async def test_a_lease_is_trusted_from_when_it_was_asked_for_and_not_to_the_end_of_its_ttl(

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.model.lease import Shard
 from foliot.model.schedule import ChangeKind, Schedule, ScheduleState
 from foliot.planning.forecast import Bins, count_per_bin
 from foliot.store import overview, statistics, timeline
@@ -216,7 +217,7 @@ class TestOverview:
 
     async def test_leaders_are_told_with_the_age_of_their_heartbeat(self, scene: Scene) -> None:
         await scene.store.leases.reshard(2)
-        lease = (await scene.store.leases.take(WHOLE, "one", STALE)).lease
+        lease = (await scene.store.leases.take(Shard(0, 2), "one", STALE)).lease
         assert lease is not None
         overviews = Overviews(scene.store.database)
         led, free = await overviews.leaders(ttl_s=60)

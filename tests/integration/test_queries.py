@@ -219,6 +219,12 @@ async def test_a_shard_loads_by_the_same_index(store: SqlStore) -> None:
     check(plan, "idx_schedule_active_next_run")
 
 
+async def test_those_who_watch_look_for_what_is_overdue_by_the_same_index(store: SqlStore) -> None:
+    found, plan = await explain(store, Pool.LEASE, store.overviews.overdue_anywhere(ttl_s=0.1))
+    assert found.oldest is not None
+    check(plan, "idx_schedule_active_next_run")
+
+
 async def test_a_backlog_reads_the_first_of_every_host(store: SqlStore) -> None:
     until = await store.now()
     loaded, plan = await explain(

@@ -4,6 +4,7 @@ A test walks the application's routes and this table: one without an entry fails
 """
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 
 from foliot.security.principal import Role
@@ -24,7 +25,14 @@ class Open(StrEnum):
     """The operator's own key, FOLIOT_ADMIN_KEY, and no other."""
 
 
-Access = Role | Open
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A role in the operator's host, which is the default one: what is done concerns all hosts."""
+
+    role: Role
+
+
+Access = Role | Open | Home
 
 _V1 = "/api/v1"
 _OF_SCHEDULE = f"{_V1}/schedules/{{schedule_id}}"
@@ -80,6 +88,10 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", f"{_V1}/task-functions/{{name}}"): Role.VIEWER,
     ("PATCH", f"{_V1}/task-functions/{{name}}"): Open.KEY_HOLDER,
     ("GET", f"{_V1}/instances"): Role.VIEWER,
+    ("POST", f"{_V1}/instances/{{instance_id}}/drain"): Home(Role.OPERATOR),
+    ("POST", f"{_V1}/instances/{{instance_id}}/resume"): Home(Role.OPERATOR),
+    ("GET", f"{_V1}/cluster"): Role.VIEWER,
+    ("POST", f"{_V1}/cluster/reshard"): Home(Role.ADMIN),
     ("GET", f"{_V1}/queues"): Role.VIEWER,
     ("POST", f"{_V1}/queues/{{name}}/pause"): Role.OPERATOR,
     ("POST", f"{_V1}/queues/{{name}}/resume"): Role.OPERATOR,

@@ -14,11 +14,13 @@ from foliot.api.feed import Feed
 from foliot.api.gate import Gate, GatedRoute
 from foliot.api.idempotency import Idempotency
 from foliot.api.rates import DatabaseRates, MemoryRates, RateKind, RateLimiter, RedisRates, parse_rate
+from foliot.api.reading import Reads
 from foliot.api.routes.access import access_routes
 from foliot.api.routes.agents import agent_routes
 from foliot.api.routes.apply import apply_routes
 from foliot.api.routes.backfills import backfill_routes
 from foliot.api.routes.bulk import bulk_routes
+from foliot.api.routes.cluster import cluster_routes
 from foliot.api.routes.executions import execution_routes
 from foliot.api.routes.kinds import kind_routes
 from foliot.api.routes.outlook import outlook_routes
@@ -80,7 +82,7 @@ class Api:
             verifier=self._verifier(options),
             clock=clock,
         )
-        self._rates = _rates(services, clock, options)
+        self._rates = _rates(services, clock, observer, options)
         self.limiter = RateLimiter(
             self._rates,
             {
@@ -98,6 +100,7 @@ class Api:
             observer,
             is_running,
             self._own_names,
+            Reads(services.replica),
         )
         self.services: tuple[Service, ...] = (self.limiter, self.feed, Tidy(store, options.retention_s))
 
@@ -126,6 +129,7 @@ class Api:
             timeline_routes(services),
             kind_routes(self._available_targets),
             registry_routes(services),
+            cluster_routes(services),
             shared_routes(services),
             access_routes(services),
             sign_in_routes(
@@ -156,11 +160,15 @@ class Api:
             await self._issuer_keys.close()
         if isinstance(self._rates, RedisRates):
             await self._rates.close()
+        if self._services.kept is not None:
+            await self._services.kept.close()
 
 
-def _rates(services: Services, clock: Clock, options: ApiOptions) -> MemoryRates | RedisRates:
+def _rates(
+    services: Services, clock: Clock, observer: Observer, options: ApiOptions
+) -> MemoryRates | RedisRates:
     if options.redis_url is not None:
-        return RedisRates(options.redis_url, clock)
+        return RedisRates(options.redis_url, clock, observer)
     if services.store.database.dialect.name == "postgresql":
         return DatabaseRates(clock, services.store.rates)
     return MemoryRates(clock)

@@ -18,11 +18,12 @@ from fastapi import Depends, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from foliot.api.access import ACCESS, Access, Open
+from foliot.api.access import ACCESS, Access, Home, Open
 from foliot.api.credentials import SESSION_COOKIE, Authenticator, is_csrf_valid, refuses_cross_site
 from foliot.api.errors import request_id_of
 from foliot.api.idempotency import Idempotency
 from foliot.api.rates import RateKind, RateLimiter, name_of_address
+from foliot.api.reading import Reads
 from foliot.model.errors import (
     BadTokenError,
     ForbiddenError,
@@ -34,6 +35,7 @@ from foliot.model.errors import (
 )
 from foliot.model.event import CredentialRefused, Observer
 from foliot.model.execution import TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy
 from foliot.planning.change import Author
 from foliot.security.principal import CredentialKind, Principal, Role
@@ -56,6 +58,7 @@ class Gate:
         observer: Observer,
         is_running: Callable[[], bool],
         own_names: Sequence[str] = (),
+        reads: Reads | None = None,
     ) -> None:
         """`own_names` are those that browsers may know this server by, besides the one they ask for."""
         self._is_running = is_running
@@ -64,6 +67,7 @@ class Gate:
         self._authenticator = authenticator
         self._limiter = limiter
         self._idempotency = idempotency
+        self.reads = reads or Reads(None)
 
     async def admit(
         self, request: Request, needed: Access, known: frozenset[str], handle: Handle
@@ -123,6 +127,10 @@ class Gate:
             raise
 
 
+_NOT_READ = frozenset({Open.PROBE, Open.ANYBODY, Open.AGENT})
+"""Nobody is recognised there: these look at what they need themselves."""
+
+
 class GatedRoute(APIRoute):
     """A route behind the gate. Routers of ours are made with `route_class=GatedRoute`."""
 
@@ -136,7 +144,11 @@ class GatedRoute(APIRoute):
             if needed is None:
                 raise ForbiddenError(f"{request.method} {path} is open to nobody")
             gate: Gate = request.app.state.gate
-            return await gate.admit(request, needed, known, handle)
+            if request.method not in ("GET", "HEAD") or needed in _NOT_READ:
+                return await gate.admit(request, needed, known, handle)
+            return await gate.reads.answer(
+                path, lambda through: gate.admit(request, needed, known, through), handle
+            )
 
         return gated
 
@@ -151,10 +163,11 @@ def _parameters_of(dependant: Dependant) -> Iterator[str]:
 def _authorise(principal: Principal, needed: Access) -> None:
     if needed is Open.KEY_HOLDER and not principal.is_operator:
         raise ForbiddenError("this takes the operator's own key, FOLIOT_ADMIN_KEY")
-    if isinstance(needed, Role) and not principal.may(needed):
-        raise ForbiddenError(
-            f"this takes the role {needed.value}; this credential has {principal.role.value}"
-        )
+    if isinstance(needed, Home) and principal.host_id != DEFAULT_HOST_ID:
+        raise ForbiddenError("this concerns all hosts: it takes a credential of the operator's host")
+    role = needed.role if isinstance(needed, Home) else needed
+    if isinstance(role, Role) and not principal.may(role):
+        raise ForbiddenError(f"this takes the role {role.value}; this credential has {principal.role.value}")
 
 
 def _require_own_page(request: Request, own_names: Sequence[str]) -> None:

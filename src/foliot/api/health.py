@@ -11,6 +11,7 @@ from foliot.model.event import BatchFired, Event, LeaderElected, LeaseLost, Leas
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.migrate import schema_status
+from foliot.store.replica import ReplicaWatch
 from foliot.timing.clock import Clock
 
 PROBE_LIMIT_S = 5.0
@@ -42,12 +43,19 @@ class Pulse:
 
 class Readiness:
     def __init__(
-        self, database: Database, pulse: Pulse, *, is_running: Callable[[], bool], tick_limit_s: float
+        self,
+        database: Database,
+        pulse: Pulse,
+        *,
+        is_running: Callable[[], bool],
+        tick_limit_s: float,
+        replica: ReplicaWatch | None = None,
     ) -> None:
         self._database = database
         self._pulse = pulse
         self._is_running = is_running
         self._tick_limit_s = tick_limit_s
+        self._replica = replica
         self._has_schema = False
 
     async def problems(self) -> list[str]:
@@ -55,6 +63,9 @@ class Readiness:
         if not self._is_running():
             return ["the instance is starting or stopping"]
         found = await self._database_problems()
+        if found and self._replica is not None and not self._replica.standing.is_replica_away:
+            # Reading goes on: a balancer that looks here must not keep it from everybody.
+            found = []
         for shard, age_s in self._pulse.silent(self._tick_limit_s).items():
             found.append(f"shard {shard} is led from here, but has not ticked for {age_s:.1f} s")
         return found

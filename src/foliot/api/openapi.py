@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from foliot.api.access import ACCESS, Access, Open
+from foliot.api.access import ACCESS, Access, Home, Open
 from foliot.api.body import BODIES
 from foliot.api.errors import PROBLEM_JSON
 from foliot.security.principal import Role
@@ -170,6 +170,8 @@ def _answer(text: str) -> dict[str, Any]:
 
 
 def _in_words(needed: Access) -> str:
+    if isinstance(needed, Home):
+        return f"the role {needed.role.value} in the operator's host"
     if isinstance(needed, Role):
         return f"the role {needed.value}"
     return "the operator's own key" if needed is Open.KEY_HOLDER else "any credential"

@@ -34,6 +34,7 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.errors import ConfigurationError, StorageError
 
 from foliot.model.errors import FoliotError, RateLimitedError, SettingError
+from foliot.model.event import Observer, Observers, RedisFailed
 from foliot.model.instant import instant_of, micros_of
 from foliot.service import Wake
 from foliot.store.rates import Rates, RateWindow
@@ -302,8 +303,9 @@ def _windows_of(names: Mapping[str, _Name]) -> tuple[dict[RateWindow, _Window], 
 class RedisRates:
     """Counts in Redis, by the storage of `limits`; needs the extra `redis`."""
 
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: str, clock: Clock, observer: Observer | None = None) -> None:
         """Connects with the first request. Raises SettingError."""
+        self._observer = observer or Observers(())
         try:
             self._storage = RedisStorage(
                 f"async+{url}",
@@ -328,9 +330,10 @@ class RedisRates:
             try:
                 async with asyncio.timeout(REDIS_LIMIT_S):
                     return await self._take(name, rate)
-            except (StorageError, OSError, TimeoutError):
+            except (StorageError, OSError, TimeoutError) as error:
                 # Once is enough: no other request is to wait for it. The next step sees to its return.
                 self.is_away = True
+                self._observer.notify(RedisFailed("rates", f"{type(error).__name__}: {error}"))
         return await self._local.take(name, rate)
 
     async def _take(self, name: str, rate: RateLimitItem) -> float | None:

@@ -17,8 +17,11 @@ from foliot.settings import Settings, load_settings
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.migrate import schema_status
+from foliot.store.postgres import open_postgres
+from foliot.store.primary import REPLICA, refusal_of
 from foliot.store.schema import scheduler_lock_t
-from foliot.store.sql import SqlStore
+from foliot.store.sql import READ_SETTING, SqlStore, parse_url
+from foliot.store.unknown_tasks import UnknownTask
 from foliot.timing.clock import Clock
 
 MOST_SKEW_S = 1.0
@@ -98,25 +101,42 @@ async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> A
     yield await _check_clock(store.database, clock)
     if schema.level is not Level.FAIL:
         yield await _check_locks(store, settings)
+        yield check_tasks(await store.overviews.unknown_tasks_anywhere())
+    if settings.database_read_url is not None:
+        yield await _check_replica(settings.database_read_url, settings)
 
 
 async def _check_writable(database: Database) -> Finding:
-    if database.dialect.name == "postgresql":
-        async with database.read(Pool.API) as connection:
-            row = await _settings_of(connection, "transaction_read_only")
-            is_replica = (await connection.execute(text("SELECT pg_is_in_recovery()"))).scalar_one()
-        if is_replica:
-            return fail("database", f"{database.url} is a replica", "FOLIOT_DATABASE_URL must be the primary")
-        if row["transaction_read_only"] == "on":
-            advice = "turn default_transaction_read_only off for this user or database"
-            return fail("database", f"{database.url} takes no writes", advice)
-    else:
+    refusal = await refusal_of(database)
+    if refusal is not None:
+        return fail("database", f"{database.url} {refusal.what}", refusal.advice)
+    if database.dialect.name != "postgresql":
         await database.write(Pool.API, _nothing)
     return ok("database", f"{database.url} is reachable and takes writes")
 
 
 async def _nothing(_connection: AsyncConnection) -> None:
     """A transaction that writes nothing still needs the right to write."""
+
+
+async def _check_replica(url: str, settings: Settings) -> Finding:
+    database = open_postgres(
+        parse_url(url, READ_SETTING),
+        sizes={Pool.API: 1},
+        ttl_s=settings.lease_ttl_seconds,
+        uses_hints=settings.uses_hints,
+        setting=READ_SETTING,
+    )
+    try:
+        refusal = await refusal_of(database)
+    except FoliotError as error:
+        return warn("replica", str(error), "the primary serves all reads meanwhile")
+    finally:
+        await database.close()
+    if refusal is not REPLICA:
+        advice = "it is read from, but how far it is behind can't be told"
+        return warn("replica", f"{database.url} is no streaming replica", advice)
+    return ok("replica", f"{database.url} is reachable")
 
 
 async def _check_schema(database: Database) -> Finding:
@@ -175,6 +195,15 @@ def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl
     if all(leader and now - heartbeat <= ttl for leader, heartbeat, now in rows):
         return ok("locks", detail)
     return warn("locks", detail, "nothing fires there: start `foliot up` or `foliot scheduler`")
+
+
+def check_tasks(unknown: Sequence[UnknownTask]) -> Finding:
+    """Task functions that schedules name, and no live worker knows."""
+    if not unknown:
+        return ok("tasks", "every schedule's task function is known to a live worker")
+    told = ", ".join(f"{each.task} ({each.schedule_name})" for each in unknown)
+    advice = "start a worker with --tasks that registers them, or pause the schedules"
+    return warn("tasks", f"no live worker knows {told}", advice)
 
 
 def check_zones(names: set[str]) -> Finding:

@@ -18,6 +18,10 @@ def queue_names(context: typer.Context, incomplete: str) -> list[str]:
     return _names(context, "queues", incomplete, can_search=False)
 
 
+def instance_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "instances", incomplete, can_search=False, field="instance_id")
+
+
 def calendar_names(context: typer.Context, incomplete: str) -> list[str]:
     return _names(context, "calendars", incomplete, can_search=False)
 
@@ -26,7 +30,9 @@ def secret_names(context: typer.Context, incomplete: str) -> list[str]:
     return _names(context, "secrets", incomplete, can_search=False)
 
 
-def _names(context: typer.Context, path: str, incomplete: str, *, can_search: bool = True) -> list[str]:
+def _names(
+    context: typer.Context, path: str, incomplete: str, *, can_search: bool = True, field: str = "name"
+) -> list[str]:
     from foliot.cli.client import Api
     from foliot.cli.server import find_server
 
@@ -35,7 +41,7 @@ def _names(context: typer.Context, path: str, incomplete: str, *, can_search: bo
         with Api(server, read_s=LIMIT_S, connect_s=LIMIT_S, tries=1) as api:
             wanted = {"q": incomplete} if can_search and incomplete else {}
             items = api.page(path, {**wanted, "page_size": MOST}).items
-        return [str(item["name"]) for item in items if str(item["name"]).startswith(incomplete)]
+        return [str(item[field]) for item in items if str(item[field]).startswith(incomplete)]
     except Exception:
         # Whatever went wrong: a shell that waits for words has no place to say so.
         return []

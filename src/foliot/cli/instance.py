@@ -12,13 +12,19 @@ from foliot.cli.watching import show
 app = typer.Typer(help="See the processes of the cluster.")
 
 
+def _state(instance: Document) -> str:
+    if not instance["is_live"]:
+        return "gone"
+    return "draining" if instance["is_draining"] else "live"
+
+
 def _row(instance: Document, now: datetime) -> Row:
     leads = ", ".join(str(shard) for shard in instance["leads"])
     is_worker = instance["known_tasks"] is not None
     return (
         str(instance["instance_id"]),
         ", ".join(instance["roles"]),
-        state("live" if instance["is_live"] else "gone"),
+        state(_state(instance)),
         f"shard {leads}" if leads else "",
         f"{instance['load']} of {instance['capacity']}" if is_worker else "",
         ", ".join(instance["queues"]) if instance["queues"] else ("all" if is_worker else ""),

@@ -20,5 +20,7 @@ What a crash leaves behind: the row with an old heartbeat. A follower takes it a
 UPDATE) for a firing transaction in flight, which the database ends by itself if its client is gone.
 
 `protocol.py` is what a provider does, `database.py` the provider that needs nothing but the database,
-`leadership.py` the state machine above, over any provider.
+`leadership.py` the state machine above, over any provider. `external.py` is the provider that has a witness
+beside the database and follows a dead leader sooner; `witness.py` keeps the keys there, in `etcd.py` or
+`redis.py`; `opening.py` finds the one that the settings name.
 """

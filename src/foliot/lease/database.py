@@ -2,7 +2,10 @@
 
 from foliot.lease.protocol import Answer
 from foliot.model.lease import Lease, Shard
-from foliot.store.protocol import LeaseStore
+from foliot.store.protocol import LeaseStore, Standing
+
+LEAST_WAIT_S = 0.01
+"""A row is stale when it is older than the TTL, not when it is as old."""
 
 
 class DatabaseLeases:
@@ -12,10 +15,7 @@ class DatabaseLeases:
         self._ttl_s = ttl_s
 
     async def acquire(self, shard: Shard) -> Answer:
-        standing = await self._store.take(shard, self._instance_id, self._ttl_s)
-        if standing.lease is not None:
-            return Answer(standing.lease, standing.store_now, "acquired")
-        return Answer(None, standing.store_now, "contended" if standing.is_contended else "held")
+        return answer_of(await self._store.take(shard, self._instance_id, self._ttl_s), self._ttl_s)
 
     async def renew(self, lease: Lease) -> Answer:
         standing = await self._store.renew(lease)
@@ -23,3 +23,13 @@ class DatabaseLeases:
 
     async def release(self, lease: Lease) -> None:
         await self._store.release(lease)
+
+
+def answer_of(standing: Standing, ttl_s: float) -> Answer:
+    """What became of an attempt to take a row that is free once it has been silent for so long."""
+    if standing.lease is not None:
+        return Answer(standing.lease, standing.store_now, "acquired")
+    if standing.is_contended:
+        return Answer(None, standing.store_now, "contended")
+    free_in_s = max(ttl_s - standing.silent_s, 0.0) + LEAST_WAIT_S
+    return Answer(None, standing.store_now, "held", free_in_s)

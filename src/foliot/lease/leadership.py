@@ -1,6 +1,7 @@
 """Following and leading: the state machine of one shard on one instance, over any provider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from foliot.lease.protocol import LeaseProvider
 from foliot.model.errors import FencedError
@@ -46,6 +47,27 @@ class Leadership:
         self._trusted_until = 0.0
         self._on_elected: list[Callable[[Lease], None]] = []
         self._is_stopping = False
+        self._is_wanted = True
+        self._acts = 0
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """While writes are made under the lease: they come to their end before it is handed over."""
+        self._acts += 1
+        try:
+            yield
+        finally:
+            self._acts -= 1
+
+    @property
+    def is_acting(self) -> bool:
+        return self._acts > 0
+
+    def want(self, is_wanted: bool) -> None:
+        """Whether to campaign while it does not lead; what it leads it keeps either way."""
+        was_wanted, self._is_wanted = self._is_wanted, is_wanted
+        if is_wanted and not was_wanted:
+            self.wake.set()
 
     def on_elected(self, listener: Callable[[Lease], None]) -> None:
         self._on_elected.append(listener)
@@ -69,11 +91,17 @@ class Leadership:
         if self._is_stopping:
             return None
         lease = self.lease
+        if lease is None and not self._is_wanted:
+            return None
         return await (self._campaign() if lease is None else self._renew(lease))
 
     async def _campaign(self) -> float:
         sent_at = self._clock.monotonic()
-        answer = await self._provider.acquire(self.shard)
+        try:
+            answer = await self._provider.acquire(self.shard)
+        except FencedError:
+            # The number of shards has changed: this one is about to be replaced.
+            return self._heartbeat_s
         self._clock.observe(answer.store_now, sent_at)
         self._observer.notify(LeaseAttempted(self.shard.number, answer.result))
         if answer.lease is not None and not self._is_stopping:
@@ -83,7 +111,8 @@ class Leadership:
             )
             for listener in self._on_elected:
                 listener(answer.lease)
-        return self._heartbeat_s
+        # A leader that has fallen silent is replaced as soon as it may be, not at the next round.
+        return self._heartbeat_s if answer.free_in_s is None else min(self._heartbeat_s, answer.free_in_s)
 
     async def _renew(self, lease: Lease) -> float:
         sent_at = self._clock.monotonic()
@@ -106,10 +135,18 @@ class Leadership:
         self._trusted_until = sent_at + self._ttl_s * (1 - MARGIN)
 
     async def release(self) -> None:
-        """Stop leading on purpose."""
+        """Stop leading on purpose, and for good."""
         self._is_stopping = True
-        if self._lease is None:
-            return
+        lease = self.lay_down()
+        if lease is not None:
+            await self.give_back(lease)
+
+    def lay_down(self) -> Lease | None:
+        """Stop acting as the leader. The row stays ours until it is given back, or grows old."""
         lease, self._lease = self._lease, None
+        return lease
+
+    async def give_back(self, lease: Lease) -> None:
+        """Let another take what was laid down."""
         await self._provider.release(lease)
         self._observer.notify(LeaseReleased(self.shard.number, lease.epoch))

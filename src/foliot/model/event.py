@@ -91,10 +91,28 @@ class LeaseLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class LeaseReleased(Event):
-    """This instance stopped leading because it was asked to stop."""
+    """This instance stopped leading on purpose: it stops, or hands over to another."""
 
     shard: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseProviderLost(Event):
+    """etcd or Redis has not answered for a TTL: the database alone decides who leads."""
+
+    provider: str
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseProviderReached(Event):
+    """etcd or Redis answered for the first time, or again."""
+
+    provider: str
+    address: str
+    away_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +379,30 @@ class HistoryPruned(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class OverdueCounted(Event):
+    """A watchdog looked how many schedules have been due for too long and are not decided."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OverdueFound(Event):
+    """Due times pass undecided: nobody leads their shard, its leader hangs, or it can't keep up."""
+
+    count: int
+    is_capped: bool
+    """There are at least so many."""
+    oldest_schedule_id: UUID
+    late_s: float
+    """How long that one has been waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverdueEnded(Event):
+    """Nothing is overdue any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceFailed(Event):
     """A step of a service raised; it is tried again after a pause."""
 
@@ -379,3 +421,32 @@ class ClockObserved(Event):
     """How far this machine's clock is from the database's."""
 
     offset_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLost(Event):
+    """The replica can't be read from: all reads go to the primary."""
+
+    database: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRecovered(Event):
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaMeasured(Event):
+    """How far the replica is behind; None: not known."""
+
+    lag_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RedisFailed(Event):
+    """Redis did not do what it was asked for; it is done without."""
+
+    what: str
+    """`hints`, `rates` or `cache`."""
+    error: str

@@ -62,9 +62,11 @@ class Backfiller:
         lease = self._leadership.lease
         if lease is None:
             self._last, self._has_work = None, False
-            return self._every_s
+            return None  # woken when a term begins
         try:
-            return PACE_S if await self._take_turns(lease) else self._every_s
+            with self._leadership.acting():
+                has_more = await self._take_turns(lease)
+            return PACE_S if has_more else self._every_s
         except FencedError:
             self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
             if self._leadership.lease == lease:

@@ -74,7 +74,8 @@ class FiringService:
             return None
         started = self._clock.monotonic()
         checked = term.advance(self._clock.now())
-        await self._fire_all(term)
+        with self._leadership.acting():
+            await self._fire_all(term)
         now = self._clock.now()
         self._observer.notify(
             TickCompleted(

@@ -68,9 +68,10 @@ class Janitor:
     async def step(self) -> float | None:
         lease = self._leadership.lease
         if lease is None:
-            return self._every_s
+            return None  # woken when a term begins
         try:
-            return await self._keep_up(lease)
+            with self._leadership.acting():
+                return await self._keep_up(lease)
         except FencedError:
             self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
             if self._leadership.lease == lease:

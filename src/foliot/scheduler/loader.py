@@ -75,7 +75,8 @@ class Loader:
         if term is None or self._leadership.lease != term.lease:
             self.term = None
             return None
-        is_poll_wanted = self._clock.monotonic() - self._polled_at >= self._poll_s
+        # As the pause below adds it up: rounded in another way, a clock that stands still would wait for ever.
+        is_poll_wanted = self._clock.monotonic() >= self._polled_at + self._poll_s
         if is_poll_wanted:
             await self.read_calendars(term)
         changed = self._hinted | term.to_reload

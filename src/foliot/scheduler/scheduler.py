@@ -1,20 +1,38 @@
-"""The scheduler of one instance: a ShardScheduler for every shard there is."""
+"""The scheduler of one instance: a ShardScheduler for every shard there is, leading its share of them."""
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.shard import ShardScheduler
+from foliot.scheduler.sharing import Decision, Patience, View, decide, view_of
 from foliot.service import Service, Wake
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import LeaseStore
+from foliot.store.survey import Survey, Surveys
+from foliot.timing.clock import ClusterClock
 
 MakeShard = Callable[[Shard], ShardScheduler]
 Changed = Callable[[tuple[Service, ...], tuple[Service, ...]], None]
 
+LEAST_LIVE_S = 15.0
+"""How old a row of the registry may be to be looked at: a leader renews its own only every few seconds."""
+LEAST_WAIT_S = 0.01
+"""A row is stale when it is older than the TTL, not when it is as old."""
+KEEPS_FOR_TTLS = 10
+"""How long a scheduler that had to take another's share keeps it: that one does not take what it is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingPace:
+    every_s: float
+    """How often to look who else is there."""
+    ttl_s: float
+
 
 class Scheduler:
-    """A service that keeps one ShardScheduler per shard, also when their number is changed.
+    """A service that keeps one ShardScheduler per shard, and has those campaign that are its share.
 
     Resharding ends every lease and raises every epoch in one transaction, so that whatever the old shards
     still do is fenced; here they are only replaced.
@@ -22,16 +40,29 @@ class Scheduler:
 
     name = "shards"
 
-    def __init__(self, store: LeaseStore, hints: Hints, make: MakeShard, *, every_s: float) -> None:
+    def __init__(
+        self,
+        instance_id: str,
+        surveys: Surveys,
+        clock: ClusterClock,
+        hints: Hints,
+        make: MakeShard,
+        pace: SharingPace,
+    ) -> None:
         self.wake = Wake()
         self.shards: list[ShardScheduler] = []
         self.on_changed: Changed = lambda _old, _new: None
-        self._store = store
+        self._instance_id = instance_id
+        self._surveys = surveys
+        self._clock = clock
         self._make = make
-        self._every_s = every_s
+        self._pace = pace
+        self._patience = Patience(pace.ttl_s)
+        self._keeps_until = float("-inf")
         hints.listen(Hint.SCHEDULES, self._schedules_changed)
         hints.listen(Hint.ENDED, self._executions_ended)
         hints.listen(Hint.LEASE, self._lease_released)
+        hints.listen(Hint.INSTANCE, self._lease_released)
         hints.listen(Hint.BACKFILL, self._backfill_requested)
         hints.listen(Hint.READY, self._executions_ready)
 
@@ -44,33 +75,85 @@ class Scheduler:
         return [shard.leadership.lease for shard in self.shards if shard.leadership.lease is not None]
 
     async def step(self) -> float | None:
-        count = await self._store.shard_count()
-        if count != len(self.shards):
-            before = self.services
-            for shard in self.shards:
-                shard.leadership.lose("the number of shards has changed")
-            self.shards = [self._make(Shard(number, count)) for number in range(count)]
-            self.on_changed(before, self.services)
-        return self._every_s
+        sent_at = self._clock.monotonic()
+        survey = await self._surveys.look(live_s=max(LEAST_LIVE_S, self._pace.ttl_s))
+        if survey.now is not None:
+            self._clock.observe(survey.now, sent_at)
+        if len(survey.shards) != len(self.shards):
+            self._replace_shards(len(survey.shards))
+        await self._share_out(survey)
+        if not self.leases:
+            # Whoever leads is known to be there by its leases.
+            await self._surveys.say_present(self._instance_id)
+        return self._pause_s(survey)
+
+    def _pause_s(self, survey: Survey) -> float:
+        """Until the next look, or until a leader that has fallen silent may be replaced."""
+        ages = [shard.heartbeat_age_s for shard in survey.shards if shard.heartbeat_age_s <= self._pace.ttl_s]
+        return min([self._pace.every_s, *(self._pace.ttl_s - age + LEAST_WAIT_S for age in ages)])
 
     async def release(self) -> None:
+        """Stop leading for good; from now on nothing is left to this instance."""
+        await self._surveys.withdraw(self._instance_id)
         for shard in self.shards:
             await shard.release()
 
-    def _schedules_changed(self, schedule_ids: tuple[UUID, ...]) -> None:
+    # --- shares -----------------------------------------------------------------------------------
+
+    def _replace_shards(self, count: int) -> None:
+        before = self.services
         for shard in self.shards:
+            shard.leadership.lose("the number of shards has changed")
+        self.shards = [self._make(Shard(number, count)) for number in range(count)]
+        self._patience = Patience(self._pace.ttl_s)
+        self.on_changed(before, self.services)
+
+    async def _share_out(self, survey: Survey) -> None:
+        view = view_of(survey, self._instance_id, self._pace.ttl_s)
+        decision = self._decide(view)
+        leaving = []
+        for shard, holder in zip(self.shards, view.holders, strict=True):
+            number = shard.shard.number
+            leads = shard.leadership.lease is not None
+            stays = (leads or holder == self._instance_id) and number not in decision.leave
+            shard.leadership.want(stays or number in decision.take)
+            if leads and number in decision.leave:
+                leaving.append(shard)
+        await asyncio.gather(*(shard.hand_over() for shard in leaving))
+
+    def _decide(self, view: View) -> Decision:
+        decision = decide(self._instance_id, view)
+        now = self._clock.monotonic()
+        overdue = self._patience.ended(view.unled, now) - decision.take
+        if self._instance_id not in view.candidates:
+            return decision
+        if overdue:
+            self._keeps_until = now + KEEPS_FOR_TTLS * self._pace.ttl_s
+        if now < self._keeps_until:
+            return Decision(take=decision.take | overdue)
+        return decision
+
+    # --- hints ------------------------------------------------------------------------------------
+
+    @property
+    def _led(self) -> list[ShardScheduler]:
+        """Those that hints concern: one that begins to lead later looks for itself."""
+        return [shard for shard in self.shards if shard.leadership.lease is not None]
+
+    def _schedules_changed(self, schedule_ids: tuple[UUID, ...]) -> None:
+        for shard in self._led:
             shard.loader.hint(schedule_ids)
 
     def _executions_ended(self, schedule_ids: tuple[UUID, ...]) -> None:
-        for shard in self.shards:
+        for shard in self._led:
             shard.janitor.ended(schedule_ids)
 
     def _backfill_requested(self, _ids: tuple[UUID, ...]) -> None:
-        for shard in self.shards:
+        for shard in self._led:
             shard.backfiller.wake.set()
 
     def _executions_ready(self, _ids: tuple[UUID, ...]) -> None:
-        for shard in self.shards:
+        for shard in self._led:
             if shard.dispatcher is not None:
                 shard.dispatcher.wake.set()
 

@@ -1,5 +1,6 @@
 """All services of one shard, joined."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Store
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.clock import ClusterClock
+
+LANDING_S = 0.01
+MOST_LANDINGS = 50
+"""How often to look whether what is under way has ended, before the shard is handed over regardless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,18 @@ class ShardScheduler:
     def _calendars(self) -> CalendarBook:
         term = self.firing.term
         return NO_CALENDARS if term is None else term.calendars
+
+    async def hand_over(self) -> None:
+        """Let another lead. What is under way comes to its end first: later the fence would refuse it."""
+        lease = self.leadership.lay_down()
+        if lease is None:
+            return
+        for _ in range(MOST_LANDINGS):
+            if not self.leadership.is_acting:
+                break
+            await asyncio.sleep(LANDING_S)
+        await self.leadership.give_back(lease)
+        self._hints.send(Hint.LEASE)
 
     async def release(self) -> None:
         """Stop leading on purpose; followers are told to take over at once."""

@@ -8,6 +8,7 @@ at, and observers are told. A crash between the two costs a poll interval, never
     bulk.py         one act on many
     executions.py   cancel, retry
     shared.py       what schedules share: queues, calendars
+    cluster.py      drain an instance, change the number of shards
     agents.py       what an agent that took over an execution says of it
     admission.py    whether a target can be carried out, as far as this process and the database know
 """
@@ -17,6 +18,7 @@ from foliot.security.secrets import SecretResolver
 from foliot.steering.admission import Admission
 from foliot.steering.agents import AgentSteering
 from foliot.steering.apply import ApplySteering
+from foliot.steering.cluster import ClusterSteering
 from foliot.steering.executions import ExecutionSteering
 from foliot.steering.schedules import ScheduleSteering
 from foliot.steering.shared import SharedSteering
@@ -43,4 +45,5 @@ class Steering:
         self.apply = ApplySteering(store, self.schedules, admission)
         self.executions = ExecutionSteering(store, hints)
         self.shared = SharedSteering(store, hints)
+        self.cluster = ClusterSteering(store, hints)
         self.agents = AgentSteering(store, hints, observer, clock, secrets)

@@ -46,6 +46,9 @@ class Action(StrEnum):
     KEY_REVOKED = "key.revoked"
     HOST_CREATED = "host.created"
     TASK_FUNCTION_CHANGED = "task_function.changed"
+    INSTANCE_DRAINED = "instance.drained"
+    INSTANCE_RESUMED = "instance.resumed"
+    CLUSTER_RESHARDED = "cluster.resharded"
     SIGNED_IN = "session.created"
     SIGNED_OUT = "session.ended"
 

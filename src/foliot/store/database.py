@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from foliot.model.errors import DatabaseUnreachableError, UnstorableError
 from foliot.store.dialect import Dialect, Limit, Pool
+from foliot.store.reading import Source, source
 
 T = TypeVar("T")
 
@@ -31,11 +32,17 @@ class Database:
         engines: Mapping[Pool, AsyncEngine],
         url: str,
         limits: Mapping[Pool, Limit] | None = None,
+        *,
+        setting: str = "FOLIOT_DATABASE_URL",
     ) -> None:
+        """`setting` is what names it, for those who have to correct it."""
         self.dialect = dialect
         self.url = url
         """Where it is, without the password."""
+        self.replica: Database | None = None
+        """What `reading_from` may name instead, for reads of the API."""
         self._engines = engines
+        self._setting = setting
         self._limits = limits or {}
         self._closers: list[Callable[[], None]] = []
 
@@ -51,6 +58,16 @@ class Database:
     @asynccontextmanager
     async def read(self, pool: Pool) -> AsyncIterator[AsyncConnection]:
         """A connection for reading: each statement sees what is committed when it starts."""
+        if self.replica is not None and pool is Pool.API and source() is Source.REPLICA:
+            try:
+                async with self.replica.read(pool) as connection:
+                    yield connection
+            except Exception as error:
+                # A statement that stood in the way of what the primary had done meanwhile.
+                if self.dialect.is_transient(error):
+                    raise DatabaseUnreachableError(f"{self.replica.url} broke off a statement") from error
+                raise
+            return
         try:
             async with self._engines[pool].connect() as connection:
                 yield await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -89,6 +106,8 @@ class Database:
             return instant
 
     async def close(self) -> None:
+        if self.replica is not None:
+            await self.replica.close()
         for engine in self._engines.values():
             await engine.dispose()
         for closer in self._closers:
@@ -101,5 +120,5 @@ class Database:
             reason = str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__]
             raise DatabaseUnreachableError(
                 f"the database at {self.url} can't be reached: {reason[0]}; "
-                "check that it runs and that FOLIOT_DATABASE_URL is right"
+                f"check that it runs and that {self._setting} is right"
             ) from error

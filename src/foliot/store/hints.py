@@ -1,8 +1,8 @@
 """Hints: one component waking the next. A hint may be lost; polling is the truth, hints only make it quick.
 
 Inside a process a hint is a call. Between processes on PostgreSQL it is NOTIFY, on one connection of its own
-that also listens. A connection that broke is made anew, and everyone is then told to look for themselves,
-since hints may have been missed meanwhile.
+that also listens; or Redis carries it (`redis_hints.py`). A connection that broke is made anew, and everyone
+is then told to look for themselves, since hints may have been missed meanwhile.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from uuid import UUID
 import asyncpg
 from sqlalchemy.engine import URL
 
-from foliot.service import Wake
+from foliot.service import Service, Wake
 from foliot.store.postgres import connect_arguments
 
 CHANNEL = "foliot"
@@ -30,7 +30,9 @@ class Hint(StrEnum):
     ENDED = "ended"
     """Executions have ended: held ones may go on."""
     LEASE = "lease"
-    """A lease was released."""
+    """A lease was released, or all of them: the shards are others."""
+    INSTANCE = "instance"
+    """Something is asked of an instance: to drain, or to go on."""
     CANCEL = "cancel"
     """Somebody asked for running work to stop."""
     BACKFILL = "backfill"
@@ -46,6 +48,12 @@ class Hints(Protocol):
     def listen(self, hint: Hint, listener: Listener) -> None: ...
 
     def send(self, hint: Hint, ids: tuple[UUID, ...] = ()) -> None: ...
+
+
+class SharedHints(Hints, Service, Protocol):
+    """Hints that also reach other processes: a service."""
+
+    async def close(self) -> None: ...
 
 
 class LocalHints:
@@ -90,7 +98,7 @@ class PostgresHints:
     async def step(self) -> float | None:
         connection = await self._connected()
         outgoing, self._outgoing = self._outgoing, {}
-        payloads = [payload for hint, ids in outgoing.items() for payload in _payloads(hint, ids)]
+        payloads = [payload for hint, ids in outgoing.items() for payload in payloads_of(hint, ids)]
         if payloads:
             await connection.execute(
                 "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload", CHANNEL, payloads
@@ -116,15 +124,21 @@ class PostgresHints:
     def _received(self, connection: Any, pid: int, _channel: str, payload: str) -> None:
         if pid == connection.get_server_pid():
             return
-        name, _, rest = payload.partition(":")
-        try:
-            hint, ids = Hint(name), tuple(UUID(hex=each) for each in rest.split(",") if each)
-        except ValueError:
-            return  # from a version that knows more hints than this one: polling will tell
-        self._local.send(hint, ids)
+        told = read_payload(payload)
+        if told is not None:
+            self._local.send(*told)
 
 
-def _payloads(hint: Hint, ids: list[UUID]) -> list[str]:
+def read_payload(payload: str) -> tuple[Hint, tuple[UUID, ...]] | None:
+    """None: from a version that knows more hints than this one; polling will tell."""
+    name, _, rest = payload.partition(":")
+    try:
+        return Hint(name), tuple(UUID(hex=each) for each in rest.split(",") if each)
+    except ValueError:
+        return None
+
+
+def payloads_of(hint: Hint, ids: list[UUID]) -> list[str]:
     unique = list(dict.fromkeys(ids))
     pages = range(0, len(unique), IDS_PER_HINT)
     return [f"{hint}:{','.join(each.hex for each in unique[at : at + IDS_PER_HINT])}" for at in pages] or [

@@ -13,8 +13,11 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import FencedError
+from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
+from foliot.planning.change import Author
+from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import Standing
@@ -38,16 +41,21 @@ class Leases:
         if seen is None:
             raise FencedError(shard.number, 0)
         if not _is_stale(seen, ttl_s):
-            return Standing(None, seen.store_now, seen.instance_id, seen.epoch)
+            silent_s = (seen.store_now - seen.last_heartbeat).total_seconds()
+            return Standing(None, seen.store_now, seen.instance_id, seen.epoch, silent_s=silent_s)
 
         async def take_over(connection: AsyncConnection) -> Standing:
             limit = self._database.limit(Pool.LEASE)
             if limit is not None:
                 await self._database.dialect.end_overdue(connection, scheduler_lock_t, limit)
-            row = (await connection.execute(self._select(shard).with_for_update())).one_or_none()
+            locked = self._select(shard).add_columns(_SHARDS).with_for_update(of=scheduler_lock_t)
+            row = (await connection.execute(locked)).one_or_none()
             if row is None or not _is_stale(row, ttl_s):
                 holder = "" if row is None else row.instance_id
                 return Standing(None, seen.store_now, holder, seen.epoch, is_contended=True)
+            if row.shards != shard.of:
+                # Whoever asks knows another number of shards than there is: it would lead the wrong slots.
+                raise FencedError(shard.number, row.epoch)
             epoch = row.epoch + 1
             await connection.execute(
                 update(scheduler_lock_t)
@@ -85,15 +93,21 @@ class Leases:
 
         await self._database.write(Pool.LEASE, let_go)
 
-    async def reshard(self, count: int) -> None:
-        async def rewrite(connection: AsyncConnection) -> None:
+    async def reshard(self, count: int, author: Author | None = None) -> int:
+        """Returns how many there were; the same number again changes nothing."""
+
+        async def rewrite(connection: AsyncConnection) -> int:
             rows = (
                 await connection.execute(
                     select(scheduler_lock_t.c.epoch).order_by(scheduler_lock_t.c.lock_id).with_for_update()
                 )
             ).scalars()
+            epochs = list(rows)
+            before = await _shard_count(connection, default=0)
+            if before == count:
+                return before
             # One epoch above all that were: no number is ever given twice, also to shards that come back.
-            epoch = max(rows, default=0) + 1
+            epoch = max(epochs, default=0) + 1
             await connection.execute(delete(scheduler_lock_t))
             await connection.execute(
                 insert(scheduler_lock_t),
@@ -103,8 +117,19 @@ class Leases:
                 ],
             )
             await connection.execute(update(cluster_t).where(cluster_t.c.name == SHARDS).values(value=count))
+            await record_audit(
+                connection,
+                self._database.dialect,
+                author or Author(),
+                Action.CLUSTER_RESHARDED,
+                SHARDS,
+                host_id=DEFAULT_HOST_ID,
+                before={"shards": before},
+                after={"shards": count},
+            )
+            return before
 
-        await self._database.write(Pool.LEASE, rewrite)
+        return await self._database.write(Pool.LEASE, rewrite)
 
     def _select(self, shard: Shard) -> Any:
         return select(
@@ -114,6 +139,8 @@ class Leases:
             self._database.dialect.now().label("store_now"),
         ).where(scheduler_lock_t.c.lock_id == shard.lock_id)
 
+
+_SHARDS = select(cluster_t.c.value).where(cluster_t.c.name == SHARDS).scalar_subquery().label("shards")
 
 _FENCE = (
     select(scheduler_lock_t.c.epoch)

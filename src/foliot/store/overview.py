@@ -21,12 +21,15 @@ from foliot.model.schedule import ScheduleState
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.schema import IS_CLAIMABLE, IS_NOT_WELL, execution_t, schedule_t, scheduler_lock_t
+from foliot.store.unknown_tasks import UnknownTask, unknown_tasks
 
 MOST_SCHEDULES = 100_000
 MANY_SCHEDULES = 10_000
 REMEMBERED_FOR_S = 5.0
 """The counts by state of a host with many schedules are worked out no more often than this: no index has
 them, and 100,000 rows take 60 ms on PostgreSQL and 110 ms on SQLite."""
+TASKS_REMEMBERED_FOR_S = 30.0
+"""The same for tasks that nobody knows."""
 
 MOST_OPEN = 10_000
 MOST_BAD = 1_000
@@ -34,7 +37,10 @@ MOST_OVERDUE = 1_000
 SHOWN = 10
 """Next fires, and recent failures."""
 
-OVERDUE_AFTER_S = 10.0
+LEAST_OVERDUE_S = 10.0
+OVERDUE_TTLS = 3
+"""Not before a takeover, and the load of the new leader, have had the time."""
+
 BAD = (Status.FAILED, Status.TIMEOUT, Status.UNKNOWN)
 """How an execution may end that was meant to succeed. Those that were skipped or cancelled were not."""
 
@@ -84,7 +90,7 @@ class NextFire:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """Schedules that should have been acted on more than OVERDUE_AFTER_S ago."""
+    """Schedules that should have been acted on more than ten seconds ago, or three TTLs if that is longer."""
 
     count: int
     is_capped: bool
@@ -113,6 +119,7 @@ class Overview:
     next_fires: Sequence[NextFire]
     recent_failures: Sequence[Failure]
     overdue: Overdue
+    unknown_tasks: Sequence[UnknownTask] = ()
 
 
 class Overviews:
@@ -120,22 +127,54 @@ class Overviews:
         self._database = database
         self._dialect = database.dialect
         self._states: dict[UUID, tuple[datetime, StateCounts]] = {}
+        self._tasks: dict[UUID, tuple[datetime, Sequence[UnknownTask]]] = {}
 
     async def of_host(self, host_id: UUID, *, ttl_s: float = 3.0) -> Overview:
         """How the host stands now; a leader whose heartbeat is older than `ttl_s` is not fresh."""
         async with self._database.read(Pool.API) as connection:
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
-            late = now - timedelta(seconds=OVERDUE_AFTER_S)
+            late = now - _overdue_after(ttl_s)
+            states = await self._count_states(connection, host_id, now)
             return Overview(
                 now=now,
                 leaders=await _leaders(connection, now, ttl_s),
-                schedules=await self._count_states(connection, host_id, now),
+                schedules=states,
                 executions=await _open(connection, host_id),
                 ended_badly=await _ended_badly(connection, host_id, since=now - _DAY),
                 next_fires=await _next_fires(connection, host_id, late),
                 recent_failures=await _failures(connection, host_id),
                 overdue=await _overdue(connection, host_id, late),
+                unknown_tasks=await self._unknown_tasks(connection, host_id, now, states),
             )
+
+    async def overdue_anywhere(self, *, ttl_s: float) -> Overdue:
+        """Of all hosts; asked by those who watch, whatever the API has to do."""
+        async with self._database.read(Pool.LEASE) as connection:
+            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            statement = (
+                select(*_NEXT)
+                .where(schedule_t.c.active, schedule_t.c.next_run_ts < now - _overdue_after(ttl_s))
+                .order_by(schedule_t.c.next_run_ts)
+                .limit(MOST_OVERDUE + 1)
+            )
+            return _overdue_of((await connection.execute(statement)).all())
+
+    async def unknown_tasks_anywhere(self) -> Sequence[UnknownTask]:
+        """Of all hosts."""
+        async with self._database.read(Pool.API) as connection:
+            return await unknown_tasks(connection, self._dialect)
+
+    async def _unknown_tasks(
+        self, connection: AsyncConnection, host_id: UUID, now: datetime, states: StateCounts
+    ) -> Sequence[UnknownTask]:
+        looked_ts, tasks = self._tasks.get(host_id, (now, None))
+        if tasks is not None and abs((now - looked_ts).total_seconds()) < TASKS_REMEMBERED_FOR_S:
+            return tasks
+        self._tasks.pop(host_id, None)
+        tasks = await unknown_tasks(connection, self._dialect, host_id)
+        if sum(states.by_state.values()) >= MANY_SCHEDULES:
+            self._tasks[host_id] = (now, tasks)
+        return tasks
 
     async def _count_states(self, connection: AsyncConnection, host_id: UUID, now: datetime) -> StateCounts:
         counted_ts, counts = self._states.get(host_id, (now, None))
@@ -231,7 +270,15 @@ async def _overdue(connection: AsyncConnection, host_id: UUID, late: datetime) -
     # What is inactive, deleted or paused without an end has no next_run_ts; that of a pause with an end lies
     # after it, so where it has passed the schedule is as overdue as any.
     statement = soonest(host_id, _NEXT, schedule_t.c.next_run_ts < late, limit=MOST_OVERDUE + 1)
-    rows = (await connection.execute(statement)).all()
+    return _overdue_of((await connection.execute(statement)).all())
+
+
+def _overdue_after(ttl_s: float) -> timedelta:
+    # A TTL may be as long as a test's virtual time needs it.
+    return timedelta(seconds=max(LEAST_OVERDUE_S, OVERDUE_TTLS * ttl_s))
+
+
+def _overdue_of(rows: Sequence[Any]) -> Overdue:
     oldest = _next_fire_of(rows[0]) if rows else None
     return Overdue(min(len(rows), MOST_OVERDUE), len(rows) > MOST_OVERDUE, oldest)
 

@@ -31,7 +31,7 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
-from sqlalchemy.engine import URL
+from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -53,6 +53,9 @@ database, and our own limits on a transaction that took too long."""
 
 _UNSTORABLE = {"22000", "22001", "22003", "22008", "22021", "22P02", "22P03", "22P05", "22030", "22032"}
 """Data that asyncpg or the server can't take: too long, out of range, NUL, not UTF-8, no JSON."""
+
+READ_ONLY = "25006"
+"""read_only_sql_transaction."""
 
 RESTED_S = 2.0
 STOPPED_CLIENT_S = 10.0
@@ -233,7 +236,14 @@ def _sqlstate(error: BaseException) -> str:
     return str(getattr(origin, "sqlstate", None) or "")
 
 
-def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints: bool) -> Database:
+def open_postgres(
+    url: URL,
+    *,
+    sizes: dict[Pool, int],
+    ttl_s: float,
+    uses_hints: bool,
+    setting: str = "FOLIOT_DATABASE_URL",
+) -> Database:
     """Connect lazily: nothing is opened before the first statement."""
     engines = {}
     for pool, size in sizes.items():
@@ -267,6 +277,7 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
             json_deserializer=orjson.loads,
             **options,
         )
+        event.listen(engines[pool].sync_engine, "handle_error", _leave_read_only)
     # Services try again by themselves; only a caller of the API would see that a connection is gone.
     _ping_after_rest(engines[Pool.API])
     # A leader that is stopped in a transaction must not keep its successor waiting: the database ends it
@@ -277,7 +288,13 @@ def open_postgres(url: URL, *, sizes: dict[Pool, int], ttl_s: float, uses_hints:
     if not uses_hints:
         limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
     dialect = PostgresDialect(keeps_sessions=uses_hints)
-    return Database(dialect, engines, url.render_as_string(hide_password=True), limits)
+    return Database(dialect, engines, url.render_as_string(hide_password=True), limits, setting=setting)
+
+
+def _leave_read_only(failed: ExceptionContext) -> None:
+    """A server that was the primary once does not become it again: look anew behind the same name."""
+    if _sqlstate(failed.original_exception) == READ_ONLY:
+        failed.is_disconnect = True
 
 
 def _ping_after_rest(engine: AsyncEngine) -> None:

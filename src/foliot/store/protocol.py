@@ -31,13 +31,18 @@ class Standing:
     epoch: int
     is_contended: bool = False
     """It looked free, but another instance was quicker."""
+    silent_s: float = 0.0
+    """How long the holder had been silent when one that was not stale was refused."""
 
 
 class LeaseStore(Protocol):
     async def shard_count(self) -> int: ...
 
     async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> Standing:
-        """Become the leader if the last heartbeat is older than the TTL; the epoch grows by one."""
+        """Become the leader if the last heartbeat is older than the TTL; the epoch grows by one.
+
+        Who has another proof that the leader is gone may ask with a shorter TTL.
+        """
         ...
 
     async def renew(self, lease: Lease) -> Standing:
@@ -48,8 +53,11 @@ class LeaseStore(Protocol):
         """Give the lease up at once; nothing happens if it is not ours any more."""
         ...
 
-    async def reshard(self, count: int) -> None:
-        """Change the number of shards. Every lease ends: all epochs grow, so no firing in flight survives."""
+    async def reshard(self, count: int, author: Author | None = None) -> int:
+        """Change the number of shards. Every lease ends: all epochs grow, so no firing in flight survives.
+
+        Returns how many there were; the same number again changes nothing.
+        """
         ...
 
 
@@ -540,7 +548,9 @@ class RegisteredTask:
 
 
 class RegistryStore(Protocol):
-    async def heartbeat(self, record: InstanceRecord) -> None: ...
+    async def heartbeat(self, record: InstanceRecord) -> bool:
+        """Say what others may know; returns whether the instance is asked to drain."""
+        ...
 
     async def leave(self, instance_id: str) -> None: ...
 

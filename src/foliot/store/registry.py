@@ -17,7 +17,8 @@ class Registry:
         self._database = database
         self._dialect = database.dialect
 
-    async def heartbeat(self, record: InstanceRecord) -> None:
+    async def heartbeat(self, record: InstanceRecord) -> bool:
+        """Say what others may know; returns whether the instance is asked to drain."""
         now = self._dialect.now()
         changing: dict[str, Any] = {
             "last_heartbeat": now,
@@ -39,15 +40,15 @@ class Registry:
             **changing,
         )
         leader_since = func.coalesce(instance_t.c.leader_since, now)
-        statement = statement.on_conflict_do_update(
+        registered = statement.on_conflict_do_update(
             index_elements=[instance_t.c.instance_id],
             set_={**changing, "leader_since": leader_since if record.is_leader else null()},
-        )
+        ).returning(instance_t.c.draining)
 
-        async def work(connection: AsyncConnection) -> None:
-            await connection.execute(statement)
+        async def work(connection: AsyncConnection) -> bool:
+            return bool((await connection.execute(registered)).scalar_one())
 
-        await self._database.write(Pool.LEASE, work)
+        return await self._database.write(Pool.LEASE, work)
 
     async def leave(self, instance_id: str) -> None:
         async def work(connection: AsyncConnection) -> None:

@@ -36,6 +36,8 @@ class ListedInstance:
     heartbeat_age_s: float
     """By the store's clock."""
     is_live: bool
+    is_draining: bool
+    """Takes on nothing more: it was asked to, or it stops."""
     leader_since: datetime | None
     leads: tuple[int, ...]
     """Numbers of the shards whose lease it holds now."""
@@ -103,23 +105,66 @@ class RegistryList:
         self, *, lease_ttl_s: float, after: str = "", limit: int = 50
     ) -> list[ListedInstance]:
         """In order of their ids, those behind `after`; the shards of a lease that ran out are nobody's."""
+        async with self._database.read(Pool.API) as connection:
+            return await self._instances(
+                connection, (instance_t.c.instance_id > after,), lease_ttl_s, limit=limit
+            )
+
+    async def _instances(
+        self, connection: AsyncConnection, conditions: Sequence[Any], lease_ttl_s: float, *, limit: int
+    ) -> list[ListedInstance]:
         statement = (
             select(instance_t, self._dialect.now().label("now"))
-            .where(instance_t.c.instance_id > after)
+            .where(*conditions)
             .order_by(instance_t.c.instance_id)
             .limit(limit)
         )
         leases = select(scheduler_lock_t, self._dialect.now().label("now")).order_by(
             scheduler_lock_t.c.lock_id
         )
-        async with self._database.read(Pool.API) as connection:
-            rows = (await connection.execute(statement)).all()
-            held = [row for row in await connection.execute(leases) if _is_fresh(row, lease_ttl_s)]
+        rows = (await connection.execute(statement)).all()
+        held = [row for row in await connection.execute(leases) if _is_fresh(row, lease_ttl_s)]
         # Rows of locks count from 1, shards from 0.
         return [
             _instance_of(row, [each.lock_id - 1 for each in held if each.instance_id == row.instance_id])
             for row in rows
         ]
+
+    async def instance(self, instance_id: str, *, lease_ttl_s: float) -> ListedInstance:
+        """Raises NotFoundError."""
+        is_wanted = instance_t.c.instance_id == instance_id
+        async with self._database.read(Pool.API) as connection:
+            found = await self._instances(connection, (is_wanted,), lease_ttl_s, limit=1)
+        if not found:
+            raise NotFoundError("instance", instance_id)
+        return found[0]
+
+    async def set_draining(self, instance_id: str, is_draining: bool, author: Author) -> None:
+        """Have it take on nothing more, or again. Raises NotFoundError; the same again changes nothing."""
+        table = instance_t
+
+        async def work(connection: AsyncConnection) -> None:
+            statement = select(table.c.draining).where(table.c.instance_id == instance_id).with_for_update()
+            was_draining = (await connection.execute(statement)).scalar_one_or_none()
+            if was_draining is None:
+                raise NotFoundError("instance", instance_id)
+            if was_draining == is_draining:
+                return
+            await connection.execute(
+                update(table).where(table.c.instance_id == instance_id).values(draining=is_draining)
+            )
+            await record_audit(
+                connection,
+                self._dialect,
+                author,
+                Action.INSTANCE_DRAINED if is_draining else Action.INSTANCE_RESUMED,
+                instance_id,
+                host_id=DEFAULT_HOST_ID,
+                before={"is_draining": was_draining},
+                after={"is_draining": is_draining},
+            )
+
+        await self._database.write(Pool.API, work)
 
     async def transports(self) -> list[TransportRecord]:
         """How executions travel, as the live instances see it; none: all through the database."""
@@ -225,6 +270,7 @@ def _instance_of(row: Any, leads: Sequence[int]) -> ListedInstance:
         last_heartbeat=row.last_heartbeat,
         heartbeat_age_s=(row.now - row.last_heartbeat).total_seconds(),
         is_live=_is_fresh(row, LIVE_S),
+        is_draining=row.draining,
         leader_since=row.leader_since,
         leads=tuple(leads),
         capacity=row.capacity,

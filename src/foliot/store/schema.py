@@ -81,6 +81,7 @@ instance_t = Table(
     Column("known_tasks", Json),
     Column("clock_offset_seconds", Float),
     Column("transports", Json),
+    Column("draining", Boolean, nullable=False, server_default=false()),
 )
 
 queue_t = Table(

@@ -42,6 +42,7 @@ from foliot.store.schedules import Schedules
 from foliot.store.sessions import Sessions
 from foliot.store.sqlite import open_sqlite
 from foliot.store.statistics import Statistics
+from foliot.store.survey import Surveys
 from foliot.store.timeline import Timeline
 from foliot.store.upkeep import Upkeep
 from foliot.store.work import Work
@@ -49,6 +50,8 @@ from foliot.timing.clock import Clock
 
 DEFAULT_POOLS = {Pool.LEASE: 2, Pool.FIRING: 3, Pool.WORK: 5, Pool.API: 10, Pool.CONSUMER: 2}
 MEMORY = "memory"
+SETTING = "FOLIOT_DATABASE_URL"
+READ_SETTING = "FOLIOT_DATABASE_READ_URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class SqlStore:
     agents: Agents
     upkeep: Upkeep
     registry: Registry
+    surveys: Surveys
     calendars: Calendars
     schedule_list: ScheduleList
     execution_list: ExecutionList
@@ -103,6 +107,7 @@ class SqlStore:
             agents=Agents(database),
             upkeep=Upkeep(database),
             registry=Registry(database),
+            surveys=Surveys(database),
             calendars=Calendars(database),
             schedule_list=ScheduleList(database),
             execution_list=ExecutionList(database),
@@ -139,15 +144,29 @@ def open_store(
     pools: dict[Pool, int] | None = None,
     ttl_s: float = 3.0,
     uses_hints: bool = True,
+    read_url: str | None = None,
 ) -> SqlStore:
-    """A store by its URL; `memory` is a SQLite file of its own that is gone when the store is closed."""
+    """A store by its URL; `memory` is a SQLite file of its own that is gone when the store is closed.
+
+    `read_url` is a replica, for what `reading_from` asks of it.
+    """
     sizes = DEFAULT_POOLS | (pools or {})
     if url == MEMORY:
         return _open_in_memory(clock, sizes)
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         return SqlStore.over(open_sqlite(parsed, clock=clock, sizes=sizes))
-    return SqlStore.over(open_postgres(parsed, sizes=sizes, ttl_s=ttl_s, uses_hints=uses_hints))
+    database = open_postgres(parsed, sizes=sizes, ttl_s=ttl_s, uses_hints=uses_hints)
+    if read_url is not None:
+        database.replica = open_postgres(
+            parse_url(read_url, READ_SETTING),
+            # One that asks how it stands waits for no list.
+            sizes={Pool.API: sizes[Pool.API], Pool.LEASE: 1},
+            ttl_s=ttl_s,
+            uses_hints=uses_hints,
+            setting=READ_SETTING,
+        )
+    return SqlStore.over(database)
 
 
 def _open_in_memory(clock: Clock, sizes: dict[Pool, int]) -> SqlStore:
@@ -160,26 +179,28 @@ def _open_in_memory(clock: Clock, sizes: dict[Pool, int]) -> SqlStore:
     return SqlStore.over(database)
 
 
-def parse_url(url: str) -> URL:
-    """Read FOLIOT_DATABASE_URL; a SettingError says what would be right."""
-    right = "sqlite:///foliot.db or postgresql://user:password@host:5432/database"
-    if url == MEMORY:
+def parse_url(url: str, setting: str = SETTING) -> URL:
+    """Read the URL of a setting; a SettingError says what would be right."""
+    right = "postgresql://user:password@host:5432/database"
+    if setting == SETTING:
+        right = f"sqlite:///foliot.db or {right}"
+    if url == MEMORY and setting == SETTING:
         return URL.create("sqlite", database=MEMORY)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise SettingError(f"FOLIOT_DATABASE_URL is not a database URL; right would be {right}") from None
+        raise SettingError(f"{setting} is not a database URL; right would be {right}") from None
     backend = parsed.get_backend_name()
     if backend == "postgres":
         parsed = parsed.set(drivername="postgresql")
-    elif backend not in ("sqlite", "postgresql"):
-        raise SettingError(f"FOLIOT_DATABASE_URL names {backend}, which is not supported; use {right}")
+    elif backend != "postgresql" and (backend != "sqlite" or setting != SETTING):
+        raise SettingError(f"{setting} names {backend}, which is not supported; use {right}")
     if not parsed.database or parsed.database == ":memory:":
-        raise SettingError(f"FOLIOT_DATABASE_URL names no database; right would be {right}")
-    return _with_known_parameters(parsed)
+        raise SettingError(f"{setting} names no database; right would be {right}")
+    return _with_known_parameters(parsed, setting)
 
 
-def _with_known_parameters(url: URL) -> URL:
+def _with_known_parameters(url: URL, setting: str) -> URL:
     """Of the parameters that a PostgreSQL URL may have elsewhere, `sslmode` has a meaning here."""
     parameters = dict(url.query)
     if "sslmode" in parameters:
@@ -188,5 +209,5 @@ def _with_known_parameters(url: URL) -> URL:
     for name in parameters:
         if name not in known:
             takes = "sslmode" if known else "none"
-            raise SettingError(f"FOLIOT_DATABASE_URL has a parameter {name}; of these it takes {takes}")
+            raise SettingError(f"{setting} has a parameter {name}; of these it takes {takes}")
     return url.set(query=parameters)

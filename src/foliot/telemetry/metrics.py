@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from foliot.model.event import (
     BatchFired,
+    ClockObserved,
     ConsumerLagChanged,
     EventsConsumed,
     ExecutionsClaimed,
@@ -22,12 +23,17 @@ from foliot.model.event import (
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
+    LeaseProviderLost,
+    LeaseProviderReached,
     LeaseReleased,
     OutboxMeasured,
+    OverdueCounted,
+    RedisFailed,
     RelayConfirmed,
     RelayLost,
     RelayReleased,
     RelayTookOver,
+    ReplicaMeasured,
     TickCompleted,
     TicketsRepublished,
     TransportLost,
@@ -44,6 +50,7 @@ OUTCOMES = (*sorted(TRANSITIONS[Status.RUNNING]), Status.SKIPPED)
 """What an execution can become by an event: settled, handed back, rescued, or skipped."""
 
 LEASE_RESULTS = ("acquired", "held", "contended")
+REDIS_USES = ("hints", "rates", "cache")
 
 LATENESS_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 START_DELAY_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 300)
@@ -69,6 +76,7 @@ class MetricsObserver(Dispatch):
         self._add_transports()
         self._add_relay()
         self._add_consuming()
+        self._add_servers()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""
@@ -92,11 +100,20 @@ class MetricsObserver(Dispatch):
             registry=self._registry,
         )
         self._is_leader.labels("0")
+        # One series, of the witness that this process was told to use; none with the database alone.
+        self._is_provider_up = Gauge(
+            "foliot_lease_provider_up",
+            "1 while etcd or Redis answers; 0 while the database alone decides who leads",
+            ["provider"],
+            registry=self._registry,
+        )
         self._ended: set[int] = set()
         self.on(LeaseAttempted, self._lease_attempted)
         self.on(LeaderElected, self._leader_elected)
         self.on(LeaseLost, self._leading_ended)
         self.on(LeaseReleased, self._leading_ended)
+        self.on(LeaseProviderLost, lambda lost: self._is_provider_up.labels(lost.provider).set(0))
+        self.on(LeaseProviderReached, lambda reached: self._is_provider_up.labels(reached.provider).set(1))
         self.on(WriteFenced, lambda _: self._fenced.inc())
 
     def _lease_attempted(self, attempted: LeaseAttempted) -> None:
@@ -136,6 +153,10 @@ class MetricsObserver(Dispatch):
         self._lag = self._gauge(
             "scheduler_lag_seconds", "How long the oldest undecided due time has been waiting"
         )
+        self._overdue = self._gauge(
+            "schedules_overdue", "Schedules due for too long and not decided, in the whole database"
+        )
+        self.on(OverdueCounted, lambda counted: self._overdue.set(counted.count))
         self._wheel_sizes: dict[int, int] = {}
         self._lags_s: dict[int, float] = {}
         self.on(BatchFired, self._batch_fired)
@@ -278,6 +299,25 @@ class MetricsObserver(Dispatch):
         # Another instance measures it now.
         self._is_relay.set(0)
         self._outbox_lag.set(0)
+
+    # --- the servers behind it --------------------------------------------------------------------
+
+    def _add_servers(self) -> None:
+        self._clock_offset = self._gauge(
+            "clock_offset_seconds", "How far this machine's clock is ahead of the database's"
+        )
+        self._replica_lag = self._gauge(
+            "replica_lag_seconds", "How far the replica is behind the primary; NaN: not known"
+        )
+        self._redis_errors = self._counters(
+            "redis_errors", "Calls of Redis that failed, and were done without", "what", REDIS_USES
+        )
+        self.on(ClockObserved, lambda observed: self._clock_offset.set(observed.offset_s))
+        self.on(ReplicaMeasured, self._replica_measured)
+        self.on(RedisFailed, lambda failed: self._redis_errors[failed.what].inc())
+
+    def _replica_measured(self, measured: ReplicaMeasured) -> None:
+        self._replica_lag.set(float("nan") if measured.lag_s is None else measured.lag_s)
 
     # --- making metrics ---------------------------------------------------------------------------
 

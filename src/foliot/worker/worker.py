@@ -91,6 +91,7 @@ class Worker:
         self.settler.on_retrying = self._look_again_in
         self._again_at: list[float] = []
         self._is_draining = False
+        self._is_resting = False
         self._has_plenty = False
         """The last claim found as much as it asked for."""
         self._idle: asyncio.Event | None = None
@@ -100,7 +101,7 @@ class Worker:
         self.wake.set()
 
     async def step(self) -> float | None:
-        if self._is_draining:
+        if self.is_draining:
             return None
         scope = None if self._reach is None else self._reach.scope()
         if scope is not None and scope.is_empty:
@@ -123,7 +124,15 @@ class Worker:
 
     @property
     def is_draining(self) -> bool:
-        return self._is_draining
+        """Claims no more: it stops, or an operator has asked for it."""
+        return self._is_draining or self._is_resting
+
+    def rest(self, is_resting: bool) -> None:
+        """Claim no more and let what runs finish, or claim again."""
+        if is_resting != self._is_resting:
+            self._is_resting = is_resting
+            self.wake.set()
+            self._tell_room()
 
     @property
     def room(self) -> int:

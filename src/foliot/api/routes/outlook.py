@@ -23,9 +23,11 @@ from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
 from foliot.planning.preview import MOST_FIRES, Caution, Preview, preview
-from foliot.store.overview import Overview
+from foliot.store.overview import LeaderRecord, Overview
 from foliot.store.queues import QueueRecord
+from foliot.store.reading import Source, source
 from foliot.store.registry_list import TransportRecord
+from foliot.store.replica import ReplicaWatch
 from foliot.timing.describe import describe
 
 MOST_QUEUES = 100
@@ -158,13 +160,23 @@ class FailureDocument(BaseModel):
 
 
 class OverdueDocument(BaseModel):
-    """Schedules that should have been acted on more than ten seconds ago."""
+    """Schedules that should have been acted on ten seconds ago, or three lease TTLs if that is longer."""
 
     model_config = ConfigDict(title="Overdue")
 
     count: int
     is_capped: bool
     oldest: NextFireDocument | None
+
+
+class UnknownTaskDocument(BaseModel):
+    """A task function that active schedules name, and no live worker knows."""
+
+    model_config = ConfigDict(title="UnknownTask")
+
+    task: str
+    schedule_count: int
+    schedule_name: str = Field(description="One of the schedules.")
 
 
 class TransportStatus(BaseModel):
@@ -175,6 +187,15 @@ class TransportStatus(BaseModel):
     address: str | None = Field(description="Without user and password; null: the database.")
     instance_count: int
     away_count: int = Field(description="How many instances get no answer from it.")
+
+
+class ReplicaDocument(BaseModel):
+    """The replica that lists and history are read from."""
+
+    model_config = ConfigDict(title="Replica")
+
+    is_away: bool
+    lag_seconds: float | None = Field(description="How far it is behind the primary; null: not known.")
 
 
 class StatusDocument(BaseModel):
@@ -191,6 +212,25 @@ class StatusDocument(BaseModel):
     recent_failures: list[FailureDocument]
     overdue: OverdueDocument
     transports: list[TransportStatus] = Field(description="Empty: all through the database.")
+    unknown_tasks: list[UnknownTaskDocument] = Field(description="The first 20, in order of name.")
+    stale: bool = Field(description="The primary database is away: this is what a replica last heard of it.")
+    replica: ReplicaDocument | None = Field(description="Null: there is none.")
+
+
+def _replica_document(watch: ReplicaWatch | None) -> dict[str, Any] | None:
+    if watch is None:
+        return None
+    return {"is_away": watch.standing.is_replica_away, "lag_seconds": watch.standing.lag_s}
+
+
+def leader_document(leader: LeaderRecord) -> dict[str, Any]:
+    return {
+        "shard": leader.shard,
+        "instance_id": leader.instance_id,
+        "epoch": leader.epoch,
+        "heartbeat_age_seconds": leader.heartbeat_age_s,
+        "is_fresh": leader.is_fresh,
+    }
 
 
 def _status_document(
@@ -198,16 +238,7 @@ def _status_document(
 ) -> dict[str, Any]:
     return {
         "now": found.now,
-        "leaders": [
-            {
-                "shard": leader.shard,
-                "instance_id": leader.instance_id,
-                "epoch": leader.epoch,
-                "heartbeat_age_seconds": leader.heartbeat_age_s,
-                "is_fresh": leader.is_fresh,
-            }
-            for leader in found.leaders
-        ],
+        "leaders": [leader_document(leader) for leader in found.leaders],
         "schedules": asdict(found.schedules),
         "executions": {
             "by_status": found.executions.by_status,
@@ -220,6 +251,7 @@ def _status_document(
         "recent_failures": [asdict(each) for each in found.recent_failures],
         "overdue": asdict(found.overdue),
         "transports": [asdict(each) for each in transports],
+        "unknown_tasks": [asdict(each) for each in found.unknown_tasks],
     }
 
 
@@ -260,9 +292,24 @@ def outlook_routes(services: Services) -> APIRouter:
     async def read_status(caller: Caller) -> Response:
         """Leaders, counts, queues, what is next, what failed, what is overdue. Counts end at a cap, and say
         so."""
-        found = await services.store.overviews.of_host(caller.host_id, ttl_s=services.lease_ttl_s)
-        queues = await services.store.queues.page(caller.host_id, limit=MOST_QUEUES)
+        if services.kept is None:
+            return await status_of(caller.host_id)
+
+        async def make() -> bytes:
+            return bytes((await status_of(caller.host_id)).body)
+
+        document = await services.kept.get(f"status:{caller.host_id}", make, may_keep=lambda: not is_stale())
+        return Response(document, media_type="application/json")
+
+    async def status_of(host_id: UUID) -> Response:
+        found = await services.store.overviews.of_host(host_id, ttl_s=services.lease_ttl_s)
+        queues = await services.store.queues.page(host_id, limit=MOST_QUEUES)
         transports = await services.store.registry_list.transports()
-        return answer(_status_document(found, queues, transports))
+        document = _status_document(found, queues, transports)
+        return answer({**document, "stale": is_stale(), "replica": _replica_document(services.replica)})
+
+    def is_stale() -> bool:
+        watch = services.replica
+        return watch is not None and watch.standing.is_primary_away and source() is Source.REPLICA
 
     return router

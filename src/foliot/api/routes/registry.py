@@ -50,6 +50,7 @@ class InstanceDocument(BaseModel):
     last_heartbeat: datetime
     heartbeat_age_seconds: float = Field(description="By the database's clock.")
     is_live: bool
+    is_draining: bool = Field(description="Takes on nothing more: it was asked to, or it stops.")
     leader_since: datetime | None
     leads: list[int] = Field(description="Numbers of the shards that it leads.")
     capacity: int = Field(description="How many executions it can run at once.")
@@ -104,7 +105,7 @@ class QueueDocument(BaseModel):
     is_running_capped: bool
 
 
-def _instance_document(instance: ListedInstance) -> dict[str, Any]:
+def instance_document(instance: ListedInstance) -> dict[str, Any]:
     document = asdict(instance)
     document["heartbeat_age_seconds"] = document.pop("heartbeat_age_s")
     document["clock_offset_seconds"] = document.pop("clock_offset_s")
@@ -136,7 +137,7 @@ def registry_routes(services: Services) -> APIRouter:
         rows = await services.store.registry_list.instances(
             lease_ttl_s=services.lease_ttl_s, after=page.after_text(), limit=page.limit
         )
-        return page.answer(rows, _instance_document, lambda row: [row.instance_id])
+        return page.answer(rows, instance_document, lambda row: [row.instance_id])
 
     return router
 

@@ -67,6 +67,19 @@ class FenceConformance:
         assert (standing.holder, standing.epoch) == ("two", new.epoch)
         assert (await scene.store.leases.take(WHOLE, "three", 50)).lease is not None, "no heartbeat was left"
 
+    async def test_who_knows_more_may_take_a_row_sooner_and_others_learn_how_long_it_was_silent(
+        self, scene: Scene
+    ) -> None:
+        old = await scene.lead(instance_id="one")
+        await heartbeat_back(scene, 40)
+        refused = await scene.store.leases.take(WHOLE, "two", 60)
+        assert refused.lease is None
+        assert 40 <= refused.silent_s < 60
+        assert (await scene.store.leases.take(WHOLE, "two", 30)).lease == Lease(WHOLE, old.epoch + 1, "two")
+        refused = await scene.store.leases.take(WHOLE, "three", 30)
+        assert refused.lease is None
+        assert refused.silent_s < 30
+
     async def test_an_instance_that_takes_its_own_lease_again_gets_a_new_epoch(self, scene: Scene) -> None:
         old = await scene.lead(instance_id="one")
         new = await scene.lead(instance_id="one")

@@ -1,0 +1,130 @@
+"""`foliot cluster`: shards, and who leads them; draining; the number of shards."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from foliot.cli.asking import may
+from foliot.cli.completing import instance_names
+from foliot.cli.instance import INSTANCES
+from foliot.cli.instants import relative
+from foliot.cli.lookup import on_each
+from foliot.cli.options import Connection, ReasonOption, YesOption, grouped
+from foliot.cli.output import (
+    Cell,
+    Document,
+    Format,
+    FormatOption,
+    Output,
+    OutputOption,
+    Row,
+    print_json,
+    print_rows,
+    say,
+    show_list,
+    show_one,
+    state,
+    write,
+)
+from foliot.model.verdict import Exit
+from foliot.timing.clock import SystemClock
+
+app = typer.Typer(help="See who leads; drain instances; change the number of shards.")
+
+InstancesArgument = Annotated[list[str], typer.Argument(metavar="INSTANCE...", autocompletion=instance_names)]
+
+
+def _shard_row(shard: Document) -> Row:
+    return (
+        str(shard["shard"]),
+        state("led" if shard["is_fresh"] else "unled"),
+        str(shard["instance_id"] or ""),
+        str(shard["epoch"]),
+        f"{shard['heartbeat_age_seconds']:.1f} s ago" if shard["instance_id"] else "",
+    )
+
+
+def _warnings(cluster: Document, now: datetime) -> Iterator[str]:
+    unled = [str(shard["shard"]) for shard in cluster["shards"] if not shard["is_fresh"]]
+    if unled:
+        yield f"nobody leads shard {', '.join(unled)}: start `foliot scheduler`"
+    overdue: dict[str, Any] = cluster["overdue"]
+    if overdue["oldest"] is not None:
+        more = " or more" if overdue["is_capped"] else ""
+        since = relative(overdue["oldest"]["next_run_ts"], now)
+        yield f"overdue: {overdue['count']}{more}; {overdue['oldest']['name']} was due {since}"
+    for each in cluster["unknown_tasks"]:
+        yield (
+            f"no worker knows the task {each['task']}: {each['schedule_count']} schedules wait for it, "
+            f"such as {each['schedule_name']}"
+        )
+
+
+@app.command("status")
+@grouped
+def status(*, output: OutputOption = Output.TABLE, connection: Connection) -> None:
+    """Show shards, instances and what is wrong; exit 1 if anything is."""
+    now = SystemClock().now()
+    with connection.open() as api:
+        cluster: Document = api.get("cluster")
+    warnings = list(_warnings(cluster, now))
+    if output is Output.JSON:
+        print_json(cluster)
+    else:
+        headers = ("SHARD", "STATE", "LEADER", "EPOCH", "HEARTBEAT")
+        print_rows([_shard_row(shard) for shard in cluster["shards"]], headers=headers)
+        write("")
+        show_list(cluster["instances"], Format.TABLE, INSTANCES, now)
+        write("")
+        print_rows([("leases by", Cell(str(cluster["lease_provider"]), ""))])
+    for warning in warnings:
+        say(f"warning: {warning}")
+    if warnings:
+        raise typer.Exit(Exit.FAILED)
+
+
+@app.command("drain")
+@grouped
+def drain(
+    *,
+    instances: InstancesArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Let them go on.")] = False,
+    reason: ReasonOption = None,
+    output: FormatOption = Format.TABLE,
+    connection: Connection,
+) -> None:
+    """Let instances take on nothing more: workers finish what runs, schedulers hand their shards over."""
+    from foliot.cli.client import path_of
+
+    act, told = ("resume", "resumed") if undo else ("drain", "draining")
+    with connection.open() as api:
+
+        def steer(name: str) -> None:
+            instance = api.post(path_of("instances", name, act), {"reason": reason})
+            say(f"{told} {name}")
+            if output is not Format.TABLE:
+                show_one(instance, output, INSTANCES, SystemClock().now())
+
+        on_each(instances, steer)
+
+
+@app.command("reshard")
+@grouped
+def reshard(
+    *,
+    shards: Annotated[int, typer.Argument(metavar="N", min=1, max=1024)],
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+    output: OutputOption = Output.TABLE,
+    connection: Connection,
+) -> None:
+    """Change the number of shards, while everything runs."""
+    with connection.open() as api:
+        if not may(f"Change the number of shards to {shards}? Every lease changes hands.", is_yes=yes):
+            raise typer.Exit(Exit.FAILED)
+        done: Document = api.post("cluster/reshard", {"shards": shards, "reason": reason})
+    say(f"{done['shards_before']} → {done['shards']} shards")
+    if output is Output.JSON:
+        print_json(done)

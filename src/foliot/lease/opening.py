@@ -1,0 +1,71 @@
+"""A lease provider by its name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from foliot.lease.database import DatabaseLeases
+from foliot.lease.external import QUIET, WitnessedLeases
+from foliot.lease.leadership import MARGIN
+from foliot.lease.protocol import ExternalLeases, LeaseProvider
+from foliot.lease.witness import Witness
+from foliot.model.broker import EXTRAS, BrokerKind
+from foliot.model.errors import SettingError
+from foliot.model.event import Observer
+from foliot.store.protocol import LeaseStore
+from foliot.timing.clock import ClusterClock
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOptions:
+    instance_id: str
+    ttl_s: float
+    heartbeat_s: float
+    kind: Literal["database", "etcd", "redis"] = "database"
+    address: str = ""
+    """Where the witness is; the database needs none."""
+
+    @property
+    def key_ttl_s(self) -> float:
+        """Short enough for a dead leader's key to have run out when its row is quiet, although it may have
+        been extended a heartbeat later; long enough to outlive the time between two extensions."""
+        return max(self.ttl_s * QUIET - self.heartbeat_s, 1.5 * self.heartbeat_s)
+
+    @property
+    def call_s(self) -> float:
+        return self.ttl_s / 3
+
+
+def open_leases(
+    options: LeaseOptions, store: LeaseStore, clock: ClusterClock, observer: Observer
+) -> tuple[LeaseProvider, Witness | None]:
+    """The provider, and its witness if it has one: a service to be stepped and closed. Connects nothing yet.
+
+    Raises SettingError when what it needs is not installed.
+    """
+    if options.kind == "database":
+        return DatabaseLeases(store, options.instance_id, options.ttl_s), None
+    witness = Witness(
+        _open_external(options),
+        clock,
+        observer,
+        patience_s=options.ttl_s,
+        trusted_s=options.ttl_s * (1 - MARGIN),
+        heartbeat_s=options.heartbeat_s,
+    )
+    return WitnessedLeases(store, witness, clock, options.instance_id, options.ttl_s), witness
+
+
+def _open_external(options: LeaseOptions) -> ExternalLeases:
+    ttl_s, call_s = options.key_ttl_s, options.call_s
+    if options.kind == "etcd":
+        from foliot.lease.etcd import EtcdLeases
+
+        return EtcdLeases(options.address, options.instance_id, ttl_s=ttl_s, call_s=call_s)
+    try:
+        from foliot.lease.redis import RedisLeases
+    except ImportError as error:
+        raise SettingError(
+            f"FOLIOT_LEASE_PROVIDER=redis needs a library that is not installed ({error.name}): "
+            f'pip install "foliot[{EXTRAS[BrokerKind.REDIS]}]"'
+        ) from None
+    return RedisLeases(options.address, options.instance_id, ttl_s=ttl_s, call_s=call_s)

@@ -1,0 +1,169 @@
+"""The second witness of leadership: who keeps its keys, and whether it answers.
+
+Calls to it never hold up a heartbeat of the database row. They are made by a service of its own, which every
+heartbeat extends the keys of the shards that are led here, or asks for those that it has lost, and gives up
+those whose row could not be renewed for as long as a lease is trusted. A follower calls as well, with no key
+to extend: so every instance knows whether the witness is there.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TypeVar
+
+from foliot.lease.protocol import ExternalLeases, ProviderUnreachableError
+from foliot.model.event import LeaseProviderLost, LeaseProviderReached, Observer
+from foliot.model.lease import Shard
+from foliot.service import Wake
+from foliot.timing.clock import ClusterClock
+
+AWAY_PAUSE_S = 1.0
+"""How often at most a witness that does not answer is asked again."""
+
+T = TypeVar("T")
+
+
+class Witness:
+    """A service. It is *away* once it has not answered for a TTL; a single answer brings it back."""
+
+    name = "lease_provider"
+
+    def __init__(
+        self,
+        external: ExternalLeases,
+        clock: ClusterClock,
+        observer: Observer,
+        *,
+        patience_s: float,
+        trusted_s: float,
+        heartbeat_s: float,
+    ) -> None:
+        self.wake = Wake()
+        self.is_away = False
+        self.since_ts: datetime | None = None
+        """Since when it is as it is; None: it has not answered yet, nor been away."""
+        self.cluster = "default"
+        """Part of every key, so that several clusters can share a witness."""
+        self._external = external
+        self._clock = clock
+        self._observer = observer
+        self._patience_s = patience_s
+        self._trusted_s = trusted_s
+        self._heartbeat_s = heartbeat_s
+        self._wanted: dict[Shard, float] = {}
+        """The shards led or campaigned for here, and when the last renewal that succeeded was sent."""
+        self._owned: set[str] = set()
+        self._silent_since: float | None = clock.monotonic()
+
+    @property
+    def is_answering(self) -> bool:
+        return self._silent_since is None
+
+    def keep(self, shard: Shard, sent_at: float) -> None:
+        """This instance leads the shard: have its key, for as long as its row is renewed."""
+        if shard not in self._wanted:
+            self.wake.set()
+        self._wanted[shard] = sent_at
+
+    async def acquire(self, shard: Shard) -> bool:
+        """Whether we own the shard's key now; not, while nobody can know."""
+        if not self.is_answering:
+            return False
+        key, asked_at = self._key(shard), self._clock.monotonic()
+        try:
+            is_ours = await self._ask(lambda: self._external.acquire(key))
+        except ProviderUnreachableError:
+            return False
+        if is_ours:
+            self._owned.add(key)
+            self._wanted.setdefault(shard, asked_at)
+        return is_ours
+
+    async def give_up(self, shard: Shard) -> None:
+        """Let others have the shard's key; one that can't be given up runs out by itself."""
+        self._wanted.pop(shard, None)
+        key = self._key(shard)
+        if key in self._owned:
+            self._owned.discard(key)
+            if self.is_answering:
+                await self._try_to_give_up(key)
+
+    async def step(self) -> float | None:
+        try:
+            await self._keep_keys()
+        except ProviderUnreachableError:
+            return max(self._heartbeat_s, AWAY_PAUSE_S)
+        return self._heartbeat_s
+
+    async def _keep_keys(self) -> None:
+        now = self._clock.monotonic()
+        for shard, sent_at in list(self._wanted.items()):
+            if now - sent_at >= self._trusted_s:
+                # Nobody acts on this lease any more: the row is free for the first who sees it silent.
+                await self.give_up(shard)
+        wanted = {self._key(shard) for shard in self._wanted}
+        asked = wanted & self._owned
+        # Also with no key to extend: so a follower knows whether it could ask.
+        still_ours = await self._ask(lambda: self._external.extend(asked))
+        self._owned -= asked - still_ours
+        for key in wanted - self._owned:
+            if await self._ask(lambda key=key: self._external.acquire(key)):  # type: ignore[misc]
+                self._owned.add(key)
+        for key in self._owned - {self._key(shard) for shard in self._wanted}:
+            # Given up while it was being asked for.
+            self._owned.discard(key)
+            await self._try_to_give_up(key)
+
+    async def _try_to_give_up(self, key: str) -> None:
+        try:
+            await self._ask(lambda: self._external.give_up(key))
+        except ProviderUnreachableError:
+            return
+
+    async def close(self) -> None:
+        await self._external.close()
+
+    def describe(self) -> dict[str, str | None]:
+        """What others may know of it."""
+        return {
+            "kind": self._external.name,
+            "address": self._external.address,
+            "state": "away" if self.is_away else "up",
+            "since_ts": None if self.since_ts is None else self.since_ts.isoformat(),
+        }
+
+    def _key(self, shard: Shard) -> str:
+        return f"foliot/{self.cluster}/lease/{shard.of}/{shard.number}"
+
+    # --- whether it answers -----------------------------------------------------------------------
+
+    async def _ask(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            answer = await call()
+        except ProviderUnreachableError as error:
+            self._failed(error)
+            raise
+        self._answered()
+        return answer
+
+    def _failed(self, error: ProviderUnreachableError) -> None:
+        now = self._clock.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        if not self.is_away and now - self._silent_since >= self._patience_s:
+            self.is_away, self.since_ts = True, self._clock.now()
+            self._observer.notify(LeaseProviderLost(self._external.name, self._external.address, str(error)))
+
+    def _answered(self) -> None:
+        if self._silent_since is None:
+            return
+        away_s = self._clock.monotonic() - self._silent_since if self.is_away else 0.0
+        self._silent_since = None
+        if self.is_away or self.since_ts is None:
+            self.is_away, self.since_ts = False, self._clock.now()
+            self._observer.notify(LeaseProviderReached(self._external.name, self._external.address, away_s))
+
+
+def cluster_name(key: bytes) -> str:
+    """The same for all instances on one database, made of a key that they share; tells nothing of it."""
+    return hashlib.sha256(b"foliot lease " + key).hexdigest()[:16]

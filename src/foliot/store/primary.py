@@ -1,0 +1,44 @@
+"""Whether a database takes decisions: a replica, or a server that takes no writes, must not be given any."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import text
+
+from foliot.model.errors import SettingError
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing can be written."""
+
+    what: str
+    advice: str
+
+
+REPLICA = Refusal(
+    "is a replica",
+    "FOLIOT_DATABASE_URL must be the primary; a replica may be given as FOLIOT_DATABASE_READ_URL",
+)
+READ_ONLY = Refusal("takes no writes", "turn default_transaction_read_only off for this user or database")
+
+_STANDING = text("SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'")
+
+
+async def refusal_of(database: Database) -> Refusal | None:
+    """None: it takes writes, as far as it tells without one."""
+    if database.dialect.name != "postgresql":
+        return None
+    async with database.read(Pool.API) as connection:
+        is_replica, is_read_only = (await connection.execute(_STANDING)).one()
+    if is_replica:
+        return REPLICA
+    return READ_ONLY if is_read_only else None
+
+
+async def require_primary(database: Database) -> None:
+    """Raise a SettingError that says what to do, unless the database takes writes."""
+    refusal = await refusal_of(database)
+    if refusal is not None:
+        raise SettingError(f"the database at {database.url} {refusal.what}: {refusal.advice}")

@@ -1,0 +1,93 @@
+"""What a scheduler sees when it looks round: which shards there are, who leads them, and who else could.
+
+All ages are by the store's clock, read in the same statement as what they are the age of.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import instance_t, scheduler_lock_t
+
+SCHEDULER = "scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenShard:
+    """A row of `scheduler_lock_t`."""
+
+    number: int
+    holder: str
+    """Empty: it was released, or never led."""
+    heartbeat_age_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeenScheduler:
+    """A row of `instance_t` with the role scheduler."""
+
+    instance_id: str
+    heartbeat_age_s: float
+    is_draining: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    now: datetime | None
+    """The store's clock; None: there are no shards, and nothing to lead."""
+    shards: tuple[SeenShard, ...]
+    """In order of their numbers, from 0 on without a gap."""
+    schedulers: tuple[SeenScheduler, ...]
+
+
+class Surveys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def look(self, *, live_s: float) -> Survey:
+        """Every shard, and the schedulers that gave a sign of life within so many seconds."""
+        now = self._dialect.now().label("now")
+        locks = select(scheduler_lock_t, now).order_by(scheduler_lock_t.c.lock_id)
+        table = instance_t
+        instances = select(
+            table.c.instance_id, table.c.roles, table.c.last_heartbeat, table.c.draining, now
+        ).where(table.c.last_heartbeat >= self._dialect.plus(self._dialect.now(), -live_s))
+        async with self._database.read(Pool.LEASE) as connection:
+            shards = (await connection.execute(locks)).all()
+            seen = (await connection.execute(instances)).all()
+        return Survey(
+            shards[0].now if shards else None,
+            tuple(SeenShard(number, row.instance_id, _age_s(row)) for number, row in enumerate(shards)),
+            tuple(
+                SeenScheduler(row.instance_id, _age_s(row), bool(row.draining))
+                for row in seen
+                if SCHEDULER in row.roles
+            ),
+        )
+
+    async def say_present(self, instance_id: str) -> None:
+        """A sign of life of one that is registered, as short as it can be."""
+        await self._change(instance_id, last_heartbeat=self._dialect.now())
+
+    async def withdraw(self, instance_id: str) -> None:
+        """It is about to stop: from now on others count without it."""
+        await self._change(instance_id, draining=True)
+
+    async def _change(self, instance_id: str, **values: Any) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(instance_t).where(instance_t.c.instance_id == instance_id).values(**values)
+            )
+
+        await self._database.write(Pool.LEASE, work)
+
+
+def _age_s(row: Any) -> float:
+    age_s: float = (row.now - row.last_heartbeat).total_seconds()
+    return age_s
