@@ -6,12 +6,24 @@ from foliot.model.event import (
     Event,
     LeaderElected,
     LeaseLost,
+    LeaseProviderLost,
+    LeaseProviderReached,
     LeaseReleased,
     TransportLost,
     TransportRecovered,
 )
 from foliot.service import Wake
 from foliot.store.protocol import InstanceRecord, RegistryStore
+
+_TOLD_AT_ONCE = (
+    LeaderElected,
+    LeaseLost,
+    LeaseReleased,
+    TransportLost,
+    TransportRecovered,
+    LeaseProviderLost,
+    LeaseProviderReached,
+)
 
 
 class Presence:
@@ -38,7 +50,7 @@ class Presence:
         self._drain = drain
 
     def notify(self, event: Event) -> None:
-        if isinstance(event, LeaderElected | LeaseLost | LeaseReleased | TransportLost | TransportRecovered):
+        if isinstance(event, _TOLD_AT_ONCE):
             self.wake.set()
 
     async def step(self) -> float | None:

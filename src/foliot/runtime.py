@@ -626,7 +626,6 @@ class Instance:
             settings.lease_ttl_seconds,
             self.replica_watch,
             self._keep_answers(),
-            settings.lease_provider,
         )
         options = ApiOptions(
             operator_key=_revealed(settings.admin_key),
@@ -665,6 +664,7 @@ class Instance:
             is_leader=self.scheduler is not None and bool(self.scheduler.leases),
             clock_offset_s=self.clock.offset_s,
             transports=describe_carriers(self.carriers),
+            lease_provider=None if self.witness is None else self.witness.describe(),
         )
 
 

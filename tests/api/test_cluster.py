@@ -55,7 +55,7 @@ def test_the_cluster_shows_shards_instances_and_who_decides(operator: httpx2.Cli
     assert (shard["shard"], shard["instance_id"]) == (0, me)
     assert shard["epoch"] >= 1
     assert [(each["instance_id"], each["is_draining"]) for each in document["instances"]] == [(me, False)]
-    assert document["lease_provider"] == "database"
+    assert document["lease_providers"] == []
     assert document["overdue"]["oldest"] is None
 
 

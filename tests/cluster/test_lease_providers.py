@@ -38,6 +38,16 @@ class Schedulers:
 
         await until(have_told, within_s=WITHIN_S)
 
+    async def status_says(self, away: int) -> None:
+        """So many of the live schedulers get no answer from the witness, by what they registered."""
+        live = len(self.nodes)
+
+        async def is_said() -> bool:
+            found = await self._scene.store.registry_list.lease_providers()
+            return [each.away_count for each in found] == [away] and found[0].instance_count >= live
+
+        await until(is_said, within_s=WITHIN_S)
+
     def none_tells(self, event: str) -> None:
         assert [line for node in self.nodes for line in told(node, event)] == []
 
@@ -106,10 +116,12 @@ async def test_redis_goes_and_comes_back_and_leaders_are_killed_meanwhile(
     async def lost() -> None:
         redis_broker.stop()
         await found.all_tell(LOST, 1)
+        await found.status_says(away=len(found.nodes))
 
     async def back() -> None:
         redis_broker.start()
         await found.all_tell(REACHED, 2)
+        await found.status_says(away=0)
 
     try:
         await found.stays_the_same(lost)

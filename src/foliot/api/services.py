@@ -29,7 +29,6 @@ class Services:
     lease_ttl_s: float
     replica: ReplicaWatch | None = None
     kept: "KeptAnswers | None" = None
-    lease_provider: str = "database"
 
     def now(self) -> datetime:
         """The cluster's time, as well as this instance knows it: for showing, never for deciding."""

@@ -55,6 +55,12 @@ def _warnings(cluster: Document, now: datetime) -> Iterator[str]:
         more = " or more" if overdue["is_capped"] else ""
         since = relative(overdue["oldest"]["next_run_ts"], now)
         yield f"overdue: {overdue['count']}{more}; {overdue['oldest']['name']} was due {since}"
+    for each in cluster["lease_providers"]:
+        if each["away_count"]:
+            yield (
+                f"{each['away_count']} of {each['instance_count']} schedulers get no answer from "
+                f"{each['kind']} at {each['address']}: the database alone decides who leads"
+            )
     for each in cluster["unknown_tasks"]:
         yield (
             f"no worker knows the task {each['task']}: {each['schedule_count']} schedules wait for it, "
@@ -78,7 +84,8 @@ def status(*, output: OutputOption = Output.TABLE, connection: Connection) -> No
         write("")
         show_list(cluster["instances"], Format.TABLE, INSTANCES, now)
         write("")
-        print_rows([("leases by", Cell(str(cluster["lease_provider"]), ""))])
+        witnesses = [f"{each['kind']} at {each['address']}" for each in cluster["lease_providers"]]
+        print_rows([("leases by", Cell(" and ".join(["the database", *witnesses]), ""))])
     for warning in warnings:
         say(f"warning: {warning}")
     if warnings:

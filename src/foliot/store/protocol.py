@@ -523,6 +523,8 @@ class InstanceRecord:
     clock_offset_s: float | None = None
     transports: Mapping[str, Mapping[str, str | None]] | None = None
     """How each priority travels; None: through the database."""
+    lease_provider: Mapping[str, str | None] | None = None
+    """What decides about leaders beside the database; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)

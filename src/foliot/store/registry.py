@@ -28,6 +28,7 @@ class Registry:
             "known_tasks": None if record.known_tasks is None else list(record.known_tasks),
             "clock_offset_seconds": record.clock_offset_s,
             "transports": None if record.transports is None else dict(record.transports),
+            "lease_provider": None if record.lease_provider is None else dict(record.lease_provider),
         }
         statement = self._dialect.insert(instance_t).values(
             instance_id=record.instance_id,

@@ -50,6 +50,19 @@ class ListedInstance:
     clock_offset_s: float | None
     transports: Mapping[str, Mapping[str, str | None]] | None
     """How each priority travels; None: through the database."""
+    lease_provider: Mapping[str, str | None] | None
+    """What decides about leaders beside the database; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseProviderRecord:
+    """What decides about leaders beside the database, by what schedulers say."""
+
+    kind: str
+    address: str
+    instance_count: int
+    away_count: int
+    """How many of them get no answer from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +199,21 @@ class RegistryList:
             TransportRecord(*key, instance_count=count, away_count=away[key]) for key, count in seen.items()
         ]
 
+    async def lease_providers(self) -> list[LeaseProviderRecord]:
+        """What decides about leaders, as the live schedulers see it; none: the database alone."""
+        oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
+        statement = select(instance_t.c.lease_provider).where(
+            instance_t.c.lease_provider.is_not(None), instance_t.c.last_heartbeat >= oldest
+        )
+        async with self._database.read(Pool.API) as connection:
+            told = [each for each in (await connection.execute(statement)).scalars() if each]
+        seen = Counter((each["kind"], each["address"]) for each in told)
+        away = Counter((each["kind"], each["address"]) for each in told if each["state"] == "away")
+        return [
+            LeaseProviderRecord(*key, instance_count=count, away_count=away[key])
+            for key, count in seen.items()
+        ]
+
     # --- task functions ---------------------------------------------------------------------------
 
     async def tasks(self, wanted: TaskFilter, *, after: str = "", limit: int = 50) -> list[ListedTask]:
@@ -279,4 +307,5 @@ def _instance_of(row: Any, leads: Sequence[int]) -> ListedInstance:
         known_tasks=None if row.known_tasks is None else tuple(row.known_tasks),
         clock_offset_s=row.clock_offset_seconds,
         transports=row.transports,
+        lease_provider=row.lease_provider,
     )

@@ -82,6 +82,7 @@ instance_t = Table(
     Column("clock_offset_seconds", Float),
     Column("transports", Json),
     Column("draining", Boolean, nullable=False, server_default=false()),
+    Column("lease_provider", Json),
 )
 
 queue_t = Table(

@@ -9,6 +9,7 @@ export type Queue = components["schemas"]["QueueDocument"];
 export type Task = components["schemas"]["TaskDocument"];
 export type Leader = components["schemas"]["LeaderDocument"];
 export type TransportStatus = components["schemas"]["TransportStatus"];
+export type LeaseProviderStatus = components["schemas"]["LeaseProviderStatus"];
 export type Priority = components["schemas"]["Priority"];
 
 /** As many as one answer may hold: what is counted over them is counted over all, up to here. */
@@ -58,6 +59,28 @@ export function useResumeQueue() {
           body: { reason: reason || null },
         }),
       ),
+    onSettled: refresh,
+  });
+}
+
+interface DrainAsked {
+  id: string;
+  isDraining: boolean;
+  reason?: string;
+}
+
+/** Lets an instance take on nothing more, or go on. */
+export function useDrain() {
+  const refresh = useRefresh();
+  return useMutation({
+    mutationFn: ({ id, isDraining, reason }: DrainAsked) => {
+      const asked = { params: { path: { instance_id: id } }, body: { reason: reason || null } };
+      return ask(
+        isDraining
+          ? api.POST("/api/v1/instances/{instance_id}/drain", asked)
+          : api.POST("/api/v1/instances/{instance_id}/resume", asked),
+      );
+    },
     onSettled: refresh,
   });
 }

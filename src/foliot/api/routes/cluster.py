@@ -12,6 +12,7 @@ from foliot.api.gate import Caller, GatedRoute, Writer
 from foliot.api.routes.executions import Because
 from foliot.api.routes.outlook import (
     LeaderDocument,
+    LeaseProviderStatus,
     OverdueDocument,
     UnknownTaskDocument,
     leader_document,
@@ -30,7 +31,9 @@ class ClusterDocument(BaseModel):
 
     model_config = ConfigDict(title="Cluster")
 
-    lease_provider: str = Field(description="Who decides about leaders.", examples=["database"])
+    lease_providers: list[LeaseProviderStatus] = Field(
+        description="What decides about leaders beside the database; empty: nothing."
+    )
     shards: list[LeaderDocument] = Field(description="In order of their numbers.")
     instances: list[InstanceDocument]
     overdue: OverdueDocument
@@ -60,9 +63,10 @@ def cluster_routes(services: Services) -> APIRouter:
         instances = await services.store.registry_list.instances(
             lease_ttl_s=services.lease_ttl_s, limit=MOST_INSTANCES
         )
+        lease_providers = await services.store.registry_list.lease_providers()
         return answer(
             {
-                "lease_provider": services.lease_provider,
+                "lease_providers": [asdict(each) for each in lease_providers],
                 "shards": [leader_document(leader) for leader in overview.leaders],
                 "instances": [instance_document(instance) for instance in instances],
                 "overdue": asdict(overview.overdue),

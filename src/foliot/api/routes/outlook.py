@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Response
@@ -189,6 +189,15 @@ class TransportStatus(BaseModel):
     away_count: int = Field(description="How many instances get no answer from it.")
 
 
+class LeaseProviderStatus(BaseModel):
+    """What decides about leaders beside the database, as the live schedulers see it."""
+
+    kind: Literal["etcd", "redis"]
+    address: str = Field(description="Without user and password.")
+    instance_count: int
+    away_count: int = Field(description="How many schedulers get no answer from it.")
+
+
 class ReplicaDocument(BaseModel):
     """The replica that lists and history are read from."""
 
@@ -212,6 +221,7 @@ class StatusDocument(BaseModel):
     recent_failures: list[FailureDocument]
     overdue: OverdueDocument
     transports: list[TransportStatus] = Field(description="Empty: all through the database.")
+    lease_providers: list[LeaseProviderStatus] = Field(description="Empty: the database alone.")
     unknown_tasks: list[UnknownTaskDocument] = Field(description="The first 20, in order of name.")
     stale: bool = Field(description="The primary database is away: this is what a replica last heard of it.")
     replica: ReplicaDocument | None = Field(description="Null: there is none.")
@@ -305,8 +315,15 @@ def outlook_routes(services: Services) -> APIRouter:
         found = await services.store.overviews.of_host(host_id, ttl_s=services.lease_ttl_s)
         queues = await services.store.queues.page(host_id, limit=MOST_QUEUES)
         transports = await services.store.registry_list.transports()
-        document = _status_document(found, queues, transports)
-        return answer({**document, "stale": is_stale(), "replica": _replica_document(services.replica)})
+        lease_providers = await services.store.registry_list.lease_providers()
+        return answer(
+            {
+                **_status_document(found, queues, transports),
+                "lease_providers": [asdict(each) for each in lease_providers],
+                "stale": is_stale(),
+                "replica": _replica_document(services.replica),
+            }
+        )
 
     def is_stale() -> bool:
         watch = services.replica

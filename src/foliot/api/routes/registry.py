@@ -36,6 +36,19 @@ class TransportDocument(BaseModel):
     since_ts: datetime | None = Field(description="Since when; null: since the instance started.")
 
 
+class LeaseProviderDocument(BaseModel):
+    """What decides about leaders beside the database, as an instance sees it."""
+
+    model_config = ConfigDict(title="LeaseProvider")
+
+    kind: Literal["etcd", "redis"]
+    address: str = Field(description="Without user and password.")
+    state: Literal["up", "away"] = Field(
+        description="`away`: it does not answer, and the database alone decides."
+    )
+    since_ts: datetime | None = Field(description="Since when; null: it has not answered yet.")
+
+
 class InstanceDocument(BaseModel):
     """A process of the cluster, as it last told of itself."""
 
@@ -60,6 +73,9 @@ class InstanceDocument(BaseModel):
     clock_offset_seconds: float | None = Field(description="How far its clock is from the database's.")
     transports: dict[str, TransportDocument] | None = Field(
         description="How executions travel, by priority; null: all through the database."
+    )
+    lease_provider: LeaseProviderDocument | None = Field(
+        description="What decides about leaders beside the database; null: nothing."
     )
 
 

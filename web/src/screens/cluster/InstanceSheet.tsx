@@ -8,6 +8,7 @@ import { CopyButton } from "@/ui/Copy";
 import { Sheet } from "@/ui/Dialog";
 import { FactList } from "@/ui/FactList";
 import { EmptyState, ErrorState, Skeleton } from "@/ui/State";
+import { Drain } from "./Drain";
 import { isWorker } from "./facts";
 import { Load } from "./Instances";
 import { Heartbeat, Leads, Names, Roles, Skew } from "./parts";
@@ -40,6 +41,7 @@ export function InstanceSheet({ id, onClose }: { id: string; onClose: () => void
 function Body({ instance }: { instance: Instance }) {
   return (
     <div className="flex flex-col gap-6">
+      {instance.is_live && <Drain instance={instance} />}
       <FactList
         facts={[
           ["State", <Heartbeat key="state" instance={instance} />],

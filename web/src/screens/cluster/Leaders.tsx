@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import type { Leader, TransportStatus } from "@/api/cluster";
+import type { Leader, LeaseProviderStatus, TransportStatus } from "@/api/cluster";
 import { clusterStatus } from "@/api/status";
 import { Link } from "@/routing/Link";
 import { duration } from "@/time/format";
@@ -73,7 +73,7 @@ export function Leaders() {
         <div className="px-4 pt-1 pb-4">
           <FactList
             facts={[
-              ["Lease provider", "database"],
+              ["Lease provider", <Providers key="providers" providers={status.data?.lease_providers} />],
               ["Transport", <Transports key="transports" transports={status.data?.transports} />],
               ["Shards", String(status.data?.leaders.length ?? "…")],
             ]}
@@ -88,6 +88,34 @@ export function Leaders() {
   );
 }
 
+/** What decides about leaders, and whether what is asked beside the database answers. */
+function Providers({ providers }: { providers: readonly LeaseProviderStatus[] | undefined }) {
+  if (providers === undefined) return "…";
+  if (providers.length === 0) return "database";
+  return (
+    <ul className="flex flex-col gap-1">
+      {providers.map((each) => (
+        <li key={`${each.kind} ${each.address}`} className="flex flex-wrap items-center gap-1.5">
+          <span title={each.address}>database and {each.kind}</span>
+          <Answering away={each.away_count} of={each.instance_count} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Answering({ away, of }: { away: number; of: number }) {
+  return away > 0 ? (
+    <Badge tone="bad" icon="warning">
+      {`away for ${away} of ${of}`}
+    </Badge>
+  ) : (
+    <Badge tone="good" icon="check">
+      up
+    </Badge>
+  );
+}
+
 /** How executions reach workers, and whether what carries them answers. */
 function Transports({ transports }: { transports: readonly TransportStatus[] | undefined }) {
   if (transports === undefined) return "…";
@@ -99,15 +127,7 @@ function Transports({ transports }: { transports: readonly TransportStatus[] | u
           <span>
             {each.priority}: {each.kind}
           </span>
-          {each.away_count > 0 ? (
-            <Badge tone="bad" icon="warning">
-              {`away for ${each.away_count} of ${each.instance_count}`}
-            </Badge>
-          ) : (
-            <Badge tone="good" icon="check">
-              up
-            </Badge>
-          )}
+          <Answering away={each.away_count} of={each.instance_count} />
         </li>
       ))}
     </ul>

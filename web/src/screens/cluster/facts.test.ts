@@ -14,6 +14,7 @@ function instance(parts: Partial<Instance>): Instance {
     last_heartbeat: "2026-01-01T00:00:00Z",
     heartbeat_age_seconds: 0,
     is_live: true,
+    is_draining: false,
     leader_since: null,
     leads: [],
     capacity: 10,
@@ -21,6 +22,7 @@ function instance(parts: Partial<Instance>): Instance {
     queues: null,
     known_tasks: [],
     transports: null,
+    lease_provider: null,
     clock_offset_seconds: 0,
     ...parts,
   };

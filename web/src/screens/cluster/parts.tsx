@@ -35,9 +35,15 @@ export function InstanceName({ instance, tab }: { instance: Instance; tab: "inst
 export function Heartbeat({ instance }: { instance: Instance }) {
   return (
     <div className="flex flex-col items-start gap-0.5">
-      <Badge tone={instance.is_live ? "good" : "bad"} icon={instance.is_live ? "check" : "warning"}>
-        {instance.is_live ? "live" : "silent"}
-      </Badge>
+      {instance.is_live && instance.is_draining ? (
+        <Badge tone="warn" icon="pause">
+          draining
+        </Badge>
+      ) : (
+        <Badge tone={instance.is_live ? "good" : "bad"} icon={instance.is_live ? "check" : "warning"}>
+          {instance.is_live ? "live" : "silent"}
+        </Badge>
+      )}
       <span className="numbers text-ink-soft text-xs whitespace-nowrap">
         heard {duration(instance.heartbeat_age_seconds)} ago
       </span>

@@ -1,7 +1,9 @@
-"""Instances that were asked to take on nothing more."""
+"""Instances that were asked to take on nothing more, and how they see the lease provider."""
 
 import sqlalchemy as sa
 from alembic import op
+
+from foliot.store.types import Json
 
 revision = "0005"
 down_revision = "0004"
@@ -13,3 +15,4 @@ def upgrade() -> None:
     op.add_column(
         "instance_t", sa.Column("draining", sa.Boolean(), server_default=sa.false(), nullable=False)
     )
+    op.add_column("instance_t", sa.Column("lease_provider", Json, nullable=True))
