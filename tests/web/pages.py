@@ -1,5 +1,6 @@
 """What tests see of the UI's pages, in their words."""
 
+import re
 from urllib.parse import urlsplit
 
 from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, Response, expect
@@ -51,7 +52,7 @@ def sheet(page: Page, name: str) -> Locator:
     return page.get_by_role("dialog", name=name)
 
 
-def dialog(page: Page, name: str) -> Locator:
+def dialog(page: Page, name: str | re.Pattern[str]) -> Locator:
     return page.get_by_role("dialog", name=name)
 
 

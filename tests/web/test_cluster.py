@@ -94,6 +94,24 @@ def test_the_cluster_tells_who_runs_who_leads_and_what_they_know(server: WebServ
         expect(row(page, "Workers", instance["instance_id"])).to_contain_text(re.compile(f"{task}|more"))
 
 
+def test_an_instance_is_drained_with_a_reason_and_goes_on(server: WebServed, page: Page) -> None:
+    [instance] = server.get("instances")["items"]
+    page.goto(f"/cluster/instances/{instance['instance_id']}")
+    shown = page.get_by_role("dialog").first
+    try:
+        shown.get_by_role("button", name="Drain", exact=True).click()
+        asked = dialog(page, re.compile("^Drain "))
+        asked.get_by_label("Reason").fill("a new version")
+        asked.get_by_role("button", name="Drain", exact=True).click()
+        expect(shown).to_contain_text("draining")
+        [told] = server.get("instances")["items"]
+        assert told["is_draining"] is True
+        shown.get_by_role("button", name="Let it go on").click()
+        expect(shown).not_to_contain_text("draining")
+    finally:
+        server.post(f"instances/{instance['instance_id']}/resume", {}, status=200)
+
+
 def test_a_queue_is_paused_with_a_reason_and_resumed(
     server: WebServed, page: Page, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

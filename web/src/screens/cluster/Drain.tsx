@@ -5,11 +5,10 @@ import { useWhyNot } from "@/api/session";
 import type { Instance } from "@/api/types";
 import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
-
 import { toast } from "@/ui/Toasts";
 
-/** Lets an instance take on nothing more, after asking, or go on at once. Only for those of the operator's own host: instances belong
- * to no host. */
+/** Lets an instance take on nothing more, after asking, or go on at once. For those of the operator's host only:
+ * instances belong to no other. */
 export function Drain({ instance }: { instance: Instance }) {
   const whyNot = useWhyNot("operator");
   const change = useDrain();
