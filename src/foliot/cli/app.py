@@ -7,6 +7,7 @@ import typer
 
 from foliot.cli import (
     calendar,
+    cluster,
     cron,
     db,
     doctor,
@@ -21,6 +22,7 @@ from foliot.cli import (
     secret,
     task,
     up,
+    verify,
     version,
 )
 from foliot.cli.exits import run_command
@@ -62,6 +64,7 @@ app.add_typer(schedule.app, name="schedule")
 app.add_typer(execution.app, name="execution")
 app.add_typer(task.app, name="task")
 app.add_typer(instance.app, name="instance")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(queue.app, name="queue")
 app.add_typer(event.app, name="event")
 app.add_typer(cron.app, name="cron")
@@ -69,6 +72,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(secret.app, name="secret")
 app.add_typer(calendar.app, name="calendar")
 app.add_typer(importing.app, name="import")
+app.command()(verify.verify)
 app.command()(doctor.doctor)
 app.command()(version.version)
 

@@ -157,18 +157,24 @@ def _allowed_days(rule: Rule, start: date, year: int) -> tuple[int, ...]:
     # as does YEARLY with BYMONTH. So YEARLY does for all, and is quickest: one step a year.
     if rule.freq is Frequency.MONTHLY:
         bymonth = bymonth or tuple(range(1, 13))
-    days = rrule(
-        YEARLY,
-        dtstart=datetime(year, 1, 1),  # noqa: DTZ001
-        until=datetime(year, 12, 31),  # noqa: DTZ001
-        wkst=rule.wkst,
-        bymonth=bymonth or None,
-        bymonthday=bymonthday or None,
-        byyearday=rule.byyearday or None,
-        byweekno=rule.byweekno or None,
-        byweekday=[weekday(day, nth or None) for day, nth in byday] or None,
-        byhour=0,
-        byminute=0,
-        bysecond=0,
-    )
-    return tuple(day.timetuple().tm_yday - 1 for day in days)
+    found: set[int] = set()
+    # dateutil takes only days that are both among the numbered weekdays and among the plain ones.
+    numbered = [each for each in byday if each[1]]
+    plain = [each for each in byday if not each[1]]
+    for some in [each for each in (numbered, plain) if each] or [[]]:
+        days = rrule(
+            YEARLY,
+            dtstart=datetime(year, 1, 1),  # noqa: DTZ001
+            until=datetime(year, 12, 31),  # noqa: DTZ001
+            wkst=rule.wkst,
+            bymonth=bymonth or None,
+            bymonthday=bymonthday or None,
+            byyearday=rule.byyearday or None,
+            byweekno=rule.byweekno or None,
+            byweekday=[weekday(day, nth or None) for day, nth in some] or None,
+            byhour=0,
+            byminute=0,
+            bysecond=0,
+        )
+        found.update(day.timetuple().tm_yday - 1 for day in days)
+    return tuple(sorted(found))

@@ -69,6 +69,8 @@ _KNOWN = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_NUMBERS)
 _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
 _MOST = 1_000_000_000
+MOST_IN_MONTH = 5
+"""Of each weekday."""
 _SUB_DAILY_FILTERS = frozenset({"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND"})
 
 
@@ -184,6 +186,13 @@ def _check(rule: Rule, parts: dict[str, str]) -> None:
         refuse(f"BYYEARDAY does not go with FREQ={freq.name}", "only with FREQ=YEARLY")
     if rule.bymonthday and freq is Frequency.WEEKLY:
         refuse("BYMONTHDAY does not go with FREQ=WEEKLY", "FREQ=MONTHLY or FREQ=DAILY")
+    is_within_months = freq is Frequency.MONTHLY or (freq is Frequency.YEARLY and bool(rule.bymonth))
+    if is_within_months and any(abs(nth) > MOST_IN_MONTH for _, nth in rule.byday):
+        refuse(
+            "BYDAY has a number that no weekday of a month reaches",
+            f"1 to {MOST_IN_MONTH}, or -{MOST_IN_MONTH} to -1",
+            "never_fires",
+        )
     if any(nth for _, nth in rule.byday) and (freq > Frequency.MONTHLY or rule.byweekno):
         refuse(
             "a numbered BYDAY such as 2MO needs a month or a year to count in", "FREQ=MONTHLY or FREQ=YEARLY"

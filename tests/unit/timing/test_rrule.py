@@ -42,6 +42,24 @@ def test_the_start_is_a_time_only_if_the_rule_allows_it() -> None:
     ]
 
 
+def test_plain_and_numbered_weekdays_are_all_taken() -> None:
+    times = rule("FREQ=MONTHLY;BYDAY=TU,1MO;BYHOUR=9;BYMINUTE=0;BYSECOND=0")
+    assert fires(times, 6) == [
+        "2026-01-05T09:00:00",
+        "2026-01-06T09:00:00",
+        "2026-01-13T09:00:00",
+        "2026-01-20T09:00:00",
+        "2026-01-27T09:00:00",
+        "2026-02-02T09:00:00",
+    ]
+
+
+@pytest.mark.parametrize("text", ["FREQ=MONTHLY;BYDAY=20MO", "FREQ=YEARLY;BYMONTH=2;BYDAY=1MO,-6MO"])
+def test_a_weekday_that_no_month_has_so_often_is_refused(text: str) -> None:
+    with pytest.raises(InvalidError, match="no weekday of a month reaches"):
+        rule(text)
+
+
 def test_a_prefix_spaces_and_small_letters_are_taken() -> None:
     assert fires(rule(" rrule:freq=daily;interval=2; "), 2) == ["2026-01-01T04:00:07", "2026-01-03T04:00:07"]
 

@@ -1,0 +1,67 @@
+"""Whether the epochs have counted every leader.
+
+An epoch is stored only as it is now. But each row of the ledger names the instance that led its shard, and
+each time another one leads, the epoch has grown. So a shard's epoch is at least the number of times that it
+has changed hands in the rows; two leaders at once, or an epoch that was set back, show as more.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.store.schema import audit_t, execution_t, schedule_t, scheduler_lock_t
+from foliot.verify.finding import Finding, Kind, Span
+
+
+async def read_epochs(connection: AsyncConnection) -> dict[int, int]:
+    """The epoch of every shard, by the number of the shard."""
+    table = scheduler_lock_t
+    statement = select(table.c.epoch).order_by(table.c.lock_id)
+    return dict(enumerate((await connection.execute(statement)).scalars()))
+
+
+async def check_epochs(
+    connection: AsyncConnection, span: Span, epochs: Mapping[int, int], known: Mapping[int, int]
+) -> AsyncIterator[Finding]:
+    """`known` are epochs that were seen before."""
+    for shard, epoch in known.items():
+        if shard in epochs and epochs[shard] < epoch:
+            wrong = f"the epoch of shard {shard} is {epochs[shard]}"
+            yield Finding(Kind.EPOCH, wrong, f"at least {epoch}, which it had reached before")
+    if not epochs:
+        return
+    for shard, leaders in (await _leaders(connection, span, len(epochs))).items():
+        if leaders > epochs[shard]:
+            wrong = f"shard {shard} was led {leaders} times in turn, its epoch is {epochs[shard]}"
+            yield Finding(Kind.EPOCH, wrong, f"an epoch of at least {leaders}, or fewer leaders")
+
+
+async def _leaders(connection: AsyncConnection, span: Span, shards: int) -> dict[int, int]:
+    """How often each shard came into other hands, since the number of shards was last changed."""
+    resharded = select(func.max(audit_t.c.audit_ts)).where(audit_t.c.action.like("%reshard%"))
+    changed = (await connection.execute(resharded)).scalar_one()
+    if changed is not None:
+        span = Span(max(span.first, changed), span.last)
+    rows = execution_t
+    shard = schedule_t.c.slot % shards
+    in_order = func.lag(rows.c.scheduler_instance_id).over(
+        partition_by=shard, order_by=(rows.c.created_ts, rows.c.execution_id)
+    )
+    led = (
+        select(shard.label("shard"), rows.c.scheduler_instance_id.label("leader"), in_order.label("before"))
+        .join(schedule_t, schedule_t.c.schedule_id == rows.c.schedule_id)
+        .where(
+            text("execution_t.triggered_by = 'scheduler'"),
+            rows.c.scheduler_instance_id.is_not(None),
+            rows.c.execution_id >= span.first_id,
+            rows.c.created_ts.between(span.first, span.last),
+        )
+        .subquery()
+    )
+    statement = (
+        select(led.c.shard, func.count().label("leaders"))
+        .where(led.c.leader.is_distinct_from(led.c.before))
+        .group_by(led.c.shard)
+    )
+    return {row.shard: row.leaders for row in await connection.execute(statement)}

@@ -1,0 +1,113 @@
+"""When a schedule's times are due: the stretches from one change of it to the next.
+
+A version holds from right after the moment it was made up to and with the moment of the next: a time that is
+due when a change is made belongs to the version before it, and is decided by one row or another. Nothing is
+due while a schedule is paused, inactive or deleted.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+from foliot.verify.finding import Span
+from foliot.verify.history import ERROR, History, Row, Version
+from foliot.verify.walker import Walker, instant_in
+
+_TICK = timedelta(microseconds=1)
+_GRACE_S = 3600.0
+
+
+class Stretch(NamedTuple):
+    """Due times are those of this version's trigger, from first to last, both included."""
+
+    version: Version
+    first: datetime
+    last: datetime
+
+
+def due_times(history: History, walker: Walker, span: Span) -> Sequence[datetime]:
+    """Every time that was due within the span, in order. Raises UnreadableError."""
+    parts = []
+    for version, first, last in stretches_of(history, span):
+        start = version.document.get("start_ts")
+        anchor = instant_in(start) if start else version.effective_ts
+        if version.document["trigger"]["kind"] == "rrule":
+            anchor = anchor.replace(microsecond=0)
+        key = str(history.standing.schedule_id)
+        found = walker.times(version.document, anchor, key, first, last)
+        if found:
+            parts.append(found)
+    if len(parts) <= 1:
+        return parts[0] if parts else ()
+    # A single instant may be due under two versions.
+    return sorted({instant for part in parts for instant in part})
+
+
+def stretches_of(history: History, span: Span) -> Iterator[Stretch]:
+    ends = [each.created_ts for each in history.versions[1:]]
+    for version, end in zip(history.versions, [*ends, span.last], strict=True):
+        document = version.document
+        if not document.get("active", True) or version.change == "deleted":
+            continue
+        if version.paused and version.paused_until_ts is None:
+            continue
+        if _has_run_enough(history, version):
+            continue
+        last = min(end, span.last)
+        if document.get("end_ts"):
+            last = min(last, instant_in(document["end_ts"]))
+        first = max(_first_of(version), span.first)
+        if first <= last:
+            yield Stretch(version, first, last)
+
+
+def _first_of(version: Version) -> datetime:
+    document, created_ts = version.document, version.created_ts
+    start_ts = instant_in(document["start_ts"]) if document.get("start_ts") else None
+    is_new = version.effective_ts == created_ts and version.change in ("created", "edited")
+    if document["trigger"]["kind"] == "once" and is_new and not version.paused:
+        # A single instant that has just passed when it is given is still meant.
+        grace_s = (document.get("misfire") or {}).get("grace_seconds", _GRACE_S)
+        return created_ts - timedelta(seconds=grace_s)
+    first = created_ts + _TICK
+    if start_ts is not None:
+        is_now = version.change == "created" and start_ts == created_ts
+        first = start_ts if is_now else max(first, start_ts)
+    if version.paused and version.paused_until_ts is not None:
+        first = max(first, version.paused_until_ts)
+    return first
+
+
+def _has_run_enough(history: History, version: Version) -> bool:
+    most = version.document.get("max_runs")
+    if most is None:
+        return False
+    fired = sum(1 for row in history.rows if row.has_fired and row.version < version.number)
+    return history.fired_before + fired >= int(most)
+
+
+def rests_after(history: History, row: Row, fired: int) -> bool:
+    """Whether nothing was due after this row, before somebody gave the schedule another definition.
+
+    It could not be planned and was parked, or it had run `fired` times, as often as it may.
+    """
+    if row.reason == ERROR:
+        return True
+    version = history.version.get(row.version)
+    most = None if version is None else version.document.get("max_runs")
+    return most is not None and row.has_fired and fired >= int(most)
+
+
+def revived_ts(history: History, row: Row) -> datetime | None:
+    """When a schedule that came to rest with this row was given another definition; None: never."""
+    for before, after in pairwise(history.versions):
+        # An edit that says nothing new only puts the schedule into other hands.
+        is_another = after.change == "edited" and before.document != after.document
+        if is_another and after.number > row.version:
+            return after.created_ts
+    return None
+
+
+def kinds_of(versions: Iterable[Version]) -> set[str]:
+    return {str(each.document["trigger"]["kind"]) for each in versions}

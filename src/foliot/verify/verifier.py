@@ -1,0 +1,107 @@
+"""The whole check: read a snapshot, work out what was due, compare, and report."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.instant import EPOCH
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect
+from foliot.verify.allowance import Calendars, judge_rows
+from foliot.verify.cron import UnreadableError
+from foliot.verify.epochs import check_epochs, read_epochs
+from foliot.verify.finding import Finding, Report, Span, Tally
+from foliot.verify.history import History
+from foliot.verify.ledger import compare, compare_delays
+from foliot.verify.outbox import check_outbox, count_messages
+from foliot.verify.reading import first_change, oldest_kept, read_calendars, read_histories, snapshot
+from foliot.verify.states import check_states
+from foliot.verify.stretches import due_times, kinds_of
+from foliot.verify.walker import Walker
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be checked."""
+
+    retention: timedelta
+    from_ts: datetime | None = None
+    to_ts: datetime | None = None
+    known_epochs: Mapping[int, int] = field(default_factory=dict)
+    """Epochs of shards that were read before."""
+
+
+async def verify(database: Database, wanted: Wanted, told: Callable[[int], None] | None = None) -> Report:
+    """Check the stored history from one instant to another, by default all that retention has left.
+
+    `told` hears how many schedules are done.
+    """
+    async with snapshot(database) as connection:
+        return await verify_in(connection, database.dialect, wanted, told)
+
+
+async def verify_in(
+    connection: AsyncConnection,
+    dialect: Dialect,
+    wanted: Wanted,
+    told: Callable[[int], None] | None = None,
+) -> Report:
+    """The same for what this connection sees."""
+    tally = Tally()
+    now: datetime = (await connection.execute(select(dialect.now()))).scalar_one()
+    began = await first_change(connection) or now
+    span, is_cut = await _span(connection, began, now, wanted)
+    epochs = await read_epochs(connection)
+    calendars = await read_calendars(connection)
+    walker = Walker(Span(max(span.first, began), span.last))
+    findings: list[Finding] = []
+    async for history in read_histories(connection, dialect, span, is_to_the_end=span.last == now):
+        findings += _check(history, walker, span, calendars, tally)
+        if told is not None:
+            told(tally.schedules)
+    findings += [each async for each in check_states(connection, span)]
+    findings += [each async for each in check_epochs(connection, span, epochs, wanted.known_epochs)]
+    findings += [each async for each in check_outbox(connection, span)]
+    tally.messages = await count_messages(connection, span)
+    return Report(span, is_cut, tally, epochs, tuple(sorted(findings, key=_order)))
+
+
+async def _span(
+    connection: AsyncConnection, began: datetime, now: datetime, wanted: Wanted
+) -> tuple[Span, bool]:
+    """What to look at, and whether older history was left out.
+
+    Nothing younger than the retention is ever deleted. Of what is older, all that is known is what is still
+    there: it may have been deleted up to the oldest row.
+    """
+    horizon = now - wanted.retention
+    first, is_cut = EPOCH, False
+    if began < horizon:
+        first, is_cut = max(horizon, await oldest_kept(connection) or horizon), True
+    if wanted.from_ts is not None and wanted.from_ts > first:
+        first, is_cut = wanted.from_ts, False
+    return Span(first, min(wanted.to_ts or now, now)), is_cut
+
+
+def _check(history: History, walker: Walker, span: Span, calendars: Calendars, tally: Tally) -> list[Finding]:
+    tally.schedules += 1
+    tally.executions += len(history.rows)
+    found = list(judge_rows(history, calendars, tally))
+    if "delay" in kinds_of(history.versions):
+        tally.not_checked["a delay has no times of its own: only the distance between runs"] += 1
+        if kinds_of(history.versions) == {"delay"}:
+            found += compare_delays(history)
+        return found
+    try:
+        due = due_times(history, walker, span)
+    except UnreadableError as error:
+        tally.not_checked[str(error)] += 1
+        return found
+    return [*found, *compare(history, due, span, tally)]
+
+
+def _order(finding: Finding) -> tuple[bool, datetime, str, str]:
+    return (finding.at is None, finding.at or EPOCH, finding.schedule_name or "", finding.kind.value)

@@ -1,0 +1,146 @@
+"""The due times of a trigger, the plain way: walked from day to day or step to step.
+
+What it is given is the stored document of a schedule, as JSON says it. Triggers that mean the same within the
+span looked at are walked once.
+"""
+
+from bisect import bisect_left, bisect_right
+from calendar import monthrange
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from foliot.verify.cron import UnreadableError, cron_times, read_expression
+from foliot.verify.finding import Span
+from foliot.verify.rules import read_rule, rule_times
+from foliot.verify.walls import Changes, instants_of
+
+Document = Mapping[str, Any]
+
+_UNITS = {"SECONDS": 1, "MINUTES": 60, "HOURS": 3600}
+_DAYS = {"DAYS": 1, "WEEKS": 7}
+_REMEMBERED = 5_000_000
+"""How many times of triggers are kept at once."""
+
+
+def instant_in(value: str) -> datetime:
+    """An instant as documents hold it."""
+    return datetime.fromisoformat(value).astimezone(UTC)
+
+
+class Walker:
+    """Walks triggers over one span, and remembers those that schedules share."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._known: dict[object, Sequence[datetime]] = {}
+        self._kept = 0
+
+    def times(
+        self, document: Document, anchor: datetime, key: str, first: datetime, last: datetime
+    ) -> Sequence[datetime]:
+        """The times of the document's trigger from first to last, both included and in the span, in order.
+
+        `anchor` is what intervals and rules count from, `key` what `H` follows from. Raises UnreadableError.
+        """
+        trigger = document["trigger"]
+        if trigger["kind"] == "once":
+            at = instant_in(trigger["at"])
+            return (at,) if first <= at <= last else ()
+        if trigger["kind"] == "interval" and trigger["frequency_unit"] in _UNITS:
+            step = timedelta(seconds=trigger["frequency_time"] * _UNITS[trigger["frequency_unit"]])
+            return elapsed(anchor, step, first, last)
+        found = self._shared(document, anchor, key)
+        low, high = bisect_left(found, first), bisect_right(found, last)
+        return found if (low, high) == (0, len(found)) else found[low:high]
+
+    def _shared(self, document: Document, anchor: datetime, key: str) -> Sequence[datetime]:
+        trigger = document["trigger"]
+        identity = _identity(document, anchor, key)
+        found = self._known.get(identity)
+        if found is None:
+            changes = changes_of(document)
+            try:
+                found = list(_walk(trigger, changes, anchor, key, self._span))
+            except (ZoneInfoNotFoundError, KeyError, ValueError, OverflowError) as error:
+                raise UnreadableError(f"a trigger of kind {trigger.get('kind')}") from error
+            if self._kept > _REMEMBERED:
+                self._known.clear()
+                self._kept = 0
+            self._known[identity] = found
+            self._kept += len(found)
+        return found
+
+
+def changes_of(document: Document) -> Changes:
+    dst = document.get("dst") or {}
+    return Changes(dst.get("gap", "shift"), dst.get("repeat", "first"))
+
+
+def _identity(document: Document, anchor: datetime, key: str) -> object:
+    trigger = document["trigger"]
+    if trigger["kind"] == "cron":
+        expression = trigger["expression"].upper()
+        own = key if "H" in expression else ""
+        return (expression, trigger.get("timezone"), changes_of(document), own)
+    return (tuple(sorted(trigger.items())), changes_of(document), anchor)
+
+
+def _walk(trigger: Document, changes: Changes, anchor: datetime, key: str, span: Span) -> Iterator[datetime]:
+    first, last = span.first, span.last
+    match trigger["kind"]:
+        case "cron":
+            read = read_expression(trigger["expression"], key)
+            yield from cron_times(read, _zone(trigger), changes, first, last)
+        case "interval":
+            yield from _by_calendar(trigger, changes, anchor, first, last)
+        case "rrule":
+            rule = read_rule(trigger["rule"])
+            yield from rule_times(rule, anchor, _zone(trigger), changes, first, last)
+        case kind:
+            raise UnreadableError(f"a trigger of kind {kind}")
+
+
+def _zone(trigger: Document) -> ZoneInfo:
+    return ZoneInfo(trigger.get("timezone") or "UTC")
+
+
+def elapsed(anchor: datetime, step: timedelta, first: datetime, last: datetime) -> list[datetime]:
+    """The anchor and every step after it, from first to last, both included."""
+    skipped = max(0, -((anchor - first) // step))
+    found, instant = [], anchor + skipped * step
+    while instant <= last:
+        found.append(instant)
+        instant += step
+    return found
+
+
+def _by_calendar(
+    trigger: Document, changes: Changes, anchor: datetime, first: datetime, last: datetime
+) -> Iterator[datetime]:
+    """The anchor, and its time on the wall every so many days or months after it."""
+    zone, unit, amount = _zone(trigger), trigger["frequency_unit"], trigger["frequency_time"]
+    if first <= anchor <= last:
+        yield anchor
+    wall = anchor.astimezone(zone).replace(tzinfo=None, fold=0)
+    end = last.astimezone(zone).replace(tzinfo=None, fold=0) + timedelta(days=2)
+    number, latest = 1, anchor
+    while (step := _stepped(wall, unit, amount, number)) is not None and step <= end:
+        for instant in instants_of(step, zone, changes):
+            if instant > latest:
+                latest = instant
+                if first <= instant <= last:
+                    yield instant
+        number += 1
+
+
+def _stepped(wall: datetime, unit: str, amount: int, number: int) -> datetime | None:
+    """So many steps after a wall time; None: beyond all calendars."""
+    try:
+        if unit in _DAYS:
+            return wall + timedelta(days=_DAYS[unit] * amount * number)
+        year, month = divmod(wall.year * 12 + wall.month - 1 + amount * number, 12)
+        return wall.replace(year=year, month=month + 1, day=min(wall.day, monthrange(year, month + 1)[1]))
+    except (OverflowError, ValueError):
+        return None

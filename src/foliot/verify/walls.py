@@ -1,0 +1,83 @@
+"""What a time on the wall means in real time, asked of the zone itself.
+
+A wall time is put into its zone twice, as the first and as the second of a repeat, and read back: what comes
+back is what the clock really showed. A time that never comes back lies in a gap.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
+
+
+class Changes(NamedTuple):
+    """What happens to wall times where clocks are changed."""
+
+    gap: str = "shift"
+    repeat: str = "first"
+
+
+REAL_TIME = Changes(gap="skip", repeat="both")
+"""Every instant at which the clock shows the time."""
+
+
+def shown_at(wall: datetime, zone: ZoneInfo) -> list[datetime]:
+    """The instants at which the clock shows this time: none, one or two."""
+    found = []
+    for fold in (0, 1):
+        instant = wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
+        if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall and instant not in found:
+            found.append(instant)
+    return sorted(found)
+
+
+def instants_of(wall: datetime, zone: ZoneInfo, changes: Changes) -> list[datetime]:
+    """When a wall time happens, as gap and repeat say."""
+    shown = shown_at(wall, zone)
+    if not shown:
+        return [] if changes.gap == "skip" else [_end_of_gap(wall, zone)]
+    if len(shown) == 1 or changes.repeat == "both":
+        return shown
+    return shown[:1] if changes.repeat == "first" else shown[1:]
+
+
+def _end_of_gap(wall: datetime, zone: ZoneInfo) -> datetime:
+    """The instant at which the clock was set forward over this time."""
+    before, after = sorted(wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    offset = before.astimezone(zone).utcoffset()
+    while after - before > SECOND:
+        middle = before + (after - before) // SECOND // 2 * SECOND
+        if middle.astimezone(zone).utcoffset() == offset:
+            before = middle
+        else:
+            after = middle
+    # Clocks are set on whole seconds; the search may have begun within one.
+    return after.replace(microsecond=0)
+
+
+def on_day(
+    day: date,
+    times: Sequence[timedelta],
+    zone: ZoneInfo,
+    changes: Changes,
+    first: datetime,
+    last: datetime,
+) -> list[datetime]:
+    """The instants of these times of a day from first to last, in order, each once."""
+    midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall time
+    offsets = {
+        (midnight + shift).replace(tzinfo=zone, fold=fold).utcoffset()
+        for shift in (timedelta(0), DAY / 4, DAY / 2, DAY * 3 / 4, DAY)
+        for fold in (0, 1)
+    }
+    if len(offsets) == 1:
+        # Nothing is changed on this day: one subtraction for all.
+        begin = midnight.replace(tzinfo=UTC) - (offsets.pop() or timedelta(0))
+        low, high = bisect_left(times, first - begin), bisect_right(times, last - begin)
+        return [begin + time for time in times[low:high]]
+    found = {instant for time in times for instant in instants_of(midnight + time, zone, changes)}
+    return sorted(instant for instant in found if first <= instant <= last)
