@@ -2,10 +2,12 @@
 
 import sys
 
-from bench import api, events, firing, lateness, million, queue, start_delay
+from bench import api, events, firing, lateness, million, queue, shards, start_delay, units, verify
 
 below = [
-    each.__name__ for each in (firing, events, lateness, million, queue, start_delay, api) if not each.main()
+    each.__name__
+    for each in (firing, shards, events, lateness, million, queue, start_delay, verify, api, units)
+    if not each.main()
 ]
 if below:
     sys.exit(f"below the mark: {', '.join(below)}")
