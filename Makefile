@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench screenshots kafka constraints clean
+.PHONY: help run test check bench chaos screenshots kafka constraints clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -36,6 +36,11 @@ check: $(VENV)/.develop ## Check format, lint, types and import rules
 bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with
 	@scripts/test-servers
 	@$(BIN)/python -m bench $(ARGS)
+
+chaos: $(VENV)/.develop ## Put real clusters under random faults, with each lease provider, and simulated ones
+	@scripts/test-servers
+	@for provider in database etcd redis; do $(BIN)/python -m tests.chaos --provider $$provider $(ARGS) || exit $$?; done
+	@$(BIN)/python -m tests.simulation --histories 500
 
 screenshots: $(VENV)/.develop ## Take the pictures in docs/images anew
 	@scripts/test-servers

@@ -39,6 +39,7 @@ OpenStore = Callable[..., Awaitable[SqlStore]]
 
 
 AT_THE_MACHINES_PACE = (
+    "tests/chaos/",
     "tests/cluster/",
     "tests/integration/",
     "tests/web/",

@@ -75,7 +75,8 @@ class Loader:
         if term is None or self._leadership.lease != term.lease:
             self.term = None
             return None
-        # As the pause below adds it up: rounded in another way, a clock that stands still would wait for ever.
+        # Added up as the pause below is: rounded in another way, a step would ask to be repeated for ever on
+        # a clock that stands still.
         is_poll_wanted = self._clock.monotonic() >= self._polled_at + self._poll_s
         if is_poll_wanted:
             await self.read_calendars(term)

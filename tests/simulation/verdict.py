@@ -1,0 +1,126 @@
+"""What must hold when all is quiet, by code that shares nothing with what fired; and `foliot verify`."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from foliot.model.instant import micros_of
+from foliot.store.database import Database
+from foliot.verify.finding import Kind
+from foliot.verify.verifier import Wanted, verify
+from tests.ledger import decided_times
+from tests.simulation.memory import Memory
+from tests.simulation.people import Known, People
+from tests.simulation.target import Agent
+from tests.simulation.witness import Witness
+
+Accuse = Callable[[str], None]
+
+
+def overdue(raw: sqlite3.Connection, now: datetime) -> list[str]:
+    """Schedules with a time that should have been decided by now."""
+    found = raw.execute(
+        "SELECT schedule_name FROM schedule_t WHERE active AND deleted_ts IS NULL AND next_run_ts <= ?"
+        " AND (NOT paused OR paused_until_ts <= ?)",
+        (micros_of(now), micros_of(now)),
+    )
+    return [name for (name,) in found]
+
+
+def unsettled(raw: sqlite3.Connection, before: datetime) -> list[str]:
+    """Executions that were made by then and have not ended."""
+    found = raw.execute(
+        "SELECT execution_id FROM execution_t WHERE status IN ('pending', 'running', 'retrying')"
+        " AND created_ts <= ?",
+        (micros_of(before),),
+    )
+    return [each for (each,) in found]
+
+
+async def judge(
+    memory: Memory, told: Any, people: People, agent: Agent, witness: Witness, accuse: Accuse
+) -> None:
+    database = Database(memory.dialect, memory.engines, "memory")
+    report = await verify(
+        database, Wanted(timedelta(days=90), known_epochs={k - 1: v for k, v in witness.epochs.items()})
+    )
+    for finding in report.findings:
+        if finding.kind is Kind.LATE and finding.wrong.startswith("fired"):
+            # A leader stopped between plan and commit, whom nobody has replaced when it goes on, still fires
+            # what it had planned: later than the policy says, but once, and nothing refuses it.
+            told.counts["fired late"] += 1
+            continue
+        where = f"{finding.kind} {finding.schedule_name} {finding.at}"
+        accuse(f"verify: {where}: {finding.wrong}; {finding.right}")
+    told.counts["due times"] += report.tally.due_times
+    told.counts["executions"] += report.tally.executions
+    for known in people.known.values():
+        if not known.is_touched:
+            await _judge_steady(memory, people, known, accuse)
+    _judge_runs(memory.raw, agent, accuse)
+    _judge_outbox(memory.raw, accuse)
+
+
+async def _judge_steady(memory: Memory, people: People, known: Known, accuse: Accuse) -> None:
+    """A schedule that nobody touched: every time since it was made, each once."""
+    spec = known.schedule.spec
+    standing = memory.raw.execute(
+        "SELECT created_ts, next_fire_ts FROM schedule_t WHERE schedule_id = ?",
+        (known.schedule.schedule_id.hex,),
+    ).fetchone()
+    if standing is None or spec.max_runs is not None or spec.trigger.kind not in ("interval", "cron"):
+        return
+    made, following = (
+        known.schedule.created_ts + timedelta(microseconds=each - standing[0]) for each in standing
+    )
+    if spec.trigger.kind == "interval":
+        step = timedelta(seconds=spec.trigger.frequency_time)
+        first = made + step
+    else:
+        step = timedelta(seconds=int(spec.trigger.expression.split()[0].removeprefix("*/")))
+        minute = made.replace(second=0, microsecond=0)
+        first = minute + step * ((made - minute) // step + 1)
+    rows = await people.store.schedules.executions(known.schedule.schedule_id, limit=100_000)
+    expected = Counter(first + step * number for number in range(max(0, (following - first) // step)))
+    found = decided_times(rows, step)
+    if found != expected:
+        wrong = sorted((found - expected) + (expected - found))
+        accuse(f"{spec.name}: decided never or twice: {[each.isoformat() for each in wrong]}")
+
+
+def _judge_runs(raw: sqlite3.Connection, agent: Agent, accuse: Accuse) -> None:
+    """What the other side saw, against what the ledger says."""
+    rows = {
+        execution_id: (status, attempt)
+        for execution_id, status, attempt in raw.execute(
+            "SELECT execution_id, status, attempt FROM execution_t"
+        )
+    }
+    seen: dict[str, list[Any]] = {}
+    for run in agent.runs:
+        seen.setdefault(run.execution_id.hex, []).append(run)
+    for execution_id, runs in seen.items():
+        numbers = [run.attempt for run in runs]
+        if sorted(set(numbers)) != numbers:
+            accuse(f"execution {execution_id} was begun in the order {numbers}")
+        if runs[0].spec.delivery == "at_most_once" and len(runs) > 1:
+            accuse(f"execution {execution_id} is to run at most once and ran {len(runs)} times")
+        status, attempt = rows[execution_id]
+        ends = {run.attempt: run.end for run in runs}
+        if status == "success" and ends.get(attempt) != "success":
+            accuse(f"execution {execution_id} is a success, its last run was {ends.get(attempt)}")
+        if max(numbers) > attempt:
+            accuse(f"execution {execution_id} is at attempt {attempt}, and was begun as {max(numbers)}")
+
+
+def _judge_outbox(raw: sqlite3.Connection, accuse: Accuse) -> None:
+    offsets = [each for (each,) in raw.execute("SELECT c_offset FROM outbox_message_t ORDER BY c_offset")]
+    if offsets != list(range(1, len(offsets) + 1)):
+        accuse(f"the outbox has offsets {offsets}")
+    (events,) = raw.execute(
+        "SELECT count(*) FROM execution_t WHERE status = 'success' AND worker_id IS NULL"
+    ).fetchone()
+    if events != len(offsets):
+        accuse(f"{events} events were fired, the outbox has {len(offsets)}")
