@@ -22,6 +22,10 @@ from foliot.timing.window import is_inside
 SKIP_AFTER_S = 10.0
 """How late a time may be under the misfire policy `skip` and still fire."""
 
+PLAN_HOLDS = timedelta(seconds=5)
+"""How old a plan may be when its transaction begins, and again when the database writes it. A leader may be
+stopped in between, and nobody else have come by when it goes on: it would not know how late it is."""
+
 CATCHUP_PER_STEP = 10
 CATCHUP_PACE_S = 0.1
 """`fire_all` catches up in steps of so many, so far apart, so that one schedule never holds up the rest."""

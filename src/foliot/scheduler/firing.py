@@ -7,6 +7,7 @@ transaction whose outcome is not known is treated the same way: its rows say wha
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 
 from pydantic import ValidationError
 
@@ -25,7 +26,7 @@ from foliot.model.execution import SkipReason, Status
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
-from foliot.planning.fire import Due, Firing, plan_firing
+from foliot.planning.fire import PLAN_HOLDS, Due, Firing, plan_firing
 from foliot.scheduler.term import Term
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
@@ -96,13 +97,14 @@ class FiringService:
             while len(term.queue) and self._leadership.lease == term.lease:
                 batch = term.queue.take(BATCH)
                 term.in_flight.update(due.schedule_id for due in batch)
+                planned_ts = self._clock.now()
                 try:
                     firings = await self._plan(term, batch)
                 except BaseException:
                     self._give_up(term, batch)
                     raise
                 for kind in _apart(firings):
-                    commits.add(asyncio.create_task(self._commit(term, kind)))
+                    commits.add(asyncio.create_task(self._commit(term, kind, planned_ts)))
                 while len(commits) > self._store.commits_in_background:
                     commits = await self._first_of(commits)
                 term.advance(self._clock.now())
@@ -161,17 +163,20 @@ class FiringService:
         term.in_flight.discard(due.schedule_id)
         self._observer.notify(ScheduleParked(due.schedule_id, reason))
 
-    async def _commit(self, term: Term, firings: Sequence[Firing]) -> None:
+    async def _commit(self, term: Term, firings: Sequence[Firing], planned_ts: datetime) -> None:
         if not firings:
             return
         started = self._clock.monotonic()
         now = self._clock.now()
+        if now - planned_ts > PLAN_HOLDS:
+            self._give_up(term, [firing.due for firing in firings])
+            return
         are_events = firings[0].due.definition.is_event
         fire = self._store.fire_events if are_events else self._store.fire
         try:
             fired = await fire(term.lease, firings, now=now)
         except UnreadableTargetError as error:
-            await self._commit_without(term, firings, error)
+            await self._commit_without(term, firings, error, planned_ts)
             return
         except FencedError:
             self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
@@ -206,7 +211,7 @@ class FiringService:
         )
 
     async def _commit_without(
-        self, term: Term, firings: Sequence[Firing], error: UnreadableTargetError
+        self, term: Term, firings: Sequence[Firing], error: UnreadableTargetError, planned_ts: datetime
     ) -> None:
         unreadable = [firing for firing in firings if firing.due.schedule_id == error.schedule_id]
         others = [firing for firing in firings if firing.due.schedule_id != error.schedule_id]
@@ -216,7 +221,7 @@ class FiringService:
         except BaseException:
             self._give_up(term, [firing.due for firing in firings])
             raise
-        await self._commit(term, others)
+        await self._commit(term, others, planned_ts)
 
     def _give_up(self, term: Term, dues: Sequence[Due]) -> None:
         """What becomes of these is not known here; their rows are read again."""

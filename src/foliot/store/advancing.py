@@ -1,13 +1,15 @@
 """Moving due schedules on: one guarded UPDATE, for firing of every kind."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import BigInteger, Integer, String, Update, Uuid, null, or_, select, true, update
+from sqlalchemy import BigInteger, Integer, String, Update, Uuid, bindparam, null, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.lease import Shard
-from foliot.planning.fire import Firing
+from foliot.planning.fire import PLAN_HOLDS, Firing
 from foliot.store.columns import Batch, Shape, Spread
 from foliot.store.dialect import Dialect
 from foliot.store.schema import schedule_t
@@ -63,6 +65,11 @@ _PLANNED = Spread(
 )
 
 
+def arguments_of(batch: Batch, now: datetime) -> dict[str, Any]:
+    """For `advance_planned`, of what was planned then."""
+    return {**batch.arguments, "plan_ends": now + PLAN_HOLDS}
+
+
 @lru_cache(maxsize=256)
 def advance_planned(dialect: Dialect, shard: Shard, shape: Shape, *, counts_events: bool = False) -> Update:
     """Only rows that are still as they were planned move on, and are locked by it."""
@@ -79,6 +86,7 @@ def advance_planned(dialect: Dialect, shard: Shard, shape: Shape, *, counts_even
             dialect.guard(schedule_t.c.active) == true(),
             or_(~schedule_t.c.paused, schedule_t.c.paused_until_ts <= now),
             dialect.guard(schedule_t.c.next_run_ts) <= now,
+            now <= bindparam("plan_ends", type_=Instant()),
         )
         .values(
             next_fire_ts=planned["next_fire_ts"],

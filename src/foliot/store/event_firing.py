@@ -19,7 +19,7 @@ from foliot.model.lease import Lease
 from foliot.planning.events import NewEvent, plan_event
 from foliot.planning.fire import Firing
 from foliot.planning.overlap import Admission
-from foliot.store.advancing import advance_planned, lay_out_planned
+from foliot.store.advancing import advance_planned, arguments_of, lay_out_planned
 from foliot.store.dialect import Dialect
 from foliot.store.events import write_events
 from foliot.store.ledger import NewExecution, insert_event_executions
@@ -39,7 +39,7 @@ async def fire_events(
     """Move on what is still as it was planned, and write all of it; the rows that were written."""
     if not firings:
         return []
-    advanced = await _advance(connection, dialect, lease, firings)
+    advanced = await _advance(connection, dialect, lease, firings, now)
     rows = _rows_of([firing for firing in firings if firing.due.schedule_id in advanced], now)
     written = await insert_event_executions(connection, dialect, rows, lease.instance_id)
     fired = [row for row in rows if row.reason is None and row.execution_id in written]
@@ -53,13 +53,13 @@ async def fire_events(
 
 
 async def _advance(
-    connection: AsyncConnection, dialect: Dialect, lease: Lease, firings: Sequence[Firing]
+    connection: AsyncConnection, dialect: Dialect, lease: Lease, firings: Sequence[Firing], now: datetime
 ) -> dict[UUID, _Advanced]:
     batch = lay_out_planned(dialect, firings)
     statement = advance_planned(dialect, lease.shard, batch.shape, counts_events=True).returning(
         schedule_t.c.schedule_id, schedule_t.c.event_seq, cast(schedule_t.c.target, Text)
     )
-    result = await connection.execute(statement, batch.arguments)
+    result = await connection.execute(statement, arguments_of(batch, now))
     return {schedule_id: _Advanced(event_seq, target) for schedule_id, event_seq, target in result}
 
 

@@ -44,7 +44,7 @@ from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import Definition, policies_from
 from foliot.planning.fire import Decision, Due, Firing
 from foliot.planning.overlap import Admission, admit_execution
-from foliot.store.advancing import advance_planned, lay_out_planned, unlocked
+from foliot.store.advancing import advance_planned, arguments_of, lay_out_planned, unlocked
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
@@ -134,7 +134,7 @@ class FiringStatements:
             await require_lease(connection, lease)
             # One row that somebody holds locked must not hold up a thousand: it is left for later.
             free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
-            moved, refused = await self._advance(connection, lease, free, asks_which=asks_which)
+            moved, refused = await self._advance(connection, lease, free, now, asks_which=asks_which)
             if len(free) < len(firings):
                 left = {firing.due.schedule_id for firing in free}
                 refused = [*refused, *(f.due for f in firings if f.due.schedule_id not in left)]
@@ -167,7 +167,13 @@ class FiringStatements:
         return await self._database.write(Pool.FIRING, work)
 
     async def _advance(
-        self, connection: AsyncConnection, lease: Lease, firings: Sequence[Firing], *, asks_which: bool
+        self,
+        connection: AsyncConnection,
+        lease: Lease,
+        firings: Sequence[Firing],
+        now: datetime,
+        *,
+        asks_which: bool,
     ) -> tuple[Sequence[Firing], Sequence[Due]]:
         """Move on what is still as it was planned; the rest comes back as refused.
 
@@ -177,12 +183,13 @@ class FiringStatements:
             return [], []
         batch = lay_out_planned(self._dialect, firings)
         advance = advance_planned(self._dialect, lease.shard, batch.shape)
+        arguments = arguments_of(batch, now)
         if not asks_which:
-            result = await connection.execute(advance, batch.arguments)
+            result = await connection.execute(advance, arguments)
             if result.rowcount == len(firings):
                 return firings, []
             raise _SomeRefusedError
-        returned = await connection.execute(advance.returning(schedule_t.c.schedule_id), batch.arguments)
+        returned = await connection.execute(advance.returning(schedule_t.c.schedule_id), arguments)
         moved = set(returned.scalars())
         return (
             [firing for firing in firings if firing.due.schedule_id in moved],

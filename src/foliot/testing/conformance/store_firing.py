@@ -14,6 +14,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleState
+from foliot.planning.fire import PLAN_HOLDS
 from foliot.planning.next import Next
 from foliot.store.schema import execution_t, schedule_t
 from foliot.testing.conformance.scene import WHOLE, Scene
@@ -114,6 +115,23 @@ class FiringConformance:
         )
         before = await scene.everything()
         assert len((await scene.commit(lease, firings)).refused) == 1
+        assert await scene.everything() == before
+
+    @pytest.mark.parametrize("kind", ["function", "event"])
+    async def test_a_plan_that_has_grown_old_is_refused(self, scene: Scene, kind: str) -> None:
+        targets: dict[str, dict[str, Any]] = {
+            "function": {},
+            "event": {"target": {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue"}},
+        }
+        schedule = await scene.add(**targets[kind])
+        lease = await scene.lead()
+        firings = await scene.plan(schedule)
+        before = await scene.everything()
+        firing = scene.store.firing
+        fire = firing.fire_events if kind == "event" else firing.fire
+        fired = await fire(lease, firings, now=await scene.now() - 2 * PLAN_HOLDS)
+        assert list(fired.refused) == [each.due for each in firings]
+        assert (list(fired.fired), list(fired.skipped)) == ([], [])
         assert await scene.everything() == before
 
     async def test_nothing_fires_before_its_time_by_the_clock_of_the_store(self, scene: Scene) -> None:
