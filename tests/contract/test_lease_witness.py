@@ -366,6 +366,7 @@ async def test_a_deposed_leader_gives_its_key_up_and_so_does_one_that_releases(s
     await two.witness.step()
     assert not await one.owns_key()
     await two.provider.release(taken)
+    await two.witness.step()
     assert await one.owns_key()
     await two.witness.step()
     assert not await two.owns_key(), "what was released is not asked for again"

@@ -80,4 +80,4 @@ class WitnessedLeases:
 
     async def release(self, lease: Lease) -> None:
         await self._store.release(lease)
-        await self._witness.give_up(lease.shard)
+        self._witness.drop(lease.shard)

@@ -88,6 +88,11 @@ class Witness:
             if self.is_answering:
                 await self._try_to_give_up(key)
 
+    def drop(self, shard: Shard) -> None:
+        """Let others have the shard's key soon; nobody waits for it, since its row is free already."""
+        self._wanted.pop(shard, None)
+        self.wake.set()
+
     async def step(self) -> float | None:
         try:
             await self._keep_keys()
@@ -121,6 +126,11 @@ class Witness:
             return
 
     async def close(self) -> None:
+        self._wanted.clear()
+        if self.is_answering:
+            for key in list(self._owned):
+                await self._try_to_give_up(key)
+        self._owned.clear()
         await self._external.close()
 
     def describe(self) -> dict[str, str | None]:
