@@ -93,6 +93,7 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
 
 _TOLD = {
     "database_unreachable": "the database can't be reached now; try again in a moment",
+    "database_full": "the disk of the database is full, nothing was written; try again when there is room",
     # The same for everything that is wrong with a credential: it is told to anybody.
     "unauthenticated": "needs a valid credential: Authorization: Bearer <api key or token>",
 }

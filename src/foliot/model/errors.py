@@ -165,5 +165,9 @@ class DatabaseUnreachableError(FoliotError):
     """The database can't be reached or does not answer."""
 
 
+class DatabaseFullError(DatabaseUnreachableError):
+    """The database has no room left for what was to be written."""
+
+
 class SchemaError(FoliotError):
     """The database's schema does not fit this version of Foliot."""

@@ -50,6 +50,7 @@ VERDICTS: dict[type[FoliotError], Verdict] = {
     errors.InvalidError: Verdict("invalid", 422, Exit.USAGE),
     errors.UnstorableError: Verdict("unstorable", 422, Exit.USAGE),
     errors.RateLimitedError: Verdict("rate_limited", 429, Exit.FAILED),
+    errors.DatabaseFullError: Verdict("database_full", 503, Exit.UNREACHABLE),
     errors.DatabaseUnreachableError: Verdict("database_unreachable", 503, Exit.UNREACHABLE),
     errors.OverloadedError: Verdict("overloaded", 503, Exit.UNREACHABLE),
     errors.SchemaError: Verdict("schema_not_current", 503, Exit.FAILED),

@@ -15,7 +15,7 @@ from typing import TypeVar
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from foliot.model.errors import DatabaseUnreachableError, UnstorableError
+from foliot.model.errors import DatabaseFullError, DatabaseUnreachableError, UnstorableError
 from foliot.store.dialect import Dialect, Limit, Pool
 from foliot.store.reading import Source, source
 
@@ -116,6 +116,10 @@ class Database:
     def _explain(self, error: BaseException) -> None:
         if self.dialect.is_unstorable(error):
             raise UnstorableError(f"the database can't hold a value: {type(error).__name__}") from error
+        if self.dialect.is_full(error):
+            raise DatabaseFullError(
+                f"the disk of the database at {self.url} is full; free some of it"
+            ) from error
         if self.dialect.is_unreachable(error):
             reason = str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__]
             raise DatabaseUnreachableError(

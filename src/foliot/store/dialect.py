@@ -138,6 +138,10 @@ class Dialect(Protocol):
         """A value is such that the database can't hold it: NUL, a broken JSON, a number beyond its type."""
         ...
 
+    def is_full(self, error: BaseException) -> bool:
+        """There is no room on the disk for what was to be written."""
+        ...
+
     def is_unreachable(self, error: BaseException) -> bool:
         """The database could not be reached, went away, or can't serve now."""
         ...

@@ -54,6 +54,7 @@ database, and our own limits on a transaction that took too long."""
 _UNSTORABLE = {"22000", "22001", "22003", "22008", "22021", "22P02", "22P03", "22P05", "22030", "22032"}
 """Data that asyncpg or the server can't take: too long, out of range, NUL, not UTF-8, no JSON."""
 
+DISK_FULL = "53100"
 READ_ONLY = "25006"
 """read_only_sql_transaction."""
 
@@ -212,6 +213,9 @@ class PostgresDialect:
 
     def is_unstorable(self, error: BaseException) -> bool:
         return isinstance(error, DBAPIError) and _sqlstate(error) in _UNSTORABLE
+
+    def is_full(self, error: BaseException) -> bool:
+        return _sqlstate(error) == DISK_FULL
 
     def is_unreachable(self, error: BaseException) -> bool:
         if isinstance(error, OSError | TimeoutError | PoolTimeoutError | InterfaceError):

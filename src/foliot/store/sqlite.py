@@ -178,13 +178,14 @@ class SqliteDialect:
             part in str(error.orig) for part in ("malformed JSON", "Error binding", "too large", "too big")
         )
 
+    def is_full(self, error: BaseException) -> bool:
+        return isinstance(error, DBAPIError) and "disk is full" in str(error.orig)
+
     def is_unreachable(self, error: BaseException) -> bool:
         if not isinstance(error, DBAPIError):
             return isinstance(error, OSError)
         told = str(error.orig)
-        return any(
-            part in told for part in ("unable to open", "disk I/O", "is locked", "disk is full", "readonly")
-        )
+        return any(part in told for part in ("unable to open", "disk I/O", "is locked", "readonly"))
 
 
 def _document(columns: Columns, values: Sequence[Sequence[Any]]) -> str:
