@@ -71,7 +71,7 @@ def test_resharding_status_and_draining(server: Served, cli: Cli) -> None:
     assert shown.splitlines()[0].split() == ["SHARD", "STATE", "LEADER", "EPOCH", "HEARTBEAT"]
     assert shown.count(" led ") == 3
     assert "shard 0, 1, 2" in shown
-    assert shown.splitlines()[-1].split() == ["leases", "by", "database"]
+    assert shown.splitlines()[-1].split() == ["leases", "by", "the", "database"]
 
     cli("drain", me, "--reason", "new kernel")
     assert f"draining {me}" in cli.err
