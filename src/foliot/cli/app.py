@@ -20,6 +20,7 @@ from foliot.cli import (
     roles,
     schedule,
     secret,
+    simulate,
     task,
     up,
     verify,
@@ -73,6 +74,7 @@ app.add_typer(secret.app, name="secret")
 app.add_typer(calendar.app, name="calendar")
 app.add_typer(importing.app, name="import")
 app.command()(verify.verify)
+app.command()(simulate.simulate)
 app.command()(doctor.doctor)
 app.command()(version.version)
 
