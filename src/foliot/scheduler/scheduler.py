@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+from foliot.lease.database import LEAST_WAIT_S
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.shard import ShardScheduler
 from foliot.scheduler.sharing import Decision, Patience, View, decide, view_of
@@ -18,8 +19,6 @@ Changed = Callable[[tuple[Service, ...], tuple[Service, ...]], None]
 
 LEAST_LIVE_S = 15.0
 """How old a row of the registry may be to be looked at: a leader renews its own only every few seconds."""
-LEAST_WAIT_S = 0.01
-"""A row is stale when it is older than the TTL, not when it is as old."""
 KEEPS_FOR_TTLS = 10
 """How long a scheduler that had to take another's share keeps it: that one does not take what it is left."""
 
