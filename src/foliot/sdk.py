@@ -17,6 +17,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pydantic import ValidationError
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
 
 from foliot.client import Client
 from foliot.model.errors import InvalidError, NotFoundError
@@ -50,6 +53,7 @@ from foliot.store.sql import open_store
 from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_task
 from foliot.target.protocol import Fire
 from foliot.timing.clock import SystemClock
+from foliot.within import AsyncWithin, Joining, Within
 
 if TYPE_CHECKING:
     from foliot.asgi import AsgiApplication
@@ -192,6 +196,7 @@ class Foliot:
         self.schedules: dict[str, ScheduleSpec] = {}
         self.consumers: dict[str, ConsumerSpec] = {}
         self._asgi: AsgiApplication | None = None
+        self._settings: Settings | None = None
 
     # --- declaring --------------------------------------------------------------------------------
 
@@ -266,6 +271,22 @@ class Foliot:
         `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap` and
         `misfire` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
         """
+        spec = self.define(name, task, when=when, args=args, retries=retries, timeout=timeout, **fields)
+        self.schedules[name] = spec
+        return spec
+
+    def define(
+        self,
+        name: str,
+        task: Callable[..., Any] | str | HttpTarget | EventTarget,
+        *,
+        when: Trigger | Mapping[str, Any],
+        args: Mapping[str, Any] | None = None,
+        retries: int | None = None,
+        timeout: Duration | None = None,
+        **fields: Any,
+    ) -> ScheduleSpec:
+        """The definition that `schedule` would declare: it is checked, and not declared."""
         if "target" in fields:
             raise InvalidError.at("/target", "unexpected", "is the second argument", "leave it out")
         known = None if isinstance(task, HttpTarget | EventTarget) else self._task_of(task)
@@ -294,7 +315,6 @@ class Foliot:
         if problems:
             raise InvalidError(problems)
         admit(spec, new_id(), SystemClock().now())
-        self.schedules[name] = spec
         return spec
 
     def on_event(
@@ -381,6 +401,31 @@ class Foliot:
             settings=settings or load_settings(database_url=self.url), roles=frozenset(), tasks=self.tasks
         )
         return Client(plan, user=user)
+
+    @overload
+    def within(
+        self, transaction: AsyncSession | AsyncConnection, *, user: str | None = None
+    ) -> AsyncWithin: ...
+
+    @overload
+    def within(self, transaction: Session | Connection, *, user: str | None = None) -> Within: ...
+
+    def within(
+        self,
+        transaction: AsyncSession | AsyncConnection | Session | Connection,
+        *,
+        user: str | None = None,
+    ) -> AsyncWithin | Within:
+        """Act inside a transaction of your own, on the same database: what is asked for commits with it.
+
+        `await app.within(session).trigger("receipt", {"order": 7})`; without `await` for a plain session.
+        """
+        if self._settings is None:
+            self._settings = load_settings(database_url=self.url)
+        joining = Joining(self._settings, self.tasks, self.define, user)
+        if isinstance(transaction, AsyncSession | AsyncConnection):
+            return AsyncWithin(joining, transaction)
+        return Within(joining, transaction)
 
     @asynccontextmanager
     async def dead_letters(self, group: str, settings: Settings | None = None) -> AsyncIterator[DeadLetters]:

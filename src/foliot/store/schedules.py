@@ -154,9 +154,12 @@ class Schedules:
         queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
         writes = [version, queue, audit]
         if before is None:
-            writes += [
+            # First what may be refused for its name: where these are statements of their own, and the
+            # transaction is somebody else's, nothing else must be there then.
+            writes = [
                 row_of_values(self._dialect, schedule_t, row_of(schedule)),
                 text_write(self._dialect, schedule),
+                *writes,
             ]
         await write_together(connection, self._dialect, writes)
 
@@ -216,6 +219,8 @@ class Schedules:
                 "ready_ts": now if is_ready else None,
                 "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
                 "created_ts": now,
+                # The trace of an event follows from its id alone: the relay knows nothing else of it.
+                "trace_context": None if is_event else author.trace_context,
                 **(ended_at_once(now) if is_event else {}),
             }
             execution = row_of_values(self._dialect, execution_t, values)
