@@ -2,11 +2,37 @@
 
 import sys
 
-from bench import api, events, failover, firing, lateness, million, queue, shards, start_delay, units, verify
+from bench import (
+    api,
+    events,
+    failover,
+    firing,
+    lateness,
+    million,
+    queue,
+    shards,
+    start_delay,
+    telemetry,
+    units,
+    verify,
+)
 
 below = [
     each.__name__
-    for each in (firing, shards, failover, events, lateness, million, queue, start_delay, verify, api, units)
+    for each in (
+        firing,
+        shards,
+        failover,
+        events,
+        lateness,
+        million,
+        queue,
+        start_delay,
+        telemetry,
+        verify,
+        api,
+        units,
+    )
     if not each.main()
 ]
 if below:

@@ -11,17 +11,12 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
-from prometheus_client import CollectorRegistry
 
 from foliot.api.errors import PROBLEM_JSON
-from foliot.api.health import Pulse, Readiness
 from foliot.model.event import Observer
+from foliot.probing.probes import Probes
 from foliot.runtime import Instance
-from foliot.telemetry.metrics import MetricsObserver
 from foliot.timing.clock import SystemClock
-
-LEAST_TICK_LIMIT_S = 10.0
-"""A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,18 +28,11 @@ class Serving:
     """An instance with the HTTP application that serves it."""
 
     def __init__(self, make: MakeInstance, observers: Sequence[Observer] = ()) -> None:
-        registry = CollectorRegistry()
-        pulse = Pulse(SystemClock())
-        self.instance = make([*observers, MetricsObserver(registry), pulse])
+        probes = Probes(SystemClock())
+        self.instance = make([*observers, *probes.observers])
         assert self.instance.api is not None, "the instance has the role api"
-        readiness = Readiness(
-            self.instance.store.database,
-            pulse,
-            is_running=lambda: self.instance.is_running,
-            tick_limit_s=max(LEAST_TICK_LIMIT_S, 3 * self.instance.plan.settings.poll_seconds),
-            replica=self.instance.replica_watch,
-        )
-        self.app: FastAPI = self.instance.api.app(readiness.problems, registry)
+        self.instance.show(probes)
+        self.app: FastAPI = self.instance.api.app(probes.problems, probes.registry)
 
 
 class AsgiApplication:

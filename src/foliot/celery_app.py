@@ -71,6 +71,8 @@ class Call:
     expires_s: float | None = None
     """A worker that gets it later does not start it."""
     keeps_result: bool = True
+    traceparent: str | None = None
+    """The trace that the task goes on with, where its workers are instrumented."""
 
 
 class TaskState(NamedTuple):
@@ -194,6 +196,9 @@ class CeleryApp:
         driver = connection.transport.driver_type
         for call in calls:
             options: dict[str, Any] = {} if call.queue is None else {"queue": call.queue}
+            headers: dict[str, Any] = {"ignore_result": not call.keeps_result}
+            if call.traceparent is not None:
+                headers["traceparent"] = call.traceparent
             if call.priority is not None and driver in _PRIORITIES:
                 options["priority"] = _PRIORITIES[driver][call.priority]
             self.app.send_task(
@@ -209,7 +214,7 @@ class CeleryApp:
                 # Here: don't listen for the result; the Redis backend would subscribe to each task, for ever.
                 # In the message: keep it, or not.
                 ignore_result=True,
-                headers={"ignore_result": not call.keeps_result},
+                headers=headers,
                 **options,
             )
 

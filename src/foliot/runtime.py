@@ -14,10 +14,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import httpx2
 from pydantic import SecretStr
 
 from foliot.celery_app import load_celery
 from foliot.declare import Declarer
+from foliot.lease.leadership import Leadership
 from foliot.lease.opening import LeaseOptions, open_leases
 from foliot.lease.witness import Witness, cluster_name
 from foliot.model.broker import ADDRESSES, BrokerKind
@@ -34,12 +36,18 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, ScheduleSpec
+from foliot.model.trace import as_told
+from foliot.notifying.courier import AT_ONCE, Courier
+from foliot.notifying.notifier import Notifier, NotifierOptions
+from foliot.notifying.sending import Sender
 from foliot.outbox.consumers import EventConsumer, open_consumer
 from foliot.outbox.handling import ConsumerSpec
 from foliot.outbox.opening import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
 from foliot.planning.change import Author
 from foliot.presence import Presence
+from foliot.probing.readiness import silence_limit_s
+from foliot.scheduler.measuring import Measuring
 from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.scheduler import Scheduler, SharingPace
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
@@ -55,6 +63,7 @@ from foliot.steering import Steering
 from foliot.steering.admission import Admission
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, Hints, LocalHints, PostgresHints, SharedHints
+from foliot.store.measures import Measures
 from foliot.store.migrate import require_schema, upgrade
 from foliot.store.primary import require_primary
 from foliot.store.protocol import InstanceRecord, TaskRecord
@@ -83,6 +92,8 @@ from foliot.worker.worker import Worker
 if TYPE_CHECKING:
     from foliot.api.build import Api
     from foliot.api.kept import KeptAnswers
+    from foliot.probing.probes import Probes
+    from foliot.telemetry.traces import TraceObserver
 
 REGISTRY_EVERY_S = 5.0
 WARMING_S = 30.0
@@ -145,6 +156,7 @@ class Instance:
         self.observer = Observers(plan.observers)
         self.clock = ClusterClock(plan.clock)
         self.url = parse_url(settings.database_url)
+        self._traces = self._open_traces()
         self.store: SqlStore = open_store(
             settings.database_url,
             clock=plan.clock,
@@ -154,6 +166,7 @@ class Instance:
             uses_hints=settings.uses_hints,
             read_url=settings.database_read_url,
         )
+        self.store.firing.names_all = self._traces is not None
         self._limits = Limits(size_of(settings.worker_memory_limit), settings.worker_cpu_limit)
         if plan.is_own_process and Role.WORKER in plan.roles and len(plan.roles) == 1:
             keep_to_cores(settings.worker_cpu_limit)
@@ -164,8 +177,12 @@ class Instance:
         self.secrets = Secrets(self.store.database, settings.cipher)
         self._resolver = SecretResolver(self.secrets, os.environ, settings.secrets_dir)
         guard = AddressGuard(settings.http_allowed)
-        pool = guarded_pool(guard, connections=settings.worker_concurrency)
-        self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool)
+        certificates = httpx2.create_ssl_context(trust_env=False)
+        pool = guarded_pool(guard, connections=settings.worker_concurrency, ssl_context=certificates)
+        # With connections of its own: of agents that hang and take all of theirs, people are to be told.
+        letters = guarded_pool(guard, connections=AT_ONCE, ssl_context=certificates)
+        self._sender = Sender(guard, letters, self._resolver)
+        self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool, observer=self.observer)
         self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
         self.celery = load_celery(settings.celery_app) if settings.celery_app is not None else None
         if self.celery is not None:
@@ -182,11 +199,20 @@ class Instance:
             ttl_s=settings.lease_ttl_seconds,
             every_s=settings.poll_seconds,
         )
+        self._measuring = Measuring(
+            Measures(self.store.database),
+            self.store.leases,
+            self.clock,
+            self.observer,
+            every_s=settings.poll_seconds,
+        )
+        self._notifier = self._make_notifier()
         self.relay = self._make_relay() if Role.RELAY in self.roles else None
         pace = self._make_pace()
         self.worker = self._make_worker(pace) if Role.WORKER in plan.roles else None
         self._receivers = self._make_receivers()
         self._worker_services = self._make_worker_services(pace)
+        self._courier = self._make_courier()
         self.consumers = self._make_consumers() if Role.WORKER in plan.roles else ()
         self._presence = Presence(
             self.store.registry,
@@ -210,6 +236,7 @@ class Instance:
         self.api = self._make_api() if Role.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
+        self._is_shown = False
         self.is_running = False
         """Started, and not asked to stop yet."""
         self._hurry = asyncio.Event()
@@ -281,10 +308,13 @@ class Instance:
             found.append(self._notify)
         if self.scheduler is not None:
             found += [self.scheduler, self._watchdog, *self._outgoing.values(), *self.scheduler.services]
+            found.append(self._notifier)
+            if self._is_shown:
+                found.append(self._measuring)
         if self.witness is not None:
             found.append(self.witness)
         if self.worker is not None:
-            found += [self.worker, *self._receivers, *self._worker_services]
+            found += [self.worker, *self._receivers, *self._worker_services, self._courier]
         found += self.consumers
         if self.relay is not None:
             found += self.relay.services
@@ -380,6 +410,7 @@ class Instance:
         if self.witness is not None:
             await self.witness.close()
         await self._http.close()
+        await self._sender.close()
         if self.celery is not None:
             self.celery.close()
         if self.relay is not None:
@@ -390,6 +421,8 @@ class Instance:
         if self._notify is not None:
             await self._notify.close()
         await self.store.close()
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
 
     async def run(
         self,
@@ -447,8 +480,34 @@ class Instance:
             if service in self._loops:
                 self._loops.pop(service)[0].stop()
         for service in new:
-            loop = Loop(service, self.observer)
+            loop = Loop(service, self.observer, self.plan.clock)
             self._loops[service] = (loop, asyncio.create_task(loop.run(), name=service.name))
+
+    def stuck(self, limit_s: float) -> Mapping[str, float]:
+        """What its roles can't do without and has not come to a good end for so long, and for how long."""
+        needed: list[Service] = []
+        if self.scheduler is not None:
+            needed += [self.scheduler, *(shard.leadership for shard in self.scheduler.shards)]
+        if self.worker is not None:
+            needed += [self.worker, *self._worker_services]
+        if self.relay is not None and self.api is None:
+            # A broker that is away is no reason for a balancer to keep requests from the API.
+            needed += self.relay.services
+        ages = [(each.name, self._loops[each][0].stuck_s) for each in needed if each in self._loops]
+        # Services of several shards share a name: the worst of them counts.
+        return {name: age_s for name, age_s in sorted(ages) if age_s > limit_s}
+
+    def show(self, probes: "Probes") -> None:
+        """Let its probes know what to watch, and measure for them what nobody else needs."""
+        self._is_shown = True
+        settings = self.plan.settings
+        probes.watch(
+            self.store.database,
+            is_running=lambda: self.is_running,
+            limit_s=silence_limit_s(settings.poll_seconds, settings.lease_ttl_seconds),
+            stuck=self.stuck,
+            replica=self.replica_watch,
+        )
 
     async def _finished(self, services: Sequence[Service]) -> None:
         tasks = [self._loops[service][1] for service in services]
@@ -462,6 +521,17 @@ class Instance:
 
     def _roles(self) -> tuple[str, ...]:
         return tuple(sorted(role.value for role in self.roles))
+
+    def _open_traces(self) -> "TraceObserver | None":
+        """None: nobody wants spans, and nothing that makes them is even imported."""
+        url = self.plan.settings.traces_url
+        if url is None:
+            return None
+        from foliot.telemetry.traces import open_traces
+
+        traces = open_traces(url, self.instance_id, self._roles(), self.clock.now)
+        self.observer.add(traces)
+        return traces
 
     def _make_scheduler(self) -> Scheduler:
         settings = self.plan.settings
@@ -484,12 +554,42 @@ class Instance:
         outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
 
         def make(shard: Shard) -> ShardScheduler:
-            return ShardScheduler(
+            made = ShardScheduler(
                 shard, provider, self.store, self.clock, self.hints, self.observer, options, outgoing
             )
+            if shard.number == 0:
+                made.leadership.on_elected(lambda _lease: self._notifier.wake.set())
+            return made
 
         pace = SharingPace(min(settings.poll_seconds, settings.heartbeat_seconds), settings.lease_ttl_seconds)
         return Scheduler(self.instance_id, self.store.surveys, self.clock, self.hints, make, pace)
+
+    def _make_notifier(self) -> Notifier:
+        settings = self.plan.settings
+        options = NotifierOptions(settings.poll_seconds, settings.retention_days, settings.public_url)
+
+        def leadership() -> Leadership | None:
+            shards = [] if self.scheduler is None else self.scheduler.shards
+            return shards[0].leadership if shards else None
+
+        store = self.store
+        return Notifier(
+            leadership,
+            store.notification_rules,
+            store.sightings,
+            store.incidents,
+            store.notifications,
+            self.clock,
+            self.hints,
+            self.observer,
+            options,
+        )
+
+    def _make_courier(self) -> Courier:
+        every_s = self.plan.settings.poll_seconds
+        return Courier(
+            self.store.notifications, self._sender, self.clock, self.hints, self.observer, every_s=every_s
+        )
 
     def _make_relay(self) -> Relay:
         settings = self.plan.settings
@@ -520,6 +620,7 @@ class Instance:
             poll_s=pace.poll_s,
             prepare=self._with_secrets,
             reach=Reach(self.carriers, self.clock, self.plan.transport_pace) if self.carriers else None,
+            sampling=as_told if self._traces is None else self._traces.is_kept,
         )
 
     def _open_carriers(self) -> Mapping[Priority, Carrier]:

@@ -9,6 +9,7 @@ import asyncio
 from typing import Protocol
 
 from foliot.model.event import Observer, ServiceFailed, ServiceRecovered
+from foliot.timing.clock import Clock, SystemClock
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
@@ -53,9 +54,12 @@ class Service(Protocol):
 class Loop:
     """Runs one service until it is told to stop."""
 
-    def __init__(self, service: Service, observer: Observer) -> None:
+    def __init__(self, service: Service, observer: Observer, clock: Clock | None = None) -> None:
         self.service = service
         self._observer = observer
+        self._clock = clock or SystemClock()
+        self._began_at: float | None = None
+        """When the first step began that has not come to a good end; None: there is none such."""
         self._failures = 0
         self._is_stopping = False
 
@@ -63,6 +67,11 @@ class Loop:
         """Let the step that is under way finish, and begin no other."""
         self._is_stopping = True
         self.service.wake.set()
+
+    @property
+    def stuck_s(self) -> float:
+        """For how long a step has been under way, or has failed again and again; 0 while all is well."""
+        return 0.0 if self._began_at is None else self._clock.monotonic() - self._began_at
 
     async def run(self) -> None:
         while not self._is_stopping:
@@ -74,6 +83,8 @@ class Loop:
 
     async def turn(self) -> float | None:
         """One step, whatever it raises."""
+        if self._began_at is None:
+            self._began_at = self._clock.monotonic()
         try:
             pause_s = await self.service.step()
         except Exception as error:
@@ -82,6 +93,7 @@ class Loop:
             reason = f"{type(error).__name__}: {error}"
             self._observer.notify(ServiceFailed(self.service.name, reason, pause_s))
             return pause_s
+        self._began_at = None
         if self._failures:
             self._failures = 0
             self._observer.notify(ServiceRecovered(self.service.name))

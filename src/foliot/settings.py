@@ -25,15 +25,12 @@ from foliot.security.cipher import Cipher
 from foliot.security.keys import LEAST_SECRET_BYTES, OperatorKey
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, READ_SETTING, parse_url
+from foliot.telemetry.endpoint import is_endpoint, traces_url
 from foliot.worker.limits import size_of
 
 PREFIX = "FOLIOT_"
 LEAST_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
-_OF_PARTS_TO_COME = {
-    "FOLIOT_OTLP_ENDPOINT",
-}
-"""Settings of the public interface whose parts are not in this version: they may be set, and do nothing."""
 _BY_NAME = "FOLIOT_SECRET_VALUE_"
 _NEVER_SHOWN = {
     "FOLIOT_ADMIN_KEY",
@@ -41,6 +38,7 @@ _NEVER_SHOWN = {
     "FOLIOT_DATABASE_URL",
     "FOLIOT_ETCD_URL",
     "FOLIOT_JWT_SECRET",
+    "FOLIOT_OTLP_ENDPOINT",
     "FOLIOT_REDIS_URL",
     "FOLIOT_RELAY",
     "FOLIOT_SECRET_KEY",
@@ -60,6 +58,8 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8700, ge=0, le=65535)
     api_processes: int = Field(default=1, ge=1, le=64)
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
     admin_key: SecretStr | None = None
     jwt_secret: SecretStr | None = None
     jwt_jwks_url: str | None = None
@@ -93,6 +93,7 @@ class Settings(BaseSettings):
     retention_days: float = Field(default=90, gt=0, le=36500)
     log_format: Literal["console", "json"] | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otlp_endpoint: str | None = None
     pool_lease: int = Field(default=DEFAULT_POOLS[Pool.LEASE], ge=1, le=1000)
     pool_firing: int = Field(default=DEFAULT_POOLS[Pool.FIRING], ge=2, le=1000)
     pool_work: int = Field(default=DEFAULT_POOLS[Pool.WORK], ge=2, le=1000)
@@ -192,6 +193,13 @@ class Settings(BaseSettings):
             raise ValueError("must be at least 64MB")
         return value
 
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _is_collector(cls, value: str | None) -> str | None:
+        if value and not is_endpoint(value):
+            raise ValueError("must be an address such as http://collector:4318")
+        return value or None
+
     @field_validator("public_url")
     @classmethod
     def _is_base_url(cls, value: str | None) -> str | None:
@@ -273,6 +281,11 @@ class Settings(BaseSettings):
         return None if self.hints == "off" else self.redis_url
 
     @property
+    def traces_url(self) -> str | None:
+        """Where spans go; None: none are made. Raises SettingError for a wrong OTEL_* variable."""
+        return traces_url(self.otlp_endpoint, os.environ)
+
+    @property
     def effective_log_format(self) -> Literal["console", "json"]:
         return self.log_format or ("console" if sys.stderr.isatty() else "json")
 
@@ -300,7 +313,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def _refuse_unknown() -> None:
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | _OF_THE_CLIENT | _OF_PARTS_TO_COME
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | _OF_THE_CLIENT
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known and not name.startswith(_BY_NAME):
             close = difflib.get_close_matches(name, known, n=1)

@@ -11,7 +11,8 @@ from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.security.principal import Role
-from foliot.store.schema import api_key_t
+from foliot.store.notification_rules import MOST_RULES
+from foliot.store.schema import api_key_t, notification_t
 from tests.api.answers import made
 from tests.api.served import OPERATOR_KEY, V1, Served
 
@@ -33,6 +34,16 @@ def yearly(name: str | None = None, **fields: Any) -> dict[str, Any]:
         "name": name or unique("schedule"),
         "trigger": {"kind": "cron", "expression": "0 0 1 1 *"},
         "target": {"kind": "function", "name": "noop"},
+        **fields,
+    }
+
+
+def on_call(name: str | None = None, **fields: Any) -> dict[str, Any]:
+    """A notification rule."""
+    return {
+        "name": name or unique("rule"),
+        "on": [{"kind": "failure"}],
+        "to": {"kind": "slack", "url": "https://hooks.example/T1/B1/${secret:slack}"},
         **fields,
     }
 
@@ -89,6 +100,29 @@ class Host:
         name = unique("secret")
         made(self.admin.post(f"{V1}/secrets", json={"name": name, "value": value}))
         return name
+
+    def rule(self, **fields: Any) -> str:
+        """A notification rule. A host has at most 200, and tests make many: now and then all go."""
+        rules = self.admin.get(f"{V1}/notifications/rules", params={"page_size": 500}).json()["items"]
+        if len(rules) > MOST_RULES // 2:
+            for each in rules:
+                self.admin.delete(f"{V1}/notifications/rules/{each['rule_id']}")
+        return str(made(self.admin.post(f"{V1}/notifications/rules", json=on_call(**fields)))["rule_id"])
+
+    def dead_notification(self) -> str:
+        """A message that was given up."""
+        path = f"{V1}/notifications/rules/{self.rule()}/test"
+        notification_id = UUID(made(self.admin.post(path), 202)["notification_id"])
+
+        async def give_up(connection: AsyncConnection) -> None:
+            await connection.execute(
+                update(notification_t)
+                .where(notification_t.c.notification_id == notification_id)
+                .values(status="dead", due_ts=None)
+            )
+
+        self.served.write(give_up)
+        return str(notification_id)
 
     def key(self, role: Role = Role.VIEWER, **fields: Any) -> tuple[str, str]:
         """Its id, and itself."""

@@ -13,16 +13,15 @@ import httpx2
 import uvloop
 from fastapi import FastAPI
 from sqlalchemy.ext.asyncio import AsyncConnection
-from structlog.testing import capture_logs
 
 from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
-from foliot.model.event import Observer
+from foliot.model.event import Observer, RequestFailed
 from foliot.runtime import Instance, Plan, Role
 from foliot.store.dialect import Pool
 from foliot.target.function import TaskRegistry
 from foliot.testing.app import Recorder
-from tests.engine import quick_settings, registry
+from tests.engine import quick_settings, registry, seen
 
 T = TypeVar("T")
 
@@ -76,7 +75,6 @@ class Served:
         self._stack = AsyncExitStack()
         self._clients: dict[str | None, httpx2.Client] = {}
         self.recorder = Recorder()
-        self.logged: list[Any] = []
         self.instance: Instance
         self.app: FastAPI
         self.url = ""
@@ -124,8 +122,8 @@ class Served:
     @property
     def bugs(self) -> list[str]:
         """What nobody had thought of: exceptions that were answered with a 500."""
-        found = [entry["exc_info"] for entry in self.logged if entry["event"] == "request_failed"]
-        return ["".join(traceback.format_exception(error)) for error in found]
+        found = seen(self.recorder, RequestFailed)
+        return ["".join(traceback.format_exception(each.error)) for each in found]
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -198,12 +196,11 @@ def served(
         "rate_limit_anonymous": "off",
     }
     made = Served(url, roles=roles, tasks=registry(noop, greet, fail, linger, tell), **(options | settings))
-    with capture_logs() as made.logged:
-        made.serve()
-        try:
-            if is_started:
-                made.start()
-            yield made
-            assert made.bugs == [], made.bugs
-        finally:
-            made.close()
+    made.serve()
+    try:
+        if is_started:
+            made.start()
+        yield made
+        assert made.bugs == [], made.bugs
+    finally:
+        made.close()

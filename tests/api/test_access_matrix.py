@@ -109,6 +109,8 @@ _UNKNOWN: dict[str, Any] = {
     "execution_id": lambda: str(uuid4()),
     "backfill_id": lambda: str(uuid4()),
     "key_id": lambda: uuid4().hex[:16],
+    "rule_id": lambda: str(uuid4()),
+    "notification_id": lambda: str(uuid4()),
     "name": unique,
 }
 SHARED = {
@@ -216,6 +218,7 @@ OF_THE_CLUSTER = {f"{V1}/kinds", f"{V1}/task-functions", f"{V1}/instances", f"{V
 def test_lists_hold_nothing_of_another_host(server: Served, hosts: tuple[Host, Host], path: str) -> None:
     default, other = hosts
     marks = [default.calendar(), default.secret(), default.key()[0], default.execution(), default.backfill()]
+    marks += [default.rule(), default.dead_notification()]
     name = unique("of-default")
     marks += [name, default.schedule(name=name, queue=name), str(default.host_id)]
     ask = VALID["GET", path](other)

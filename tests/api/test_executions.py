@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from foliot.model.trace import trace_id_text
 from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, V1, Served
@@ -77,7 +78,7 @@ def test_an_execution_tells_all_that_was_promised(operator: httpx2.Client) -> No
     started, ended = (datetime.fromisoformat(document[name]) for name in ("started_ts", "ended_ts"))
     assert document["duration_seconds"] == pytest.approx((ended - started).total_seconds(), abs=0.5)
     assert document["worker_id"]
-    assert document["trace_id"] is None or len(document["trace_id"]) == 32
+    assert document["trace_id"] == trace_id_text(uuid.UUID(document["execution_id"]))
 
 
 def test_a_failure_tells_the_error_and_every_attempt(operator: httpx2.Client) -> None:

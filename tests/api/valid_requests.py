@@ -7,11 +7,12 @@ from typing import Any
 import httpx2
 
 from foliot.api.access import ACCESS
-from tests.api.hosts import Host, unique, yearly
+from tests.api.hosts import Host, on_call, unique, yearly
 
 V1 = "/api/v1"
 SCHEDULE = f"{V1}/schedules/{{schedule_id}}"
 EXECUTION = f"{V1}/executions/{{execution_id}}"
+RULE = f"{V1}/notifications/rules/{{rule_id}}"
 ICAL = "\r\n".join(
     [
         "BEGIN:VCALENDAR",
@@ -63,6 +64,7 @@ def _of(what: str, **options: Any) -> Callable[[Host], Ask]:
 
     def make(host: Host) -> Ask:
         names = {"schedule": "schedule_id", "backfill": "backfill_id", "calendar": "name", "secret": "name"}
+        names |= {"rule": "rule_id", "dead_notification": "notification_id"}
         name = names.get(what, "execution_id")
         return Ask({name: getattr(host, what)()}, options)
 
@@ -160,6 +162,16 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
     ("POST", f"{V1}/secrets"): _body(lambda _host: {"name": unique("secret"), "value": "a value"}),
     ("POST", f"{V1}/secrets/rotate"): _plain,
     ("DELETE", f"{V1}/secrets/{{name}}"): _of("secret"),
+    ("GET", f"{V1}/notifications"): _plain,
+    ("GET", f"{V1}/notifications/{{notification_id}}"): _of("dead_notification"),
+    ("POST", f"{V1}/notifications/{{notification_id}}/retry"): _of("dead_notification"),
+    ("GET", f"{V1}/notifications/rules"): _plain,
+    ("POST", f"{V1}/notifications/rules"): _body(lambda _host: on_call()),
+    ("GET", RULE): _of("rule"),
+    ("PUT", RULE): lambda host: Ask({"rule_id": host.rule()}, {"json": on_call()}),
+    ("PATCH", RULE): _of("rule", json={"enabled": False}),
+    ("DELETE", RULE): _of("rule"),
+    ("POST", f"{RULE}/test"): _of("rule"),
     ("GET", f"{V1}/keys"): _plain,
     ("POST", f"{V1}/keys"): _body(lambda _host: {"name": unique("key"), "role": "viewer"}),
     ("DELETE", f"{V1}/keys/{{key_id}}"): lambda host: Ask({"key_id": host.key()[0]}),

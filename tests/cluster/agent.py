@@ -28,6 +28,7 @@ class Request(NamedTuple):
     """The answer has left the agent."""
     callback: str | None
     token: str | None
+    traceparent: str | None
 
 
 class Agent:
@@ -65,6 +66,7 @@ class Agent:
                 line["attempt"] in answered,
                 line["callback"],
                 line["token"],
+                line["traceparent"],
             )
             for line in mine
             if line["what"] == "asked"
@@ -121,6 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             "at": time.time(),
             "callback": self.headers["X-Foliot-Callback"],
             "token": self.headers["X-Foliot-Token"],
+            "traceparent": self.headers["traceparent"],
         }
         # One write of a short line: two threads never mix theirs.
         descriptor = os.open(self.folder / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -41,7 +41,14 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
     limiter = RateLimiter(MemoryRates(SystemClock()), dict.fromkeys(RateKind))
     gate = Gate(nobody, limiter, nobody, nobody, lambda: True)
     routes = agent_routes(instance.steering.agents, instance.tokens)
-    app = make_app(no_problems, CollectorRegistry(), gate, [routes], lambda _error, _request_id: None)
+    app = make_app(
+        no_problems,
+        CollectorRegistry(),
+        gate,
+        [routes],
+        lambda _error, _request_id: None,
+        lambda _answer: None,
+    )
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://foliot") as made:
         yield made

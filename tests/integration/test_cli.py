@@ -192,6 +192,7 @@ def test_the_table_has_a_line_for_each_check(capsys: pytest.CaptureFixture[str])
         "schema",
         "clock",
         "locks",
+        "firing",
         "tasks",
         "tzdata",
         "journal",

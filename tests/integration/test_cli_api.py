@@ -428,6 +428,36 @@ def test_a_secret_comes_from_stdin_or_a_file_and_is_never_shown(
     cli("secret", "set", secret, "value", code=2)
 
 
+def test_notification_rules_are_made_by_options_or_a_file_tested_and_deleted(
+    cli: Cli, name: str, tmp_path: Path
+) -> None:
+    rule = ("notification", "rule")
+    to = ("--webhook", "https://hooks.example/x", "--secret", "hook_key")
+    conditions = ("--on", "failure", "--on", "failures_in_a_row:3", "--on", "did_not_run:3600")
+    made = cli.json(*rule, "create", name, *conditions, "--label", "team=pay", *to)
+    assert [each["kind"] for each in made["on"]] == ["failure", "failures_in_a_row", "did_not_run"]
+    assert made["to"]["secret"] == "${secret:hook_key}"
+    assert made["match"] == {"schedules": [], "labels": {"team": "pay"}}
+    (tmp_path / "rule.yaml").write_text(
+        "on: [{kind: sla_miss}]\nto: {kind: slack, url: 'https://hooks.example/T/B'}\n"
+    )
+    other = cli.json(*rule, "create", f"{name}-2", "-f", "rule.yaml")
+    assert other["to"]["kind"] == "slack"
+    listed = cli(*rule, "list", "--all")
+    assert f"{name}-2" in listed
+    assert "failures_in_a_row:3" in listed
+    sent = cli.json(*rule, "test", name)
+    assert (sent["type"], sent["rule_name"]) == ("test", name)
+    assert sent["notification_id"] in cli("notification", "list", "--all")
+    cli(*rule, "create", name, "--on", "failure", *to, code=5)
+    cli(*rule, "create", f"{name}-3", "--on", "failure", "--slack", "http://10.0.0.1/", code=2)
+    assert "to.url" in cli.err
+    cli(*rule, "create", f"{name}-3", "--on", "failure:7", *to, code=2)
+    cli(*rule, "create", f"{name}-3", "--on", "failure", "--webhook", "https://hooks.example/", code=2)
+    cli(*rule, "delete", name, f"{name}-2")
+    cli(*rule, "delete", name, code=3)
+
+
 def test_calendars_come_from_files_and_countries_and_stay_while_they_are_used(
     cli: Cli, name: str, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from foliot.model.lease import Lease, Shard
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.store.dialect import Pool
+from foliot.store.measures import Measures
 from foliot.store.migrate import upgrade
 from foliot.store.protocol import Claim, Note, Position, Settlement
 from foliot.store.sql import SqlStore, open_store
@@ -225,6 +226,11 @@ async def test_those_who_watch_look_for_what_is_overdue_by_the_same_index(store:
     check(plan, "idx_schedule_active_next_run")
 
 
+async def test_those_who_measure_read_of_executions_only_what_waits(store: SqlStore) -> None:
+    _, plan = await explain(store, Pool.LEASE, Measures(store.database).queue_depths())
+    check(plan, "idx_execution_claimable")
+
+
 async def test_a_backlog_reads_the_first_of_every_host(store: SqlStore) -> None:
     until = await store.now()
     loaded, plan = await explain(
@@ -288,6 +294,30 @@ async def test_upkeep_looks_only_at_what_needs_it(store: SqlStore) -> None:
     before = await store.now() - timedelta(days=90)
     _, plan = await explain(store, Pool.FIRING, store.upkeep.prune(lease, before=before, limit=50))
     check(plan, primary_key(store, "execution_t"))
+
+
+# --- notifying -----------------------------------------------------------------------------------------
+
+
+async def test_the_notifier_looks_only_at_what_failed_or_is_watched(store: SqlStore) -> None:
+    now = await store.now()
+    hosts = [host_id for host_id, _ in queues()]
+    ids = [firing.due.schedule_id for firing in await due_firings(store, 50)]
+    seen, since = store.sightings, now - timedelta(seconds=10)
+    guards = [
+        (seen.failures(hosts, now, since=since, limit=500), "idx_execution_failed"),
+        (seen.late(hosts, now, since=since, limit=500), "idx_execution_claimable"),
+        (seen.streaks(ids, most=3), "uq_execution_scheduled"),
+        (seen.standings(hosts[0], now, after_name="schedule-5", limit=500), "uq_schedule_name"),
+        (seen.latest_due(ids, now), "uq_execution_scheduled"),
+        (seen.successes(dict.fromkeys(ids, since)), "uq_execution_scheduled"),
+    ]
+    for look, index in guards:
+        _, plan = await explain(store, Pool.FIRING, look)
+        check(plan, index)
+    for look in (store.incidents.over(now, limit=500), store.incidents.abandoned(limit=500)):
+        _, plan = await explain(store, Pool.FIRING, look)
+        check(plan)
 
 
 # --- people --------------------------------------------------------------------------------------------

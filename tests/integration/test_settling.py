@@ -21,6 +21,7 @@ from foliot.store.protocol import Claim, Note, Settlement
 from foliot.store.schema import execution_t, schedule_version_t
 from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
+from foliot.timing.clock import SystemClock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
 from foliot.worker.settler import Settler
@@ -41,7 +42,7 @@ async def claim_all(store: SqlStore) -> dict[UUID, Claim]:
 
 def settler(store: SqlStore, work: Any = None, notes: Any = None) -> Settler:
     journal = Journal("worker", notes or store.notes)
-    return Settler("worker", work or store.work, LocalHints(), Recorder(), journal)
+    return Settler("worker", work or store.work, LocalHints(), Recorder(), journal, SystemClock())
 
 
 async def status_of(store: SqlStore, execution_id: UUID) -> Status:

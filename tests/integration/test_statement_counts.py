@@ -144,6 +144,12 @@ async def test_firing_takes_as_many_statements_for_a_thousand_schedules_as_for_t
     assert len(many) <= 5
 
 
+async def test_naming_what_was_fired_takes_no_statement_more(store: SqlStore) -> None:
+    without = await fire(store, MANY)
+    store.firing.names_all = True
+    assert len(await fire(store, MANY)) == len(without)
+
+
 async def test_firing_that_overlap_holds_back_takes_as_many_statements_too(store: SqlStore) -> None:
     counts = []
     for count in (FEW, 200):

@@ -242,7 +242,7 @@ class Story:
 
     async def _rescue(self, _first: int, _second: int) -> None:
         assert self._lease is not None
-        rescued = await self._scene.store.upkeep.rescue(self._lease, limit=100)
+        rescued = await self._scene.rescue(self._lease, limit=100)
         expected = {}
         for key, execution in self._executions():
             if execution.status == "running" and execution.is_abandoned:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from structlog.testing import capture_logs
-
 from foliot.target.protocol import Fire
 from tests.api.answers import made
 from tests.api.hosts import unique
@@ -121,14 +119,13 @@ def web_served(url: str) -> Iterator[WebServed]:
         "rate_limit_anonymous": "off",
     }
     served = WebServed(url, roles=ALL, tasks=registry(greet, fail, hold, tell), **options)
-    with capture_logs() as served.logged:
-        served.serve()
-        try:
-            served.start()
-            yield served
-        finally:
-            for gate in _gates:
-                served.let_go(gate)
-            _gates.clear()
-            served.close()
+    served.serve()
+    try:
+        served.start()
+        yield served
+    finally:
+        for gate in _gates:
+            served.let_go(gate)
+        _gates.clear()
+        served.close()
     assert served.bugs == []

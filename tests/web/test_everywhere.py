@@ -31,6 +31,11 @@ SCREENS = {
     "execution with a log": "/executions/{told}",
     "timeline": "/timeline",
     "timeline as a table": "/timeline?view=table",
+    "notification rules": "/notifications",
+    "new notification rule": "/notifications?new=rule",
+    "notification rule": "/notifications/rules?rule={rule}",
+    "messages": "/notifications/messages",
+    "message": "/notifications/messages?message={message}",
     "cluster": "/cluster",
     "workers": "/cluster/workers",
     "queues": "/cluster/queues",
@@ -84,7 +89,30 @@ def scene(server: WebServed) -> dict[str, str]:
     until(lambda: bool(server.get("executions", schedule_id=often)["items"]))
     server.post("secrets", {"name": "a_secret", "value": "a value"})
     server.post("calendars", {"name": "days off", "days": ["2030-01-01"], "weekdays": [6, 7]})
-    return {"failing": failing["schedule_id"], "failed": failed["execution_id"], "told": told["execution_id"]}
+    rule = server.post(
+        "notifications/rules",
+        {
+            "name": "r" * 126,
+            "description": "word " * 80,
+            "match": {"schedules": [failing["schedule_id"]], "labels": {"a-label": "y" * 120}},
+            "on": [
+                {"kind": "failure"},
+                {"kind": "did_not_run", "within_seconds": 3600},
+                {"kind": "recovery"},
+            ],
+            # Without its secret no message leaves.
+            "to": {"kind": "webhook", "url": "https://hooks.example/x", "secret": "${secret:not_there}"},
+            "muted_until_ts": "2031-01-01T00:00:00Z",
+        },
+    )
+    message = server.post(f"notifications/rules/{rule['rule_id']}/test", status=202)
+    return {
+        "failing": failing["schedule_id"],
+        "failed": failed["execution_id"],
+        "told": told["execution_id"],
+        "rule": rule["rule_id"],
+        "message": message["notification_id"],
+    }
 
 
 def go(page: Page, address: str) -> None:

@@ -37,6 +37,7 @@ Access = Role | Open | Home
 _V1 = "/api/v1"
 _OF_SCHEDULE = f"{_V1}/schedules/{{schedule_id}}"
 _OF_EXECUTION = f"{_V1}/executions/{{execution_id}}"
+_OF_RULE = f"{_V1}/notifications/rules/{{rule_id}}"
 
 ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/"): Open.PROBE,
@@ -105,6 +106,16 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("POST", f"{_V1}/secrets"): Role.ADMIN,
     ("POST", f"{_V1}/secrets/rotate"): Open.KEY_HOLDER,
     ("DELETE", f"{_V1}/secrets/{{name}}"): Role.ADMIN,
+    ("GET", f"{_V1}/notifications"): Role.VIEWER,
+    ("GET", f"{_V1}/notifications/{{notification_id}}"): Role.VIEWER,
+    ("POST", f"{_V1}/notifications/{{notification_id}}/retry"): Role.OPERATOR,
+    ("GET", f"{_V1}/notifications/rules"): Role.VIEWER,
+    ("POST", f"{_V1}/notifications/rules"): Role.EDITOR,
+    ("GET", _OF_RULE): Role.VIEWER,
+    ("PUT", _OF_RULE): Role.EDITOR,
+    ("PATCH", _OF_RULE): Role.EDITOR,
+    ("DELETE", _OF_RULE): Role.EDITOR,
+    ("POST", f"{_OF_RULE}/test"): Role.EDITOR,
     ("GET", f"{_V1}/keys"): Role.ADMIN,
     ("POST", f"{_V1}/keys"): Role.ADMIN,
     ("DELETE", f"{_V1}/keys/{{key_id}}"): Role.ADMIN,

@@ -1,18 +1,17 @@
 """The HTTP application: health and metrics for machines, the API for all who have a credential, the UI."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
 from foliot.api import errors, openapi
-from foliot.api.front import OnError, add_front
+from foliot.api.front import OnAnswer, OnError, add_front
 from foliot.api.gate import Gate, GatedRoute
 from foliot.api.ui import ui_routes
+from foliot.probing.probes import readiness_document, render
 from foliot.version import __version__
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
@@ -27,8 +26,10 @@ def make_app(
     gate: Gate,
     routers: Sequence[APIRouter],
     on_error: OnError,
+    on_answer: OnAnswer,
 ) -> FastAPI:
-    """`problems` says why the instance is not ready; none: it is. `on_error` is told of bugs."""
+    """`problems` says why the instance is not ready; none: it is. `on_error` is told of bugs,
+    `on_answer` of every answer."""
     app = FastAPI(
         title="Foliot",
         version=__version__,
@@ -40,7 +41,7 @@ def make_app(
     app.state.gate = gate
     errors.install(app)
     openapi.install(app)
-    add_front(app, on_error)
+    add_front(app, on_error, on_answer)
     for router in (_probes(problems, metrics), *routers):
         app.router.routes.extend(router.routes)
     # Behind all others: the page is for whatever address is nobody else's.
@@ -72,12 +73,11 @@ def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
     )
     async def readyz() -> JSONResponse:
         found = await problems()
-        document: dict[str, Any] = {"status": "not ready" if found else "ready", "problems": found}
-        return JSONResponse(document, status_code=503 if found else 200)
+        return JSONResponse(readiness_document(found), status_code=503 if found else 200)
 
     @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
     async def read_metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics), media_type=content_type)
+        content, content_type = render(metrics, request.headers.get("accept", ""))
+        return Response(content, media_type=content_type)
 
     return router

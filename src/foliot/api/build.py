@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import structlog
 from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
 
@@ -23,6 +22,7 @@ from foliot.api.routes.bulk import bulk_routes
 from foliot.api.routes.cluster import cluster_routes
 from foliot.api.routes.executions import execution_routes
 from foliot.api.routes.kinds import kind_routes
+from foliot.api.routes.notifications import notification_routes
 from foliot.api.routes.outlook import outlook_routes
 from foliot.api.routes.registry import registry_routes
 from foliot.api.routes.schedule_history import schedule_history_routes
@@ -34,7 +34,7 @@ from foliot.api.routes.timeline import timeline_routes
 from foliot.api.services import Services
 from foliot.api.tidy import Tidy
 from foliot.model.errors import UnauthenticatedError
-from foliot.model.event import Observer
+from foliot.model.event import Observer, RequestFailed
 from foliot.security.tokens import IssuerKeys, TokenVerifier
 from foliot.service import Service
 from foliot.store.hints import Hints
@@ -72,6 +72,7 @@ class Api:
         store = services.store
         self._services = services
         self._clock = clock
+        self._observer = observer
         self._available_targets = available_targets
         self._issuer_keys = None if options.jwt_jwks_url is None else IssuerKeys(options.jwt_jwks_url, clock)
         self.authenticator = Authenticator(
@@ -131,6 +132,7 @@ class Api:
             registry_routes(services),
             cluster_routes(services),
             shared_routes(services),
+            notification_routes(services),
             access_routes(services),
             sign_in_routes(
                 services,
@@ -140,7 +142,10 @@ class Api:
             ),
             stream_routes(self.feed, self._clock, self._is_still_valid, GatedRoute),
         )
-        return make_app(problems, metrics, self.gate, routers, _report)
+        return make_app(problems, metrics, self.gate, routers, self._report, self._observer.notify)
+
+    def _report(self, error: Exception, request_id: str) -> None:
+        self._observer.notify(RequestFailed(request_id, error))
 
     async def _is_still_valid(self, request: Request) -> bool:
         try:
@@ -172,7 +177,3 @@ def _rates(
     if services.store.database.dialect.name == "postgresql":
         return DatabaseRates(clock, services.store.rates)
     return MemoryRates(clock)
-
-
-def _report(error: Exception, request_id: str) -> None:
-    structlog.get_logger().error("request_failed", request_id=request_id, exc_info=error)

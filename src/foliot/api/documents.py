@@ -259,7 +259,7 @@ class ExecutionDocument(BaseModel):
     error: str | None
     traceback: str | None
     worker_id: str | None
-    trace_id: str | None
+    trace_id: str = Field(description="Of its trace: 32 hex digits.")
     cancel_requested: bool
     created_ts: datetime
 

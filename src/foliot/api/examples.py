@@ -14,3 +14,14 @@ NIGHTLY_REPORT: dict[str, Any] = {
     },
     "labels": {"team": "pay"},
 }
+
+ON_CALL_RULE: dict[str, Any] = {
+    "name": "on-call",
+    "match": {"labels": {"team": "pay"}},
+    "on": [{"kind": "failure"}, {"kind": "recovery"}],
+    "to": {
+        "kind": "webhook",
+        "url": "https://hooks.example/foliot",
+        "secret": "${secret:webhook_key}",
+    },
+}

@@ -2,6 +2,7 @@
 
 Plain ASGI, each layer one duty. `add_front` puts them around an application in the only right order:
 
+    Answers           tells of each answer, and how long it took to begin
     RequestId         names the request, so that all that follows can say which one it speaks of
     SecurityHeaders   on every answer, those of the layers below included
     UnhandledErrors   an exception that nobody handled becomes a 500 without details
@@ -15,6 +16,7 @@ these could.
 import asyncio
 import re
 import secrets
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from fastapi import FastAPI
@@ -23,6 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foliot.api.errors import problem
+from foliot.model.event import RequestAnswered
 
 BODY_LIMIT = 1024 * 1024
 BODY_SECONDS = 30.0
@@ -41,11 +44,13 @@ LARGER_BODIES = {"/api/v1/schedules/apply": 16 * 1024**2, "/api/v1/calendars/imp
 
 OnError = Callable[[Exception, str], None]
 """Told of an exception that nobody handled, and the id of its request."""
+OnAnswer = Callable[[RequestAnswered], None]
 
 
 def add_front(
     app: FastAPI,
     on_error: OnError,
+    on_answer: OnAnswer,
     *,
     body_limit: int = BODY_LIMIT,
     most_under_way: int = MOST_UNDER_WAY,
@@ -58,6 +63,36 @@ def add_front(
     app.add_middleware(UnhandledErrors, on_error=on_error)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestId)
+    app.add_middleware(Answers, on_answer=on_answer)
+
+
+class Answers:
+    """Tells of every answer when it begins."""
+
+    def __init__(self, app: ASGIApp, on_answer: OnAnswer) -> None:
+        self._app = app
+        self._on_answer = on_answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began_at = time.perf_counter()
+
+        async def telling_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._on_answer(
+                    RequestAnswered(
+                        scope["method"],
+                        scope["path"],
+                        message["status"],
+                        time.perf_counter() - began_at,
+                        scope.get("state", {}).get("request_id", ""),
+                    )
+                )
+            await send(message)
+
+        await self._app(scope, receive, telling_send)
 
 
 class RequestId:

@@ -37,12 +37,14 @@ from foliot.model.event import CredentialRefused, Observer
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy
+from foliot.model.trace import parse_traceparent
 from foliot.planning.change import Author
 from foliot.security.principal import CredentialKind, Principal, Role
 
 CSRF_HEADER = "X-CSRF-Token"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 REASON_HEADER = "X-Foliot-Reason"
+TRACE_HEADER = "traceparent"
 MOST_REASON = 1000
 MOST_ADDRESS = 64
 
@@ -219,7 +221,14 @@ async def _author(request: Request) -> Author:
         credential=principal.credential,
         request_id=request_id_of(request),
         address=address_of(request),
+        trace_context=_trace_context_of(request),
     )
+
+
+def _trace_context_of(request: Request) -> str | None:
+    """What is kept is what was understood, written anew: nothing of a stranger's own choice."""
+    context = parse_traceparent(request.headers.get(TRACE_HEADER))
+    return None if context is None else str(context)
 
 
 Writer = Annotated[Author, Depends(_author)]

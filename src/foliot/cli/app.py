@@ -16,6 +16,7 @@ from foliot.cli import (
     importing,
     instance,
     key,
+    notification,
     queue,
     roles,
     schedule,
@@ -72,6 +73,7 @@ app.add_typer(cron.app, name="cron")
 app.add_typer(key.app, name="key")
 app.add_typer(secret.app, name="secret")
 app.add_typer(calendar.app, name="calendar")
+app.add_typer(notification.app, name="notification")
 app.add_typer(importing.app, name="import")
 app.command()(verify.verify)
 app.command()(simulate.simulate)

@@ -12,11 +12,13 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.cli.database import missing_file, opened
+from foliot.cli.process_check import ask_readiness
 from foliot.model.errors import FoliotError
 from foliot.settings import Settings, load_settings
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.migrate import schema_status
+from foliot.store.overview import Overdue
 from foliot.store.postgres import open_postgres
 from foliot.store.primary import REPLICA, refusal_of
 from foliot.store.schema import scheduler_lock_t
@@ -70,9 +72,21 @@ async def examine(clock: Clock) -> AsyncIterator[Finding]:
         has_database = has_database and (finding.check, finding.level) != ("database", Level.FAIL)
         yield finding
     yield zones
+    if settings.metrics_port:
+        yield await check_process(settings.metrics_host, settings.metrics_port)
     if has_database:
         async for finding in _look(settings, _examine_server):
             yield finding
+
+
+async def check_process(host: str, port: int) -> Finding:
+    """What the process says of itself that serves its metrics on this machine."""
+    told = await ask_readiness(host, port)
+    if told.problems is None:
+        return warn("process", f"{told.url} does not answer", "start a role with this --metrics-port")
+    if told.problems:
+        return fail("process", f"{told.url} is not ready: {'; '.join(told.problems)}", "see its log")
+    return ok("process", f"{told.url} is ready")
 
 
 async def _look(
@@ -100,7 +114,10 @@ async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> A
     yield schema
     yield await _check_clock(store.database, clock)
     if schema.level is not Level.FAIL:
-        yield await _check_locks(store, settings)
+        locks = await _check_locks(store, settings)
+        yield locks
+        overdue = await store.overviews.overdue_anywhere(ttl_s=settings.lease_ttl_seconds)
+        yield check_overdue(overdue, await store.now(), is_led=locks.level is Level.OK)
         yield check_tasks(await store.overviews.unknown_tasks_anywhere())
     if settings.database_read_url is not None:
         yield await _check_replica(settings.database_read_url, settings)
@@ -195,6 +212,18 @@ def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl
     if all(leader and now - heartbeat <= ttl for leader, heartbeat, now in rows):
         return ok("locks", detail)
     return warn("locks", detail, "nothing fires there: start `foliot up` or `foliot scheduler`")
+
+
+def check_overdue(overdue: Overdue, now: datetime, *, is_led: bool) -> Finding:
+    """Due times that pass undecided: whoever leads does not tick or can't keep up, or nobody leads."""
+    if overdue.oldest is None:
+        return ok("firing", "nothing is overdue")
+    at_least = "at least " if overdue.is_capped else ""
+    late_s = (now - overdue.oldest.next_run_ts).total_seconds()
+    detail = f"{at_least}{overdue.count} overdue, {overdue.oldest.name} for {late_s:.0f} s"
+    if not is_led:
+        return warn("firing", detail, "they are decided once somebody leads")
+    return fail("firing", detail, "see the leader's /readyz and log")
 
 
 def check_tasks(unknown: Sequence[UnknownTask]) -> Finding:

@@ -30,6 +30,10 @@ def secret_names(context: typer.Context, incomplete: str) -> list[str]:
     return _names(context, "secrets", incomplete, can_search=False)
 
 
+def notification_rule_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, "notifications/rules", incomplete, can_search=False)
+
+
 def _names(
     context: typer.Context, path: str, incomplete: str, *, can_search: bool = True, field: str = "name"
 ) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -17,7 +18,23 @@ def run_role(role: Role, app: Foliot, settings: Settings, *, queues: Sequence[st
     """One role, on a database whose schema somebody else keeps up to date."""
     logs.configure(settings.effective_log_format, settings.log_level)
     plan = plan_of(app, settings, frozenset({role}), [logs.LogObserver()], queues=queues, is_own_process=True)
-    run_loop(lambda: run_instance(Instance(plan)))
+    if settings.metrics_port is None:
+        run_loop(lambda: run_instance(Instance(plan)))
+    else:
+        run_loop(lambda: _run_with_probes(plan, settings.metrics_host, settings.metrics_port or 0))
+
+
+async def _run_with_probes(plan: Plan, host: str, port: int) -> None:
+    """As with the API, probes are there before the instance starts and until it has ended."""
+    from foliot.probing.probes import Probes
+    from foliot.probing.server import ProbeServer
+
+    probes = Probes(plan.clock)
+    async with ProbeServer(probes).listening(host, port) as url:
+        instance = Instance(replace(plan, observers=[*plan.observers, *probes.observers]))
+        instance.show(probes)
+        log().info("listening", url=url, serves="metrics and health")
+        await run_instance(instance)
 
 
 def plan_of(

@@ -30,6 +30,16 @@ PortOption = Annotated[
     int | None, typer.Option(help="Which port to listen on.", show_default="FOLIOT_API_PORT, else 8700")
 ]
 
+MetricsPortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        metavar="PORT",
+        help="Serve /metrics, /healthz and /readyz on this port; 0: on one that is free, told in the log.",
+        show_default="FOLIOT_METRICS_PORT, else none",
+    ),
+]
+
 YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Don't ask.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the audit.")]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from foliot.cli.options import HostOption, PortOption, TasksOption
+from foliot.cli.options import HostOption, MetricsPortOption, PortOption, TasksOption
 
 
 def api(
@@ -24,7 +24,7 @@ def api(
     run_api(app, load_settings(database_url=app.url, api_host=host, api_port=port))
 
 
-def scheduler() -> None:
+def scheduler(metrics_port: MetricsPortOption = None) -> None:
     """Run a scheduler.
 
     It turns due times into executions while it leads, and stands by otherwise.
@@ -34,7 +34,7 @@ def scheduler() -> None:
     from foliot.sdk import Foliot
     from foliot.settings import load_settings
 
-    run_role(Role.SCHEDULER, Foliot(), load_settings())
+    run_role(Role.SCHEDULER, Foliot(), load_settings(metrics_port=metrics_port))
 
 
 def worker(
@@ -66,6 +66,7 @@ def worker(
         ),
     ] = None,
     tasks: TasksOption = None,
+    metrics_port: MetricsPortOption = None,
 ) -> None:
     """Run a worker.
 
@@ -84,11 +85,12 @@ def worker(
         worker_concurrency=concurrency,
         worker_memory_limit=memory_limit,
         worker_cpu_limit=cpu_limit,
+        metrics_port=metrics_port,
     )
     run_role(Role.WORKER, app, settings, queues=names)
 
 
-def relay() -> None:
+def relay(metrics_port: MetricsPortOption = None) -> None:
     """Ship events to the broker that FOLIOT_RELAY names.
 
     One relay is active at a time; others stand by.
@@ -98,7 +100,7 @@ def relay() -> None:
     from foliot.sdk import Foliot
     from foliot.settings import load_settings
 
-    run_role(Role.RELAY, Foliot(), load_settings())
+    run_role(Role.RELAY, Foliot(), load_settings(metrics_port=metrics_port))
 
 
 def _names(queues: str | None) -> list[str] | None:

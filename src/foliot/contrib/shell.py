@@ -59,13 +59,14 @@ def shell(
 
 
 def environment_of(given: Mapping[str, str]) -> dict[str, str]:
-    """What a command sees: as little as cron passes on, and what the schedule gives."""
+    """What a command sees: as little as cron passes on, the trace, and what the schedule gives."""
     try:
         user = pwd.getpwuid(os.getuid())
         name, home = user.pw_name, user.pw_dir
     except KeyError:  # a container may run as a number that nobody has given a name
         name, home = str(os.getuid()), "/"
-    return {"HOME": home, "LOGNAME": name, "USER": name, "SHELL": SHELL, "PATH": PATH, **given}
+    traced = {key: os.environ[key] for key in ("TRACEPARENT",) if key in os.environ}
+    return {"HOME": home, "LOGNAME": name, "USER": name, "SHELL": SHELL, "PATH": PATH, **traced, **given}
 
 
 def _home(environment: Mapping[str, str]) -> str:

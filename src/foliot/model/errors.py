@@ -65,9 +65,9 @@ class NameTakenError(FoliotError):
 class StaleVersionError(FoliotError):
     """The caller's change was based on a version that is no longer the current one."""
 
-    def __init__(self, schedule_id: UUID, expected: int, actual: int) -> None:
-        super().__init__(f"schedule {schedule_id} is at version {actual}, the change was made for {expected}")
-        self.schedule_id = schedule_id
+    def __init__(self, resource_id: UUID, expected: int, actual: int, what: str = "schedule") -> None:
+        super().__init__(f"{what} {resource_id} is at version {actual}, the change was made for {expected}")
+        self.resource_id = resource_id
         self.expected = expected
         self.actual = actual
 

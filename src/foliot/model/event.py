@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from foliot.model.execution import SkipReason, Status
+from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import ChangeKind
 
@@ -135,6 +135,26 @@ class CredentialRefused(Event):
     request_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class RequestAnswered(Event):
+    """The API has begun to answer a request."""
+
+    method: str
+    path: str
+    status_code: int
+    duration_s: float
+    """Until its first byte: a stream goes on for as long as somebody listens."""
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFailed(Event):
+    """An exception of the API's that nobody handled: a defect. Its client was told nothing but the id."""
+
+    request_id: str
+    error: Exception
+
+
 # --- schedules -------------------------------------------------------------------------------------
 
 
@@ -145,6 +165,9 @@ class ScheduleChanged(Event):
     change: ChangeKind
     aggregate_version: int
     by: str | None
+    changed_ts: datetime | None = None
+    trace_context: str | None = None
+    """Of the request that asked for it, if that was part of a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +187,10 @@ class FiredExecution(NamedTuple):
     fire_ts: datetime
     lateness_s: float
     missed_count: int
+    schedule_name: str | None = None
+    """None in a large batch, unless somebody asked for all names."""
+    queue: str = ""
+    aggregate_version: int = 0
 
 
 class SkippedExecution(NamedTuple):
@@ -172,6 +199,7 @@ class SkippedExecution(NamedTuple):
     fire_ts: datetime
     reason: SkipReason
     missed_count: int
+    schedule_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +214,31 @@ class BatchFired(Event):
     refused: int
     """Rows that had changed since they were planned; they are read again."""
     duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTriggered(Event):
+    """Somebody had a schedule run now, besides its own times."""
+
+    execution_id: UUID
+    schedule_id: UUID
+    schedule_name: str
+    aggregate_version: int
+    fire_ts: datetime
+    queue: str
+    triggered_by: TriggeredBy
+    by: str | None
+    trace_context: str | None
+    """What the execution's trace continues; None: it has one of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillAdvanced(Event):
+    """Executions were made for a few more of the times that a backfill is for."""
+
+    backfill_id: UUID
+    instance_id: str
+    fired: Sequence[FiredExecution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +271,7 @@ class ClaimedExecution(NamedTuple):
     queue: str
     priority: Priority
     start_delay_s: float
+    trace_context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +287,16 @@ class SettledExecution(NamedTuple):
     status: Status
     duration_s: float
     error: str | None
+    schedule_name: str | None = None
+    queue: str = ""
+    started_ts: datetime | None = None
+    settling_s: float = 0.0
+    """From the end of the attempt until that was written down."""
+    agent_url: str | None = None
+    """Whom a failed attempt had asked, without what may be secret."""
+    trace_context: str | None = None
+    attempt_status: Status | None = None
+    """How the attempt ended, where that is not how its execution stands now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,12 +420,29 @@ class TicketsRepublished(Event):
 # --- upkeep ----------------------------------------------------------------------------------------
 
 
+class LostAttempt(NamedTuple):
+    """An attempt whose end nobody reported, and how its execution stands now."""
+
+    execution_id: UUID
+    schedule_id: UUID
+    schedule_name: str | None
+    attempt: int
+    status: Status
+    error: str
+    worker_id: str | None
+    queue: str
+    started_ts: datetime | None
+    trace_context: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionsRescued(Event):
     """Executions whose worker vanished, and what became of each."""
 
     shard: int
     rescued: Mapping[UUID, Status]
+    attempts: Sequence[LostAttempt] = ()
+    """The same, in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,3 +531,64 @@ class RedisFailed(Event):
     what: str
     """`hints`, `rates` or `cache`."""
     error: str
+
+
+# --- notifying -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationDecided(Event):
+    """Somebody is to be told something."""
+
+    kind: str
+    """Its type, such as `schedule.failed`."""
+    rule_id: UUID
+    schedule_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationDelivered(Event):
+    """A message has arrived."""
+
+    notification_id: UUID
+    kind: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationFailed(Event):
+    """A message did not arrive: it is tried again, or given up."""
+
+    notification_id: UUID
+    kind: str
+    attempts: int
+    error: str
+    retry_in_s: float | None
+    """None: never more."""
+
+
+# --- measuring -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class QueuesMeasured(Event):
+    """A scheduler looked how much waits for workers, in the whole database."""
+
+    depths: Mapping[str, Mapping[Priority, int]]
+    """By queue, over all hosts; a queue that is empty has zeros."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesCounted(Event):
+    """A scheduler looked how many schedules are active, in the whole database, and over how many shards."""
+
+    active: int
+    shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFailed(Event):
+    """An agent did not do what an attempt asked of it."""
+
+    status_code: str
+    """Of its answer; `none`: there was none; `timeout`: none came in time."""

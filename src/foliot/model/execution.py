@@ -120,7 +120,9 @@ class Execution:
     error: str | None
     traceback: str | None
     external_id: str | None
-    trace_id: str | None
+    trace_context: str | None
+    """What the caller's trace was, if there was one that this continues."""
+    trace_id: str
     scheduler_instance_id: str | None
     created_ts: datetime
 

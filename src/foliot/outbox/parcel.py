@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from foliot.model.broker import name_at_broker
+from foliot.model.trace import fire_span
 from foliot.store.outbox_list import OutboxMessage
 
 CONTENT_TYPE = "application/cloudevents+json"
@@ -46,6 +47,8 @@ def pack(message: OutboxMessage) -> Parcel:
             "transaction_id": str(message.transaction_id),
             "transaction_ordinal": str(message.transaction_ordinal),
             "transaction_count": str(message.transaction_count),
+            # An event is its execution, and so is its trace.
+            "traceparent": str(fire_span(message.id)),
         },
         body=_body(message.payload),
     )

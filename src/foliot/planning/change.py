@@ -31,6 +31,8 @@ class Author:
     credential: str | None = None
     request_id: str | None = None
     address: str | None = None
+    trace_context: str | None = None
+    """The `traceparent` that the request came with."""
 
     def because(self, reason: str | None) -> "Author":
         """The same with this reason; None: with the one that there is."""

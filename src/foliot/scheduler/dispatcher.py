@@ -150,7 +150,9 @@ class Dispatcher:
     def _publish(self, waiting: Sequence[Waiting], now: float) -> None:
         for each in waiting:
             self._published.add(each.execution_id, each.attempt, now)
-        self._put([Ticket(each.execution_id, each.queue, each.priority) for each in waiting])
+        self._put(
+            [Ticket(each.execution_id, each.queue, each.priority, each.trace_context) for each in waiting]
+        )
 
     def _put(self, tickets: Sequence[Ticket]) -> None:
         for way in dict.fromkeys(self._outgoing.values()):

@@ -274,7 +274,16 @@ def _apart(firings: Sequence[Firing]) -> list[Sequence[Firing]]:
 def _settled(instance_id: str, fired: Fired) -> ExecutionsSettled:
     """An event is over as it fires."""
     ended = [
-        SettledExecution(each.execution_id, each.schedule_id, 1, Status.SUCCESS, 0.0, None)
+        SettledExecution(
+            each.execution_id,
+            each.schedule_id,
+            1,
+            Status.SUCCESS,
+            0.0,
+            None,
+            each.schedule_name,
+            each.queue,
+        )
         for each in fired.fired
     ]
     return ExecutionsSettled(instance_id, ended, ())

@@ -103,9 +103,10 @@ class Janitor:
     async def _sweep(self, lease: Lease) -> bool:
         rescued = await self._upkeep.rescue(lease, limit=BATCH)
         if rescued:
-            self._observer.notify(ExecutionsRescued(lease.shard.number, rescued))
+            statuses = {each.execution_id: each.status for each in rescued}
+            self._observer.notify(ExecutionsRescued(lease.shard.number, statuses, rescued))
             self._hints.send(Hint.READY)
-            if any(status in FINAL for status in rescued.values()):
+            if any(each.status in FINAL for each in rescued):
                 self._hints.send(Hint.ENDED)
         restarted = await self._upkeep.restart_delays(lease, limit=BATCH)
         if restarted:

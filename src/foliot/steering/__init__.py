@@ -10,6 +10,7 @@ at, and observers are told. A crash between the two costs a poll interval, never
     shared.py       what schedules share: queues, calendars
     cluster.py      drain an instance, change the number of shards
     agents.py       what an agent that took over an execution says of it
+    notifications.py  whom to tell of what, and messages by hand
     admission.py    whether a target can be carried out, as far as this process and the database know
 """
 
@@ -20,6 +21,7 @@ from foliot.steering.agents import AgentSteering
 from foliot.steering.apply import ApplySteering
 from foliot.steering.cluster import ClusterSteering
 from foliot.steering.executions import ExecutionSteering
+from foliot.steering.notifications import NotificationSteering
 from foliot.steering.schedules import ScheduleSteering
 from foliot.steering.shared import SharedSteering
 from foliot.store.hints import Hints
@@ -46,4 +48,5 @@ class Steering:
         self.executions = ExecutionSteering(store, hints)
         self.shared = SharedSteering(store, hints)
         self.cluster = ClusterSteering(store, hints)
+        self.notifications = NotificationSteering(store, hints, admission)
         self.agents = AgentSteering(store, hints, observer, clock, secrets)

@@ -60,7 +60,12 @@ class AgentSteering:
         redactor = await self._redactor(claim, spec)
         now = self._clock.now()
         ended = settlement_of(
-            claim, spec, status, now=now, duration_s=max(0.0, (now - claim.started_ts).total_seconds())
+            claim,
+            spec,
+            status,
+            now=now,
+            duration_s=max(0.0, (now - claim.started_ts).total_seconds()),
+            ended_at=self._clock.monotonic(),
         )
         settlement = ended._replace(
             result=kept_result(result, redactor),
@@ -101,6 +106,13 @@ class AgentSteering:
             settlement.status,
             settlement.duration_s,
             settlement.error,
+            settlement.schedule_name,
+            claim.queue,
+            claim.started_ts,
+            0.0 if settlement.ended_at is None else self._clock.monotonic() - settlement.ended_at,
+            settlement.agent_url,
+            claim.trace_context,
+            settlement.attempt_status,
         )
         self._observer.notify(ExecutionsSettled(worker_id, [told], ()))
         self._hints.send(Hint.ENDED if settlement.status in FINAL else Hint.READY)

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from foliot.model.backfill import Backfill
 from foliot.model.errors import InvalidError, NotFoundError, OverloadedError
-from foliot.model.event import Observer, ScheduleChanged
+from foliot.model.event import ExecutionTriggered, Observer, ScheduleChanged
 from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
@@ -208,6 +208,8 @@ class ScheduleSteering:
                 change.kind,
                 schedule.aggregate_version,
                 author.name,
+                schedule.updated_ts,
+                author.trace_context,
             )
         )
 
@@ -234,6 +236,19 @@ class ScheduleSteering:
         )
         self._hints.send(Hint.EVENTS if isinstance(schedule.spec.target, EventTarget) else Hint.READY)
         tell_replaced(self._hints, schedule)
+        self._observer.notify(
+            ExecutionTriggered(
+                made.execution_id,
+                schedule.schedule_id,
+                schedule.spec.name,
+                made.aggregate_version,
+                made.fire_ts,
+                made.queue,
+                by,
+                author.name,
+                made.trace_context,
+            )
+        )
         return made
 
     async def backfill(

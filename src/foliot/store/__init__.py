@@ -14,6 +14,10 @@ its own, written once in SQLAlchemy Core for both databases:
     upkeep.py      what the leader's janitor does: rescue, release, prune
     registry.py    instances and task functions
     calendars.py   named sets of excluded days
+    notification_rules.py  whom to tell of what
+    notifications.py       messages, and how far their delivery has come
+    sightings.py           what the notifier reads of schedules and executions
+    incidents.py           what it found wrong, and decided
     secrets.py     values that targets need and nobody may read
 
 What differs between the databases is a Dialect, in `postgres.py` and `sqlite.py` and nowhere else.

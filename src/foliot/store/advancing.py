@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Integer, String, Update, Uuid, bindparam, null, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.model.lease import Shard
 from foliot.planning.fire import PLAN_HOLDS, Firing
@@ -99,3 +100,10 @@ def advance_planned(dialect: Dialect, shard: Shard, shape: Shape, *, counts_even
             **counted,
         )
     )
+
+
+@lru_cache(maxsize=256)
+def advance_and_name(dialect: Dialect, shard: Shard, shape: Shape) -> ReturningUpdate[Any]:
+    """The same, and which they were, with their names."""
+    advance = advance_planned(dialect, shard, shape)
+    return advance.returning(schedule_t.c.schedule_id, schedule_t.c.schedule_name)

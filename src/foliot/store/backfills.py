@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.errors import NotFoundError
+from foliot.model.event import FiredExecution
 from foliot.model.execution import CLAIMABLE, FINAL, Status, TriggeredBy
 from foliot.model.ids import ids_at, new_id
 from foliot.model.instant import EPOCH
@@ -52,6 +53,21 @@ class _Made(NamedTuple):
     events: Mapping[UUID, datetime] = MappingProxyType({})
     """Those that are events, with their fire times: they are over, once they are said."""
     at: datetime = EPOCH
+    fired: Sequence[FiredExecution] = ()
+
+
+def _fired(schedule: Schedule, row: Mapping[str, Any]) -> FiredExecution:
+    """What there is to tell of a row; a time of a backfill is never late."""
+    return FiredExecution(
+        row["execution_id"],
+        schedule.schedule_id,
+        row["fire_ts"],
+        0.0,
+        0,
+        schedule.spec.name,
+        schedule.spec.queue,
+        schedule.aggregate_version,
+    )
 
 
 class Backfills:
@@ -218,6 +234,7 @@ class Backfills:
                 has_moved=True,
                 is_over=planned.is_last,
                 has_events=bool(made.events),
+                fired=made.fired,
             )
 
         return await self._database.write(Pool.FIRING, work)
@@ -300,7 +317,7 @@ class Backfills:
         if rows:
             await connection.execute(insert(execution_t), rows)
         said = {row["execution_id"]: row["fire_ts"] for row in rows} if is_event else {}
-        return _Made(len(missing), free, said, now)
+        return _Made(len(missing), free, said, now, [_fired(schedule, row) for row in rows])
 
     async def _known(
         self, connection: AsyncConnection, schedule_id: UUID, fire_times: Sequence[datetime]

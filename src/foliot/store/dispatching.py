@@ -46,7 +46,14 @@ class Dispatching:
             [(str(each), since + _sla(each), until + _sla(each)) for each in priorities],
         )
         first = (
-            select(table.c.execution_id, table.c.attempt, table.c.queue, table.c.priority, table.c.ready_ts)
+            select(
+                table.c.execution_id,
+                table.c.attempt,
+                table.c.queue,
+                table.c.priority,
+                table.c.ready_ts,
+                table.c.trace_context,
+            )
             .where(
                 table.c.host_id == queue_t.c.host_id,
                 table.c.queue == queue_t.c.queue,
@@ -66,7 +73,7 @@ class Dispatching:
         statement = found.order_by(columns["ready_ts"], columns["execution_id"]).limit(limit)
         async with self._database.read(Pool.FIRING) as connection:
             rows: Sequence[Any] = (await connection.execute(statement)).all()
-        return [Waiting(row[0], row[1], row[2], Priority(row[3]), row[4]) for row in rows]
+        return [Waiting(row[0], row[1], row[2], Priority(row[3]), row[4], row[5]) for row in rows]
 
     def _conditions(self, after: Waiting | None, *, with_fired: bool) -> list[ColumnElement[bool]]:
         table, found = execution_t, list[ColumnElement[bool]]()

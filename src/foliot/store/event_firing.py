@@ -31,14 +31,15 @@ class _Advanced(NamedTuple):
     event_seq: int
     """The number of the schedule's latest event, those that now fire included."""
     target: str
+    schedule_name: str
 
 
 async def fire_events(
     connection: AsyncConnection, dialect: Dialect, lease: Lease, firings: Sequence[Firing], now: datetime
-) -> list[NewExecution]:
-    """Move on what is still as it was planned, and write all of it; the rows that were written."""
+) -> tuple[list[NewExecution], dict[UUID, str]]:
+    """Move on what is still as it was planned, and write all of it; the rows, and the schedules by name."""
     if not firings:
-        return []
+        return [], {}
     advanced = await _advance(connection, dialect, lease, firings, now)
     rows = _rows_of([firing for firing in firings if firing.due.schedule_id in advanced], now)
     written = await insert_event_executions(connection, dialect, rows, lease.instance_id)
@@ -49,7 +50,7 @@ async def fire_events(
         [LastRun(row.due.schedule_id, now, Status.SUCCESS, row.execution_id) for row in fired],
     )
     await write_events(connection, dialect, _events_of(fired, advanced))
-    return rows
+    return rows, {schedule_id: each.schedule_name for schedule_id, each in advanced.items()}
 
 
 async def _advance(
@@ -57,10 +58,13 @@ async def _advance(
 ) -> dict[UUID, _Advanced]:
     batch = lay_out_planned(dialect, firings)
     statement = advance_planned(dialect, lease.shard, batch.shape, counts_events=True).returning(
-        schedule_t.c.schedule_id, schedule_t.c.event_seq, cast(schedule_t.c.target, Text)
+        schedule_t.c.schedule_id,
+        schedule_t.c.event_seq,
+        cast(schedule_t.c.target, Text),
+        schedule_t.c.schedule_name,
     )
     result = await connection.execute(statement, arguments_of(batch, now))
-    return {schedule_id: _Advanced(event_seq, target) for schedule_id, event_seq, target in result}
+    return {row[0]: _Advanced(*row[1:]) for row in result}
 
 
 def _rows_of(firings: Sequence[Firing], now: datetime) -> list[NewExecution]:
@@ -80,7 +84,7 @@ def _events_of(fired: Sequence[NewExecution], advanced: Mapping[UUID, _Advanced]
     for row in fired:
         schedule_id = row.due.schedule_id
         ahead[schedule_id] -= 1
-        latest, target = advanced[schedule_id]
+        latest, target, _name = advanced[schedule_id]
         events.append(
             plan_event(
                 target,

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.policy import Priority
+from foliot.model.trace import trace_id_text
 from foliot.store.schema import execution_t, schedule_t
 
 
@@ -71,7 +72,8 @@ def execution_of(row: Any) -> Execution:
         error=row.error,
         traceback=row.traceback,
         external_id=row.external_id,
-        trace_id=_trace_id(row.trace_context),
+        trace_context=row.trace_context,
+        trace_id=trace_id_text(row.execution_id, row.trace_context),
         scheduler_instance_id=row.scheduler_instance_id,
         created_ts=row.created_ts,
     )
@@ -89,12 +91,6 @@ _UNWRITTEN = {
 def execution_as_written(values: Mapping[str, Any], schedule_name: str) -> Execution:
     """What would be read back of a row that these values were written to."""
     return execution_of(SimpleNamespace(**_UNWRITTEN | dict(values), schedule_name=schedule_name))
-
-
-def _trace_id(trace_context: str | None) -> str | None:
-    """The second part of a `traceparent`: version-trace_id-span_id-flags."""
-    parts = (trace_context or "").split("-")
-    return parts[1] if len(parts) >= 4 else None
 
 
 def attempt_of(row: Any) -> AttemptRecord:

@@ -14,7 +14,7 @@ A crash before COMMIT leaves nothing; after COMMIT, everything, and the rows hav
 them again. A COMMIT whose reply is lost is one or the other: the caller reads the rows again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -44,7 +44,13 @@ from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import Definition, policies_from
 from foliot.planning.fire import Decision, Due, Firing
 from foliot.planning.overlap import Admission, admit_execution
-from foliot.store.advancing import advance_planned, arguments_of, lay_out_planned, unlocked
+from foliot.store.advancing import (
+    advance_and_name,
+    advance_planned,
+    arguments_of,
+    lay_out_planned,
+    unlocked,
+)
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
@@ -76,6 +82,12 @@ _DUE_COLUMNS = (
 )
 
 
+Names = Mapping[UUID, str]
+NAMED = 20
+"""Up to so many schedules are named in what is told of a batch: logs tell larger ones in one line, and naming
+a thousand adds 2.5 ms to the 17 ms that firing them takes this process."""
+
+
 class _SomeRefusedError(Exception):
     """Not all rows were as planned: nothing is kept, and the transaction is run again to learn which."""
 
@@ -84,6 +96,8 @@ class FiringStatements:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect: Dialect = database.dialect
+        self.names_all = False
+        """Whether to name the schedules of large batches too, for those who tell of each one."""
 
     @property
     def commits_in_background(self) -> int:
@@ -134,7 +148,7 @@ class FiringStatements:
             await require_lease(connection, lease)
             # One row that somebody holds locked must not hold up a thousand: it is left for later.
             free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
-            moved, refused = await self._advance(connection, lease, free, now, asks_which=asks_which)
+            moved, refused, names = await self._advance(connection, lease, free, now, asks_which=asks_which)
             if len(free) < len(firings):
                 left = {firing.due.schedule_id for firing in free}
                 refused = [*refused, *(f.due for f in firings if f.due.schedule_id not in left)]
@@ -142,7 +156,7 @@ class FiringStatements:
             rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
             has_replaced = await self._after_overlap(connection, moved, rows)
-            return replace(report(rows, refused, now), has_replaced=has_replaced)
+            return replace(report(rows, refused, now, names), has_replaced=has_replaced)
 
         try:
             return await self._database.write(Pool.FIRING, work)
@@ -159,10 +173,9 @@ class FiringStatements:
             tries += 1
             await require_lease(connection, lease)
             free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
-            rows = await fire_events(connection, self._dialect, lease, free, now)
-            moved = {row.due.schedule_id for row in rows}
-            refused = [firing.due for firing in firings if firing.due.schedule_id not in moved]
-            return report(rows, refused, now)
+            rows, names = await fire_events(connection, self._dialect, lease, free, now)
+            refused = [firing.due for firing in firings if firing.due.schedule_id not in names]
+            return report(rows, refused, now, names)
 
         return await self._database.write(Pool.FIRING, work)
 
@@ -174,26 +187,30 @@ class FiringStatements:
         now: datetime,
         *,
         asks_which: bool,
-    ) -> tuple[Sequence[Firing], Sequence[Due]]:
+    ) -> tuple[Sequence[Firing], Sequence[Due], Names]:
         """Move on what is still as it was planned; the rest comes back as refused.
 
-        Nearly always everything moves, and the count says so; the ids are asked for only when it does not.
+        Nearly always everything moves, and of a large batch the count says so; which they were, and their
+        names, is asked for only when it does not.
         """
         if not firings:
-            return [], []
+            return [], [], {}
         batch = lay_out_planned(self._dialect, firings)
-        advance = advance_planned(self._dialect, lease.shard, batch.shape)
         arguments = arguments_of(batch, now)
-        if not asks_which:
+        if not (asks_which or self.names_all or len(firings) <= NAMED):
+            advance = advance_planned(self._dialect, lease.shard, batch.shape)
             result = await connection.execute(advance, arguments)
             if result.rowcount == len(firings):
-                return firings, []
+                return firings, [], {}
             raise _SomeRefusedError
-        returned = await connection.execute(advance.returning(schedule_t.c.schedule_id), arguments)
-        moved = set(returned.scalars())
+        advance_named = advance_and_name(self._dialect, lease.shard, batch.shape)
+        moved = {row[0]: row[1] for row in await connection.execute(advance_named, arguments)}
+        if len(moved) == len(firings):
+            return firings, [], moved
         return (
             [firing for firing in firings if firing.due.schedule_id in moved],
             [firing.due for firing in firings if firing.due.schedule_id not in moved],
+            moved,
         )
 
     async def _count_open(self, connection: AsyncConnection, firings: Iterable[Firing]) -> dict[UUID, int]:
@@ -329,23 +346,36 @@ def _next_of(firing: Firing) -> tuple[datetime | None, datetime | None, str]:
     return (upcoming and upcoming.fire_ts, upcoming and upcoming.run_ts, state.value)
 
 
-def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime) -> Fired:
+def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime, names: Names) -> Fired:
     fired, skipped, held = [], [], []
     for row in rows:
-        decision = row.decision
+        decision, due = row.decision, row.due
+        name = names.get(due.schedule_id)
         if row.reason is None:
             if row.admission is not Admission.RUN:
                 held.append(row.execution_id)
             late_s = (now - decision.run_ts).total_seconds()
             fired.append(
                 FiredExecution(
-                    row.execution_id, row.due.schedule_id, decision.fire_ts, late_s, decision.missed_count
+                    row.execution_id,
+                    due.schedule_id,
+                    decision.fire_ts,
+                    late_s,
+                    decision.missed_count,
+                    name,
+                    due.definition.queue,
+                    due.aggregate_version,
                 )
             )
         else:
             skipped.append(
                 SkippedExecution(
-                    row.execution_id, row.due.schedule_id, decision.fire_ts, row.reason, decision.missed_count
+                    row.execution_id,
+                    due.schedule_id,
+                    decision.fire_ts,
+                    row.reason,
+                    decision.missed_count,
+                    name,
                 )
             )
     return Fired(fired, skipped, refused, held=frozenset(held))

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from foliot.model.backfill import Backfill
 from foliot.model.calendar import CalendarSpec
-from foliot.model.event import FiredExecution, SkippedExecution
+from foliot.model.event import FiredExecution, LostAttempt, SkippedExecution
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
@@ -259,6 +259,7 @@ class BackfillAdvance:
     is_over: bool = False
     has_events: bool = False
     """The outbox has grown by it."""
+    fired: Sequence[FiredExecution] = ()
 
 
 class BackfillStore(Protocol):
@@ -327,6 +328,7 @@ class Claim(NamedTuple):
     triggered_by: TriggeredBy
     ready_ts: datetime
     started_ts: datetime
+    trace_context: str | None = None
 
 
 class ClaimScope(NamedTuple):
@@ -355,6 +357,11 @@ class Settlement(NamedTuple):
     duration_s: float = 0.0
     is_delay: bool = False
     """The schedule's trigger is `delay`: the end of this run sets its next time."""
+    schedule_name: str | None = None
+    agent_url: str | None = None
+    """Whom a failed attempt had asked."""
+    ended_at: float | None = None
+    """When the attempt ended, on the monotonic clock of whoever ran it; None: it did not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,6 +465,7 @@ class Waiting(NamedTuple):
     queue: str
     priority: Priority
     ready_ts: datetime
+    trace_context: str | None = None
 
 
 class DispatchStore(Protocol):
@@ -483,7 +491,7 @@ class DispatchStore(Protocol):
 
 
 class UpkeepStore(Protocol):
-    async def rescue(self, lease: Lease, *, limit: int) -> dict[UUID, Status]:
+    async def rescue(self, lease: Lease, *, limit: int) -> list[LostAttempt]:
         """Executions whose worker's lease ran out: tried again, failed, or `unknown`."""
         ...
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from foliot.model.execution import CLAIMABLE, FINAL, OPEN, Status
+from foliot.model.incident import FAILING
 from foliot.store.types import Instant, Json
 
 metadata = MetaData()
@@ -35,6 +36,7 @@ IS_OPEN = _in("status", OPEN)
 IS_CLAIMABLE = f"{_in('status', CLAIMABLE)} AND due_by_ts IS NOT NULL"
 """A held execution has no `due_by_ts`, so the index of what is claimable never meets it."""
 IS_NOT_WELL = _in("status", FINAL - {Status.SUCCESS})
+IS_FAILED = _in("status", FAILING)
 IS_BY_HAND = "triggered_by IN ('api', 'manual')"
 IS_LATE = "created_ts - fire_ts > interval '1 day'"
 IS_LATE_IN_SQLITE = "created_ts - fire_ts > 86400000000"
@@ -292,6 +294,13 @@ execution_t = Table(
         "execution_id",
         postgresql_where=text(IS_NOT_WELL),
         sqlite_where=text(IS_NOT_WELL),
+    ),
+    # For notifications: what has failed since a last look.
+    Index(
+        "idx_execution_failed",
+        "ended_ts",
+        postgresql_where=text(IS_FAILED),
+        sqlite_where=text(IS_FAILED),
     ),
     Index(
         "idx_execution_late",
@@ -572,4 +581,66 @@ relay_t = Table(
     Column("last_heartbeat", Instant, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("next_offset", BigInteger, nullable=False),
+)
+
+notification_rule_t = Table(
+    "notification_rule_t",
+    metadata,
+    Column("rule_id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("rule_name", String(126), nullable=False),
+    Column("document", Json, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("effective_ts", Instant, nullable=False),
+    Column("created_by", String(255)),
+    Column("created_ts", Instant, nullable=False),
+    Column("updated_by", String(255)),
+    Column("updated_ts", Instant, nullable=False),
+    UniqueConstraint("host_id", "rule_name", name="uq_notification_rule_name"),
+)
+
+# What was found wrong. A row that is over is kept for a while, see `incidents.py`.
+notification_incident_t = Table(
+    "notification_incident_t",
+    metadata,
+    Column("schedule_id", Uuid, primary_key=True),
+    Column("rule_id", Uuid, primary_key=True),
+    Column("kind", String(32), primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("opened_ts", Instant, nullable=False),
+    Column("closed_ts", Instant),
+    Index(
+        "idx_incident_open",
+        "schedule_id",
+        postgresql_where=text("closed_ts IS NULL"),
+        sqlite_where=text("closed_ts IS NULL"),
+    ),
+    Index("idx_incident_closed", "closed_ts"),
+)
+
+notification_t = Table(
+    "notification_t",
+    metadata,
+    Column("notification_id", Uuid, primary_key=True),
+    Column("host_id", Uuid, nullable=False),
+    Column("rule_id", Uuid, nullable=False),
+    Column("schedule_id", Uuid),
+    Column("type", String(32), nullable=False),
+    Column("dedupe_key", String(255), nullable=False),
+    Column("message", Json, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("failures", Integer, nullable=False, server_default=text("0")),
+    Column("due_ts", Instant),
+    Column("error", Text),
+    Column("created_ts", Instant, nullable=False),
+    Column("ended_ts", Instant),
+    UniqueConstraint("dedupe_key", name="uq_notification_dedupe"),
+    Index(
+        "idx_notification_due",
+        "due_ts",
+        postgresql_where=text("status = 'pending'"),
+        sqlite_where=text("status = 'pending'"),
+    ),
+    Index("idx_notification_host", "host_id", "notification_id"),
 )

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import HttpTarget
 from foliot.planning.outcome import outcome_of
 from foliot.store.protocol import Claim, Settlement
 
@@ -17,6 +18,7 @@ def settlement_of(
     duration_s: float,
     is_permanent: bool = False,
     retry_after_s: float | None = None,
+    ended_at: float | None = None,
 ) -> Settlement:
     """What to write for an attempt that ended so; without result or error, which the caller adds."""
     status, retry_in_s = ended, 0.0
@@ -41,4 +43,14 @@ def settlement_of(
         retry_in_s=retry_in_s,
         duration_s=duration_s,
         is_delay=spec is not None and spec.trigger.kind == "delay",
+        schedule_name=None if spec is None else spec.name,
+        agent_url=None if spec is None else agent_url_of(spec),
+        ended_at=ended_at,
     )
+
+
+def agent_url_of(spec: ScheduleSpec) -> str | None:
+    """Whom an `http` target asks, as far as it may be told: a query is where tokens are put."""
+    if not isinstance(spec.target, HttpTarget):
+        return None
+    return spec.target.url.partition("?")[0].partition("#")[0]

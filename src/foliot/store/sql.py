@@ -26,9 +26,12 @@ from foliot.store.firing import FiringStatements
 from foliot.store.history import History
 from foliot.store.hosts import Hosts
 from foliot.store.idempotency import IdempotencyKeys
+from foliot.store.incidents import Incidents
 from foliot.store.keys import ApiKeys
 from foliot.store.leases import Leases
 from foliot.store.notes import Notes
+from foliot.store.notification_rules import NotificationRules
+from foliot.store.notifications import Notifications
 from foliot.store.outbox_list import OutboxList
 from foliot.store.overview import Overviews
 from foliot.store.postgres import open_postgres
@@ -40,6 +43,7 @@ from foliot.store.relays import Relays
 from foliot.store.schedule_list import ScheduleList
 from foliot.store.schedules import Schedules
 from foliot.store.sessions import Sessions
+from foliot.store.sightings import Sightings
 from foliot.store.sqlite import open_sqlite
 from foliot.store.statistics import Statistics
 from foliot.store.survey import Surveys
@@ -91,6 +95,10 @@ class SqlStore:
     relays: Relays
     consumers: Consumers
     dead_letters: DeadLetterRows
+    notification_rules: NotificationRules
+    notifications: Notifications
+    incidents: Incidents
+    sightings: Sightings
 
     @classmethod
     def over(cls, database: Database) -> "SqlStore":
@@ -128,6 +136,10 @@ class SqlStore:
             relays=Relays(database),
             consumers=Consumers(database),
             dead_letters=DeadLetterRows(database),
+            notification_rules=NotificationRules(database),
+            notifications=Notifications(database),
+            incidents=Incidents(database),
+            sightings=Sightings(database),
         )
 
     async def now(self) -> datetime:

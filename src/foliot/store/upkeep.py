@@ -23,6 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.event import LostAttempt
 from foliot.model.execution import FINAL, Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.lease import Lease
@@ -54,11 +55,11 @@ class Upkeep:
 
     # --- rescue -----------------------------------------------------------------------------------
 
-    async def rescue(self, lease: Lease, *, limit: int) -> dict[UUID, Status]:
-        async def work(connection: AsyncConnection) -> dict[UUID, Status]:
+    async def rescue(self, lease: Lease, *, limit: int) -> list[LostAttempt]:
+        async def work(connection: AsyncConnection) -> list[LostAttempt]:
             await require_lease(connection, lease)
             statement = (
-                select(execution_t, self._dialect.now().label("store_now"))
+                select(execution_t, schedule_t.c.schedule_name, self._dialect.now().label("store_now"))
                 .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
                 .where(
                     execution_t.c.status == text("'running'"),
@@ -73,7 +74,7 @@ class Upkeep:
             rows = (await connection.execute(statement)).all()
             if not rows:
                 await self._end_stopped(connection)
-                return {}
+                return []
             versions = sorted({(row.schedule_id, row.aggregate_version) for row in rows})
             specs = await read_specs(connection, self._dialect, versions)
             outcomes = {
@@ -81,7 +82,7 @@ class Upkeep:
                 for row in rows
             }
             await self._write_rescued(connection, rows, outcomes)
-            return {execution_id: outcome.status for execution_id, outcome in outcomes.items()}
+            return [_lost(row, outcomes[row.execution_id].status) for row in rows]
 
         return await self._database.write(Pool.FIRING, work)
 
@@ -316,6 +317,21 @@ def _outcome_of_lost(row: Any, spec: Any) -> Outcome:
         failures=row.failed_attempts + 1,
         execution_id=row.execution_id,
         now=row.store_now,
+    )
+
+
+def _lost(row: Any, status: Status) -> LostAttempt:
+    return LostAttempt(
+        row.execution_id,
+        row.schedule_id,
+        row.schedule_name,
+        row.attempt,
+        status,
+        UNREPORTED if row.is_remote else LOST,
+        row.worker_id,
+        row.queue,
+        row.started_ts,
+        row.trace_context,
     )
 
 

@@ -119,7 +119,7 @@ class Work:
             rows = sorted(result.all(), key=itemgetter(-1))
             return [
                 # In the order of its fields.
-                Claim._make((*row[:9], _PRIORITIES[row[9]], _TRIGGERED_BY[row[10]], row[11], row[12]))
+                Claim._make((*row[:9], _PRIORITIES[row[9]], _TRIGGERED_BY[row[10]], *row[11:14]))
                 for row in rows
             ]
 
@@ -368,6 +368,7 @@ def _take(dialect: Dialect, claimable: Select[Any]) -> ReturningUpdate[Any]:
             execution_t.c.triggered_by,
             execution_t.c.ready_ts,
             execution_t.c.started_ts,
+            execution_t.c.trace_context,
             execution_t.c.due_by_ts,
         )
     )
@@ -443,6 +444,7 @@ def claim_of(row: Any) -> Claim:
         _TRIGGERED_BY[row.triggered_by],
         row.ready_ts,
         row.started_ts,
+        row.trace_context,
     )
 
 

@@ -153,6 +153,7 @@ class _Work:
             kwargs,
             target.queue,
             expires_s=min(self._assignment.spec.timeout_seconds, LONGEST_EXPIRY_S),
+            traceparent=self._assignment.fire.traceparent,
         )
 
     async def _follow(self) -> Any:

@@ -21,6 +21,7 @@ from foliot.model.target import FunctionTarget
 from foliot.target.logs import capturing
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, Log
 from foliot.target.threads import in_thread
+from foliot.target.tracing import joined
 
 TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]
 IsolationKind = Literal["process", "thread"]
@@ -269,7 +270,7 @@ class FunctionRunner:
         if processes is not None and not task.is_async and await self._is_isolated(task, processes):
             return await processes.run(task, assignment.args, assignment.fire, assignment.log)
         bound = task.bind(assignment.args, assignment.fire)
-        with capturing(assignment.log):
+        with capturing(assignment.log), joined(assignment.fire):
             if task.is_async:
                 try:
                     return await task.function(**bound)

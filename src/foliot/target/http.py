@@ -9,12 +9,14 @@ What a crash leaves behind: perhaps a request that was carried out. The next att
 Idempotency-Key, so that an agent can tell.
 """
 
+import asyncio
 from typing import Any
 
 import httpcore2
 import httpx2
 
 from foliot.model.errors import Problem
+from foliot.model.event import AgentFailed, Observer, Observers
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import HttpTarget
 from foliot.security.address import AddressGuard, InternalAddressError
@@ -22,7 +24,7 @@ from foliot.security.secrets import NAME, Redactor, SecretError, SecretResolver,
 from foliot.target.http_answer import judge, read_answer
 from foliot.target.http_connect import guarded_pool
 from foliot.target.http_request import Callback, build_request
-from foliot.target.protocol import Accepted, Assignment, AttemptFailedError
+from foliot.target.protocol import TIMED_OUT, Accepted, Assignment, AttemptFailedError
 from foliot.timing.clock import Clock
 
 _NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError)
@@ -41,12 +43,14 @@ class HttpRunner:
         *,
         callback: Callback | None = None,
         pool: httpcore2.AsyncConnectionPool | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._guard = guard
         self._secrets = secrets
         self._clock = clock
         self.callback = callback
         self._pool = pool or guarded_pool(guard)
+        self._observer = observer or Observers()
 
     def check(self, spec: ScheduleSpec) -> list[Problem]:
         target = spec.target
@@ -92,10 +96,18 @@ class HttpRunner:
                 "the request can't be sent: HTTP can't carry it", is_permanent=True
             ) from None
         except _NETWORK_ERRORS as error:
+            self._observer.notify(AgentFailed("none"))
             raise AttemptFailedError(redactor.text(_explain(error))) from None
-        return judge(
-            answer, target.expected_status, self._clock.now(), can_call_back=self.callback is not None
-        )
+        except asyncio.CancelledError as stopped:
+            if TIMED_OUT in stopped.args:
+                self._observer.notify(AgentFailed("timeout"))
+            raise
+        can_call_back = self.callback is not None
+        try:
+            return judge(answer, target.expected_status, self._clock.now(), can_call_back=can_call_back)
+        except AttemptFailedError:
+            self._observer.notify(AgentFailed(str(answer.status_code)))
+            raise
 
     async def close(self) -> None:
         """Close all connections. Nothing may be running any more."""

@@ -66,12 +66,13 @@ def build_request(
 
 
 def _headers_of(fire: Fire, callback: Callback | None) -> dict[str, str]:
-    """What every request carries. The context of a trace (`traceparent`) belongs here."""
+    """What every request carries."""
     headers = {
         "Idempotency-Key": str(fire.execution_id),
         "X-Foliot-Schedule": quote(fire.schedule_name, safe=_NAME_SAFE),
         "X-Foliot-Fire-Time": fire.fire_ts.astimezone(UTC).isoformat().replace("+00:00", "Z"),
         "X-Foliot-Attempt": str(fire.attempt),
+        "traceparent": fire.traceparent,
         "Accept-Encoding": "identity",
     }
     return headers | (callback.headers(fire) if callback else {})

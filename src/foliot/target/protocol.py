@@ -8,6 +8,7 @@ from uuid import UUID
 
 from foliot.model.errors import FoliotError, Problem
 from foliot.model.schedule import ScheduleSpec
+from foliot.model.trace import execute_span
 
 
 class LogLine(NamedTuple):
@@ -29,6 +30,8 @@ KeepExternalId = Callable[[str], None]
 PASSED_ON = "passed on"
 """The message of the CancelledError that stops an attempt because another is to go on with the work: what
 runs elsewhere may be left to it."""
+TIMED_OUT = "timed out"
+"""The same for one that has taken longer than it may."""
 
 
 def nowhere(*_anything: object) -> None:
@@ -56,6 +59,14 @@ class Fire:
     """The nominal time, not the time of starting."""
     attempt: int
     _report: Report = field(default=nowhere, repr=False, compare=False)
+    _traceparent: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C trace context of this attempt: send it along, and what is called joins the trace."""
+        if self._traceparent is None:
+            return str(execute_span(self.execution_id, self.attempt))
+        return self._traceparent()
 
     def progress(self, fraction: float, text: str = "") -> Awaitable[None]:
         """Say how far the work has come: a fraction from 0 to 1, and what is being done.

@@ -18,6 +18,8 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from foliot.model.event import (
+    AgentFailed,
+    BackfillAdvanced,
     BatchFired,
     ClockObserved,
     ConsumerLagChanged,
@@ -29,6 +31,8 @@ from foliot.model.event import (
     ExecutionsReleased,
     ExecutionsRescued,
     ExecutionsSettled,
+    ExecutionTriggered,
+    FiredExecution,
     HistoryPruned,
     InstanceStarted,
     InstanceStopped,
@@ -39,10 +43,14 @@ from foliot.model.event import (
     LeaseProviderReached,
     LeaseReleased,
     MemoryLimitPassed,
+    NotificationDecided,
+    NotificationDelivered,
+    NotificationFailed,
     OutboxMeasured,
     OverdueCounted,
     OverdueEnded,
     OverdueFound,
+    QueuesMeasured,
     RedisFailed,
     RelayConfirmed,
     RelayLost,
@@ -51,8 +59,11 @@ from foliot.model.event import (
     ReplicaLost,
     ReplicaMeasured,
     ReplicaRecovered,
+    RequestAnswered,
+    RequestFailed,
     ScheduleChanged,
     ScheduleParked,
+    SchedulesCounted,
     SchedulesLoaded,
     ServiceFailed,
     ServiceRecovered,
@@ -64,9 +75,10 @@ from foliot.model.event import (
     WorkerLoadChanged,
     WriteFenced,
 )
-from foliot.model.execution import Status
+from foliot.model.execution import Status, TriggeredBy
+from foliot.model.trace import trace_id_text
 from foliot.telemetry.dispatch import Dispatch
-from foliot.telemetry.rendering import configure
+from foliot.telemetry.rendering import configure, sign
 
 __all__ = ["LINES", "MOST_LINES", "LogObserver", "configure"]
 
@@ -86,7 +98,7 @@ LINES: dict[type[Event], int] = {
     LeaseProviderReached: logging.INFO,
     WriteFenced: logging.WARNING,
     CredentialRefused: logging.INFO,
-    ScheduleChanged: logging.INFO,
+    RequestAnswered: logging.DEBUG,
     ScheduleParked: logging.WARNING,
     SchedulesLoaded: logging.DEBUG,
     TickCompleted: logging.DEBUG,
@@ -111,6 +123,12 @@ LINES: dict[type[Event], int] = {
     ReplicaRecovered: logging.INFO,
     ReplicaMeasured: logging.DEBUG,
     RedisFailed: logging.DEBUG,
+    NotificationDecided: logging.INFO,
+    NotificationDelivered: logging.INFO,
+    NotificationFailed: logging.WARNING,
+    QueuesMeasured: logging.DEBUG,
+    SchedulesCounted: logging.DEBUG,
+    AgentFailed: logging.DEBUG,
     ServiceFailed: logging.WARNING,
     ServiceRecovered: logging.INFO,
 }
@@ -146,11 +164,15 @@ class LogObserver(Dispatch):
                 self.on(kind, self._line(kind, level))
         self.on(InstanceStarted, self._instance_started)
         self.on(LeaseAttempted, self._lease_attempted)
+        self.on(ScheduleChanged, self._schedule_changed)
         self.on(BatchFired, self._batch_fired)
+        self.on(ExecutionTriggered, self._execution_triggered)
+        self.on(BackfillAdvanced, self._backfill_advanced)
         self.on(ExecutionsClaimed, self._executions_claimed)
         self.on(ExecutionsSettled, self._executions_settled)
         self.on(ExecutionsRescued, self._executions_rescued)
         self.on(ClockObserved, self._clock_observed)
+        self.on(RequestFailed, self._request_failed)
 
     def _line(self, kind: type[Event], level: int) -> Callable[[Event], None]:
         name = _snake_case(kind.__name__)
@@ -182,6 +204,7 @@ class LogObserver(Dispatch):
 
     def _instance_started(self, started: InstanceStarted) -> None:
         self._log = self._log.bind(instance_id=started.instance_id)
+        sign(started.instance_id)
         self._log.info(
             "instance_started", roles=started.roles, version=started.version, database=started.database
         )
@@ -190,6 +213,9 @@ class LogObserver(Dispatch):
         # A follower finds the lease held every second, and an acquired one is told as an election.
         level = logging.INFO if attempted.result == "contended" else logging.DEBUG
         self._log.log(level, "lease_attempted", shard=attempted.shard, result=attempted.result)
+
+    def _request_failed(self, failed: RequestFailed) -> None:
+        self._log.error("request_failed", request_id=failed.request_id, exc_info=failed.error)
 
     def _clock_observed(self, observed: ClockObserved) -> None:
         is_off = abs(observed.offset_s) >= LARGE_OFFSET_S
@@ -201,11 +227,50 @@ class LogObserver(Dispatch):
             self._log.debug("clock_observed", offset_seconds=observed.offset_s)
         self._is_clock_off = is_off
 
+    # --- schedules --------------------------------------------------------------------------------
+
+    def _schedule_changed(self, changed: ScheduleChanged) -> None:
+        values: Fields = {
+            "schedule_id": changed.schedule_id,
+            "schedule_name": changed.schedule_name,
+            "change": changed.change,
+            "aggregate_version": changed.aggregate_version,
+        }
+        if changed.by is not None:
+            values["by"] = changed.by
+        if changed.trace_context is not None:
+            values["trace_id"] = trace_id_text(changed.schedule_id, changed.trace_context)
+        self._log.info("schedule_changed", **values)
+
     # --- executions -------------------------------------------------------------------------------
+
+    def _execution_triggered(self, triggered: ExecutionTriggered) -> None:
+        values: Fields = {
+            "execution_id": triggered.execution_id,
+            "schedule_id": triggered.schedule_id,
+            "schedule_name": triggered.schedule_name,
+            "fire_time": triggered.fire_ts,
+            "triggered_by": triggered.triggered_by,
+            "trace_id": trace_id_text(triggered.execution_id, triggered.trace_context),
+        }
+        if triggered.by is not None:
+            values["by"] = triggered.by
+        self._log.info("execution_triggered", **values)
 
     def _batch_fired(self, batch: BatchFired) -> None:
         count = len(batch.fired) + len(batch.skipped)
         self._tell(logging.INFO, count, lambda: _fired_summary(batch), lambda: _fired_lines(batch))
+
+    def _backfill_advanced(self, batch: BackfillAdvanced) -> None:
+        def summary() -> tuple[str, Fields]:
+            return "backfill_advanced", {"backfill_id": batch.backfill_id, "count": len(batch.fired)}
+
+        def lines() -> Iterator[tuple[str, Fields]]:
+            for fired in batch.fired:
+                of_backfill = {"triggered_by": TriggeredBy.BACKFILL, "backfill_id": batch.backfill_id}
+                yield "execution_triggered", _fired_values(fired, batch.instance_id) | of_backfill
+
+        self._tell(logging.INFO, len(batch.fired), summary, lines)
 
     def _executions_claimed(self, batch: ExecutionsClaimed) -> None:
         if not self._log.is_enabled_for(logging.DEBUG):
@@ -220,6 +285,7 @@ class LogObserver(Dispatch):
                 priority=claimed.priority,
                 start_delay_seconds=claimed.start_delay_s,
                 worker_id=batch.worker_id,
+                trace_id=trace_id_text(claimed.execution_id, claimed.trace_context),
             )
 
     def _executions_settled(self, batch: ExecutionsSettled) -> None:
@@ -246,8 +312,20 @@ class LogObserver(Dispatch):
             return "executions_rescued", {"shard": batch.shard, "count": len(batch.rescued), **counts}
 
         def lines() -> Iterator[tuple[str, Fields]]:
-            for execution_id, status in batch.rescued.items():
-                yield "execution_rescued", {"execution_id": execution_id, "status": status}
+            for lost in batch.attempts:
+                yield (
+                    "execution_rescued",
+                    {
+                        "execution_id": lost.execution_id,
+                        "schedule_id": lost.schedule_id,
+                        "schedule_name": lost.schedule_name,
+                        "attempt": lost.attempt,
+                        "status": lost.status,
+                        "error": lost.error,
+                        "worker_id": lost.worker_id,
+                        "trace_id": trace_id_text(lost.execution_id, lost.trace_context),
+                    },
+                )
 
         self._tell(logging.WARNING, len(batch.rescued), summary, lines)
 
@@ -266,27 +344,36 @@ def _fired_summary(batch: BatchFired) -> tuple[str, Fields]:
 
 def _fired_lines(batch: BatchFired) -> Iterator[tuple[str, Fields]]:
     for fired in batch.fired:
-        values: Fields = {
-            "execution_id": fired.execution_id,
-            "schedule_id": fired.schedule_id,
-            "fire_time": fired.fire_ts,
-            "lateness_seconds": fired.lateness_s,
-            "instance_id": batch.instance_id,
-        }
-        if fired.missed_count:
-            values["missed_count"] = fired.missed_count
-        yield "execution_triggered", values
+        yield "execution_triggered", _fired_values(fired, batch.instance_id)
     for skipped in batch.skipped:
-        values = {
+        values: Fields = {
             "execution_id": skipped.execution_id,
             "schedule_id": skipped.schedule_id,
             "fire_time": skipped.fire_ts,
             "reason": skipped.reason,
             "instance_id": batch.instance_id,
         }
+        if skipped.schedule_name is not None:
+            values["schedule_name"] = skipped.schedule_name
         if skipped.missed_count:
             values["missed_count"] = skipped.missed_count
         yield "execution_skipped", values
+
+
+def _fired_values(fired: FiredExecution, instance_id: str) -> Fields:
+    values: Fields = {
+        "execution_id": fired.execution_id,
+        "schedule_id": fired.schedule_id,
+        "fire_time": fired.fire_ts,
+        "lateness_seconds": fired.lateness_s,
+        "instance_id": instance_id,
+        "trace_id": trace_id_text(fired.execution_id),
+    }
+    if fired.schedule_name is not None:
+        values["schedule_name"] = fired.schedule_name
+    if fired.missed_count:
+        values["missed_count"] = fired.missed_count
+    return values
 
 
 def _settled_summary(batch: ExecutionsSettled) -> tuple[str, Fields]:
@@ -304,10 +391,16 @@ def _settled_lines(
             "attempt": settled.attempt,
             "duration_seconds": settled.duration_s,
             "worker_id": batch.worker_id,
+            "trace_id": trace_id_text(settled.execution_id, settled.trace_context),
         }
-        if settled.error is not None:
-            values["error"] = settled.error
+        values |= {name: value for name, value in _known(settled) if value is not None}
         yield _SETTLED_AS[settled.status], values
+
+
+def _known(settled: SettledExecution) -> Iterator[tuple[str, str | None]]:
+    yield "schedule_name", settled.schedule_name
+    yield "error", settled.error
+    yield "agent_url", settled.agent_url
 
 
 def _counts(values: Iterable[StrEnum]) -> dict[str, int]:

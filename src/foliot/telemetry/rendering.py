@@ -35,8 +35,10 @@ def configure(log_format: Format, level: LevelName) -> None:
     """Send this process's log lines to stderr in this form, from this level up."""
     least = logging.getLevelNamesMapping()[level.upper()]
     timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    _signature.instance_id = None
     finish: list[Processor] = [
         structlog.processors.add_log_level,
+        _signature,
         timestamp,
         structlog.processors.format_exc_info,
         plain,
@@ -58,6 +60,25 @@ def configure(log_format: Format, level: LevelName) -> None:
         ),
         least,
     )
+
+
+class _Signature:
+    """Adds the instance to lines that don't say whose they are, such as those of libraries."""
+
+    instance_id: str | None = None
+
+    def __call__(self, _logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
+        if self.instance_id is not None:
+            line.setdefault("instance_id", self.instance_id)
+        return line
+
+
+_signature = _Signature()
+
+
+def sign(instance_id: str) -> None:
+    """All lines of this process are this instance's from now on."""
+    _signature.instance_id = instance_id
 
 
 def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:

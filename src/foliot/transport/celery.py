@@ -64,4 +64,5 @@ def _call(ticket: Ticket, queue: str) -> Call:
         priority=ticket.priority,
         expires_s=EXPIRES_S,
         keeps_result=False,
+        traceparent=ticket.traceparent,
     )

@@ -74,7 +74,14 @@ class KafkaTransport:
             await producer.client.fetch_all_metadata()
             return
         await self._make_topics({place_of(ticket.lane) for ticket in tickets})
-        sent = [await producer.send(place_of(each.lane), written(each)) for each in tickets]
+        sent = [
+            await producer.send(
+                place_of(each.lane),
+                written(each),
+                headers=[("traceparent", each.traceparent.encode())],
+            )
+            for each in tickets
+        ]
         await all_of(sent)
 
     async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:

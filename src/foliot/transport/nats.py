@@ -62,7 +62,13 @@ class NatsTransport:
         async with self._reaching():
             client, stream = await self._connected()
             await all_of(
-                stream.publish(_subject(each.lane), written(each), timeout=CALL_S) for each in tickets
+                stream.publish(
+                    _subject(each.lane),
+                    written(each),
+                    timeout=CALL_S,
+                    headers={"traceparent": each.traceparent},
+                )
+                for each in tickets
             )
             if not tickets:
                 await client.flush(timeout=int(CALL_S))

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from foliot.model.errors import FoliotError
 from foliot.model.policy import Priority
+from foliot.model.trace import fire_span
 
 
 class BrokerUnreachableError(FoliotError):
@@ -26,6 +27,13 @@ class Ticket(NamedTuple):
     execution_id: UUID
     queue: str
     priority: Priority
+    trace_context: str | None = None
+    """What the trace of the execution continues; None: it has one of its own."""
+
+    @property
+    def traceparent(self) -> str:
+        """For the message that carries it, where a broker has a place for such."""
+        return str(fire_span(self.execution_id, self.trace_context))
 
     @property
     def lane(self) -> Lane:

@@ -209,7 +209,11 @@ class RabbitTransport:
 
 
 def _message(ticket: Ticket) -> aio_pika.Message:
-    return aio_pika.Message(written(ticket), delivery_mode=aio_pika.DeliveryMode.PERSISTENT)
+    return aio_pika.Message(
+        written(ticket),
+        headers={"traceparent": ticket.traceparent},
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+    )
 
 
 def _message_of(delivery: Delivery) -> AbstractIncomingMessage:

@@ -12,6 +12,7 @@ from foliot.model.errors import FoliotError, InvalidError
 from foliot.model.execution import Status
 from foliot.model.hiding import hiding
 from foliot.model.schedule import ScheduleSpec
+from foliot.model.trace import Sampling, as_told, execute_span
 from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_text
 from foliot.security.secrets import Redactor
 from foliot.store.protocol import Claim, Settlement
@@ -19,6 +20,7 @@ from foliot.store.settlement import settlement_of
 from foliot.target.function import UnknownTaskError
 from foliot.target.protocol import (
     PASSED_ON,
+    TIMED_OUT,
     Accepted,
     Assignment,
     AttemptFailedError,
@@ -34,6 +36,9 @@ UNKNOWN_TASK_PAUSE_S = 5.0
 STOPPING_S = 5.0
 """How long stopped work may take to be gone. A process is killed before that; what clings to life longer, a
 coroutine that will not be cancelled or a thread, is left behind and told as stopped."""
+
+
+_WHY_STOPPED = {None: PASSED_ON, Status.PENDING: PASSED_ON, Status.TIMEOUT: TIMED_OUT}
 
 
 class Ending(NamedTuple):
@@ -84,6 +89,7 @@ class Attempt:
         "_on_ended",
         "_page",
         "_redactor",
+        "_sampling",
         "_started_at",
         "_timer",
         "claim",
@@ -93,7 +99,12 @@ class Attempt:
     )
 
     def __init__(
-        self, claim: Claim, spec: ScheduleSpec | None, journal: Journal, clock: ClusterClock
+        self,
+        claim: Claim,
+        spec: ScheduleSpec | None,
+        journal: Journal,
+        clock: ClusterClock,
+        sampling: Sampling = as_told,
     ) -> None:
         self.claim = claim
         self.spec = spec
@@ -106,6 +117,7 @@ class Attempt:
         self._timer: asyncio.TimerHandle | None = None
         self._ending: Ending | None = None
         self._redactor = NOTHING_HIDDEN
+        self._sampling = sampling
 
     def start(
         self, targets: Mapping[str, Target], prepare: Prepare, on_ended: "Callable[[Attempt, Ended], None]"
@@ -123,7 +135,7 @@ class Attempt:
         if self.task is None or self.task.done() or self._ending is not None:
             return
         self._ending = Ending(status, error)
-        self.task.cancel(PASSED_ON if status in (None, Status.PENDING) else None)
+        self.task.cancel(_WHY_STOPPED.get(status))
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(STOPPING_S, self._end, self._ending)
@@ -142,7 +154,13 @@ class Attempt:
         if target is None:
             raise LookupError(f"this worker can't carry out targets of kind {spec.target.kind}")
         fire = Fire(
-            claim.execution_id, claim.schedule_id, spec.name, claim.fire_ts, claim.attempt, self._report
+            claim.execution_id,
+            claim.schedule_id,
+            spec.name,
+            claim.fire_ts,
+            claim.attempt,
+            self._report,
+            self._traceparent,
         )
         given = getattr(spec.target, "args", {})
         args = dict(given) if isinstance(given, dict) else {}
@@ -154,6 +172,12 @@ class Attempt:
         return await target.run(
             Assignment(fire, spec, args, claim.host_id, self._log, self._keep_external_id)
         )
+
+    def _traceparent(self) -> str:
+        claim = self.claim
+        context = execute_span(claim.execution_id, claim.attempt, claim.trace_context)
+        is_kept = self._sampling(context.trace_id, claim.trace_context)
+        return str(context._replace(is_sampled=is_kept))
 
     def _report(self, fraction: float, text: str) -> None:
         self._opened().report(fraction, self._redactor.text(text))
@@ -193,15 +217,17 @@ class Attempt:
             assert self.spec is not None
             self._tell(Handover(self.claim, value.external_id, self.spec.timeout_seconds))
         else:
-            spec = self.spec
+            spec, ended_at = self.spec, self.clock.monotonic()
             self._tell(
                 Settlement(
                     self.claim,
                     Status.SUCCESS,
                     Status.SUCCESS,
                     result=kept_result(value, self._redactor),
-                    duration_s=self.clock.monotonic() - self._started_at,
+                    duration_s=ended_at - self._started_at,
                     is_delay=spec is not None and spec.trigger.kind == "delay",
+                    schedule_name=None if spec is None else spec.name,
+                    ended_at=ended_at,
                 )
             )
 
@@ -220,12 +246,14 @@ class Attempt:
         trace: str | None = None,
         refusal: AttemptFailedError | None = None,
     ) -> None:
+        ended_at = self.clock.monotonic()
         settlement = settlement_of(
             self.claim,
             self.spec,
             status,
             now=self.clock.now(),
-            duration_s=self.clock.monotonic() - self._started_at,
+            duration_s=ended_at - self._started_at,
+            ended_at=ended_at,
             is_permanent=refusal is not None and refusal.is_permanent,
             retry_after_s=None if refusal is None else refusal.retry_after_s,
         )

@@ -11,6 +11,7 @@ from foliot.model.execution import FINAL, Status
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Settlement, WorkStore
+from foliot.timing.clock import Clock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
 
@@ -24,7 +25,13 @@ class Settler:
     name = "settling"
 
     def __init__(
-        self, worker_id: str, store: WorkStore, hints: Hints, observer: Observer, journal: Journal
+        self,
+        worker_id: str,
+        store: WorkStore,
+        hints: Hints,
+        observer: Observer,
+        journal: Journal,
+        clock: Clock,
     ) -> None:
         self.wake = Wake()
         self.on_retrying: Callable[[float], None] | None = None
@@ -34,6 +41,7 @@ class Settler:
         self._hints = hints
         self._observer = observer
         self._journal = journal
+        self._clock = clock
         self._ended: list[Settlement] = []
         self._handovers: list[Handover] = []
         self._turn = asyncio.Lock()
@@ -121,8 +129,9 @@ class Settler:
 
     def _tell(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
         settled = [each for each in batch if each.claim.execution_id not in refused] if refused else batch
+        now = self._clock.monotonic()
         self._observer.notify(
-            ExecutionsSettled(self._worker_id, [_settled(each) for each in settled], tuple(refused))
+            ExecutionsSettled(self._worker_id, [_settled(each, now) for each in settled], tuple(refused))
         )
         statuses = {each.status for each in settled}
         if not statuses.isdisjoint(FINAL):
@@ -144,8 +153,20 @@ def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
     return settlement._replace(result=None, error=told, traceback=None)
 
 
-def _settled(each: Settlement) -> SettledExecution:
-    claim = each.claim
+def _settled(each: Settlement, now: float) -> SettledExecution:
+    claim, ended_at = each.claim, each.ended_at
     return SettledExecution(
-        claim.execution_id, claim.schedule_id, claim.attempt, each.status, each.duration_s, each.error
+        claim.execution_id,
+        claim.schedule_id,
+        claim.attempt,
+        each.status,
+        each.duration_s,
+        each.error,
+        each.schedule_name,
+        claim.queue,
+        claim.started_ts,
+        0.0 if ended_at is None else now - ended_at,
+        each.agent_url,
+        claim.trace_context,
+        each.attempt_status,
     )

@@ -15,6 +15,7 @@ from foliot.model.event import (
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
+from foliot.model.trace import Sampling, as_told
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Claim, ClaimScope, Settlement, WorkStore
@@ -60,11 +61,13 @@ class Worker:
         poll_s: float,
         prepare: Prepare = as_given,
         reach: Reach | None = None,
+        sampling: Sampling = as_told,
     ) -> None:
         self.wake = Wake()
         self.worker_id = worker_id
         self.journal = journal
         self._prepare = prepare
+        self._sampling = sampling
         self.concurrency = concurrency
         self.running: dict[UUID, Attempt] = {}
         self._leaving: set[Attempt] = set()
@@ -87,7 +90,7 @@ class Worker:
         """How many the claims under way may bring."""
         self._on_room: list[Callable[[], None]] = []
         self._versions = Versions(store)
-        self.settler = Settler(worker_id, store, hints, observer, journal)
+        self.settler = Settler(worker_id, store, hints, observer, journal, clock)
         self.settler.on_retrying = self._look_again_in
         self._again_at: list[float] = []
         self._is_draining = False
@@ -241,7 +244,7 @@ class Worker:
         return self._queues
 
     def _start(self, claim: Claim, spec: ScheduleSpec | None) -> None:
-        attempt = Attempt(claim, spec, self.journal, self._clock)
+        attempt = Attempt(claim, spec, self.journal, self._clock, self._sampling)
         self.journal.begin()
         earlier = self.running.get(claim.execution_id)
         if earlier is not None:
@@ -316,5 +319,11 @@ class Worker:
 def _claimed(claim: Claim) -> ClaimedExecution:
     delay_s = (claim.started_ts - claim.ready_ts).total_seconds()
     return ClaimedExecution(
-        claim.execution_id, claim.schedule_id, claim.attempt, claim.queue, claim.priority, delay_s
+        claim.execution_id,
+        claim.schedule_id,
+        claim.attempt,
+        claim.queue,
+        claim.priority,
+        delay_s,
+        claim.trace_context,
     )

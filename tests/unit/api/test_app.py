@@ -26,7 +26,9 @@ class _Probe:
 def make(probe: _Probe, registry: CollectorRegistry) -> FastAPI:
     nobody: Any = None  # probes are let through before anybody is asked
     gate = Gate(nobody, nobody, nobody, nobody, lambda: True)
-    return make_app(probe.problems, registry, gate, (), lambda _error, _request_id: None)
+    return make_app(
+        probe.problems, registry, gate, (), lambda _error, _request_id: None, lambda _answer: None
+    )
 
 
 @pytest.fixture

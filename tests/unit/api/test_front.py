@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from foliot.api import errors
 from foliot.api.front import API_POLICY, BodyLimit, Overload, UnhandledErrors, add_front
 from foliot.api.server import listen, serving, url_of
+from foliot.model.event import RequestAnswered
 
 LIMIT = 1000
 MOST = 2
@@ -52,15 +53,20 @@ class Doors:
 
 
 @pytest.fixture
+def answers() -> list[RequestAnswered]:
+    return []
+
+
+@pytest.fixture
 def doors() -> Doors:
     return Doors()
 
 
 @pytest.fixture
-def app(heard: Heard, doors: Doors) -> FastAPI:
+def app(heard: Heard, answers: list[RequestAnswered], doors: Doors) -> FastAPI:
     made = FastAPI()
     errors.install(made)
-    add_front(made, heard, body_limit=LIMIT, most_under_way=MOST)
+    add_front(made, heard, answers.append, body_limit=LIMIT, most_under_way=MOST)
 
     @made.get("/api/v1/me")
     async def me(request: Request) -> dict[str, str]:
@@ -482,3 +488,21 @@ async def _served(app: FastAPI) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
     async with serving(app, listener):
         yield url_of(listener)
+
+
+# --- what is told of answers ---------------------------------------------------------------------------
+
+
+async def test_every_answer_is_told_of_with_how_long_it_took(
+    client: httpx2.AsyncClient, answers: list[RequestAnswered]
+) -> None:
+    await client.get("/api/v1/me", headers={"X-Request-ID": "mine"})
+    await client.get("/no/such/page")
+    await client.post("/api/v1/echo", content=b"x" * (LIMIT + 1))
+    assert [(each.method, each.path, each.status_code) for each in answers] == [
+        ("GET", "/api/v1/me", 200),
+        ("GET", "/no/such/page", 404),
+        ("POST", "/api/v1/echo", 413),
+    ]
+    assert answers[0].request_id == "mine"
+    assert all(each.duration_s >= 0 for each in answers)

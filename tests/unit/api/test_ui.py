@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 async def client(folder: Path) -> AsyncIterator[httpx2.AsyncClient]:
     app = FastAPI()
     errors.install(app)
-    add_front(app, lambda _error, _request_id: None)
+    add_front(app, lambda _error, _request_id: None, lambda _answer: None)
 
     @app.get("/api/v1/things")
     async def things() -> list[str]:

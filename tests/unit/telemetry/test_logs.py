@@ -14,6 +14,7 @@ import structlog
 
 from foliot.model import event as events
 from foliot.model.event import (
+    BackfillAdvanced,
     BatchFired,
     ClaimedExecution,
     ClockObserved,
@@ -21,12 +22,14 @@ from foliot.model.event import (
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
+    ExecutionTriggered,
     FiredExecution,
     InstanceStarted,
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
+    LostAttempt,
     ScheduleChanged,
     ScheduleParked,
     ServiceFailed,
@@ -35,14 +38,16 @@ from foliot.model.event import (
     TickCompleted,
     WriteFenced,
 )
-from foliot.model.execution import TRANSITIONS, SkipReason, Status
+from foliot.model.execution import TRANSITIONS, SkipReason, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import ChangeKind
+from foliot.model.trace import trace_id_text
 from foliot.telemetry import logs
 from foliot.telemetry.rendering import LONGEST_TEXT, Format, LevelName
 
 SCHEDULE = UUID("01890000-0000-7000-8000-00000000000a")
 FIRE_TS = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 EVENTS = [
     kind
@@ -131,16 +136,48 @@ def test_every_event_has_a_line(debug_log: Log, kind: type[Event]) -> None:
 
 
 def test_a_fired_execution_is_told_with_its_ids_its_time_and_its_lateness(log: Log) -> None:
-    [line] = log.told(BatchFired(0, 7, "node-1", [fired(1)], [], 0, 0.02))
+    named = fired(1)._replace(schedule_name="report")
+    [line] = log.told(BatchFired(0, 7, "node-1", [named], [], 0, 0.02))
     assert line == {
         "event": "execution_triggered",
         "level": "info",
         "execution_id": str(execution_id(1)),
         "schedule_id": str(SCHEDULE),
+        "schedule_name": "report",
         "fire_time": "2026-03-29T01:00:00+00:00",
         "lateness_seconds": 0.25,
         "instance_id": "node-1",
+        "trace_id": trace_id_text(execution_id(1)),
     }
+
+
+@pytest.mark.parametrize("by", ["ada", None])
+def test_a_run_by_hand_is_told_like_any_other_and_by_whom_it_was_asked_for(log: Log, by: str | None) -> None:
+    [line] = log.told(
+        ExecutionTriggered(
+            execution_id(1), SCHEDULE, "report", 3, FIRE_TS, "default", TriggeredBy.MANUAL, by, TRACEPARENT
+        )
+    )
+    assert line == {
+        "event": "execution_triggered",
+        "level": "info",
+        "execution_id": str(execution_id(1)),
+        "schedule_id": str(SCHEDULE),
+        "schedule_name": "report",
+        "fire_time": "2026-03-29T01:00:00+00:00",
+        "triggered_by": "manual",
+        "instance_id": "node-1",
+        "trace_id": TRACEPARENT.split("-")[1],
+        **({} if by is None else {"by": by}),
+    }
+
+
+def test_executions_of_a_backfill_are_told_one_by_one_or_summed_up(log: Log) -> None:
+    [line] = log.told(BackfillAdvanced(SCHEDULE, "node-1", [fired(1)]))
+    assert (line["event"], line["triggered_by"]) == ("execution_triggered", "backfill")
+    assert line["backfill_id"] == str(SCHEDULE)
+    [line] = log.told(BackfillAdvanced(SCHEDULE, "node-1", [fired(number) for number in range(21)]))
+    assert (line["event"], line["count"]) == ("backfill_advanced", 21)
 
 
 def test_a_fired_execution_that_stands_for_missed_times_says_how_many(log: Log) -> None:
@@ -181,6 +218,17 @@ def test_a_failed_execution_is_told_with_its_attempt_and_error(log: Log) -> None
     assert line["level"] == "info"
     assert (line["execution_id"], line["attempt"]) == (str(execution_id(1)), 2)
     assert (line["error"], line["worker_id"]) == ("ValueError: no", "worker-1")
+    assert line["trace_id"] == trace_id_text(execution_id(1))
+    assert "agent_url" not in line
+
+
+def test_a_failed_execution_says_which_agent_was_asked_and_whose_trace_it_continues(log: Log) -> None:
+    failed = settled(1, Status.FAILED, "no answer")._replace(
+        schedule_name="report", agent_url="https://agent.example/run", trace_context=TRACEPARENT
+    )
+    [line] = log.told(ExecutionsSettled("worker-1", [failed], []))
+    assert (line["agent_url"], line["schedule_name"]) == ("https://agent.example/run", "report")
+    assert line["trace_id"] == TRACEPARENT.split("-")[1]
 
 
 @pytest.mark.parametrize("status", sorted(TRANSITIONS[Status.RUNNING] - {Status.SUCCESS}))
@@ -224,8 +272,13 @@ def test_settles_that_came_too_late_are_a_warning(log: Log) -> None:
 
 
 def test_rescued_executions_are_a_warning_each_and_one_when_they_are_many(log: Log) -> None:
-    [line] = log.told(ExecutionsRescued(0, {execution_id(1): Status.RETRYING}))
+    lost = LostAttempt(
+        execution_id(1), SCHEDULE, "report", 2, Status.RETRYING, "gone", "worker-1", "default", FIRE_TS, None
+    )
+    [line] = log.told(ExecutionsRescued(0, {execution_id(1): Status.RETRYING}, [lost]))
     assert (line["event"], line["level"], line["status"]) == ("execution_rescued", "warning", "retrying")
+    assert (line["schedule_name"], line["attempt"], line["worker_id"]) == ("report", 2, "worker-1")
+    assert (line["error"], line["trace_id"]) == ("gone", trace_id_text(execution_id(1)))
     many = {execution_id(number): Status.UNKNOWN for number in range(21)}
     [line] = log.told(ExecutionsRescued(0, many))
     assert (line["event"], line["level"], line["unknown"]) == ("executions_rescued", "warning", 21)
@@ -278,8 +331,12 @@ def test_who_changed_a_schedule_is_told_if_known(log: Log) -> None:
         ScheduleChanged(SCHEDULE, "report", ChangeKind.PAUSED, 4, "ada"),
         ScheduleChanged(SCHEDULE, "report", ChangeKind.PAUSED, 5, None),
     )
-    assert (known["change"], known["by"]) == ("paused", "ada")
+    assert (known["change"], known["by"], known["schedule_name"]) == ("paused", "ada", "report")
+    assert (known["aggregate_version"], known["level"]) == (4, "info")
     assert "by" not in unknown
+    assert "trace_id" not in known
+    [traced] = log.told(ScheduleChanged(SCHEDULE, "report", ChangeKind.EDITED, 6, None, FIRE_TS, TRACEPARENT))
+    assert traced["trace_id"] == TRACEPARENT.split("-")[1]
 
 
 def test_an_observer_made_before_its_instance_learns_the_id_from_the_start(
@@ -292,6 +349,13 @@ def test_an_observer_made_before_its_instance_learns_the_id_from_the_start(
     )
     assert [line["instance_id"] for line in lines] == ["node-9", "node-9"]
     assert lines[0]["roles"] == ["api", "worker"]
+
+
+def test_lines_of_libraries_are_the_instances_too_from_its_start(log: Log) -> None:
+    log.told(InstanceStarted("node-9", ("api",), "0.1", "sqlite:///foliot.db"))
+    logging.getLogger("some.library").warning("pool is full")
+    structlog.get_logger().info("listening")
+    assert [line["instance_id"] for line in log.lines()] == ["node-9", "node-9"]
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])

@@ -7,8 +7,10 @@ import pytest
 from prometheus_client import CollectorRegistry, Histogram
 
 from foliot.model.event import (
+    AgentFailed,
     BatchFired,
     ClaimedExecution,
+    CredentialRefused,
     Event,
     ExecutionsClaimed,
     ExecutionsRescued,
@@ -18,6 +20,10 @@ from foliot.model.event import (
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
+    QueuesMeasured,
+    RequestAnswered,
+    SchedulesCounted,
+    ServiceFailed,
     SettledExecution,
     SkippedExecution,
     TickCompleted,
@@ -28,6 +34,7 @@ from foliot.model.execution import SkipReason, Status
 from foliot.model.policy import Priority
 from foliot.telemetry.histogram import BatchHistogram
 from foliot.telemetry.metrics import MetricsObserver
+from foliot.telemetry.queue_depths import MOST_QUEUES
 
 ID = UUID(int=1)
 FIRE_TS = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
@@ -95,6 +102,11 @@ def settled(status: Status, duration_s: float = 1.0) -> SettledExecution:
         "foliot_worker_rescued_total",
         "foliot_scheduler_schedules_checked_total",
         "foliot_lock_contention_total",
+        *[f'foliot_agent_http_errors_total{{status_code="{code}"}}' for code in ("500", "none", "timeout")],
+        *[f'foliot_redis_errors_total{{what="{what}"}}' for what in ("hints", "rates", "cache")],
+        "foliot_outbox_lag",
+        "foliot_schedules_active",
+        "foliot_schedules_overdue",
     ],
 )
 def test_every_metric_is_shown_as_zero_before_anything_happened(metrics: Metrics, sample: str) -> None:
@@ -238,8 +250,71 @@ def test_utilization_is_what_runs_per_capacity_over_all_workers_of_the_process(m
     assert metrics("worker_utilization") == 0.5
     metrics.tell(WorkerLoadChanged("worker-2", 0, 10))
     assert metrics("worker_utilization") == 0.25
+    assert (metrics("worker_running"), metrics("worker_capacity")) == (5, 20)
     metrics.tell(WorkerLoadChanged("worker-1", 0, 0), WorkerLoadChanged("worker-2", 0, 0))
     assert metrics("worker_utilization") == 0.0
+
+
+def test_errors_of_agents_count_by_codes_that_http_knows(metrics: Metrics) -> None:
+    told = ["503", "503", "none", "timeout", "418", "299", "999", "1234"]
+    metrics.tell(*[AgentFailed(code) for code in told])
+    counts = {
+        code: metrics("agent_http_errors_total", status_code=code)
+        for code in ("503", "none", "timeout", "418", "other")
+    }
+    assert counts == {"503": 2, "none": 1, "timeout": 1, "418": 1, "other": 3}
+    assert metrics("agent_http_errors_total", status_code="999") is None
+
+
+def depth(high: int = 0, medium: int = 0, low: int = 0) -> dict[Priority, int]:
+    return {Priority.HIGH: high, Priority.MEDIUM: medium, Priority.LOW: low}
+
+
+def test_queues_show_what_was_measured_last_and_vanish_when_they_are_gone(metrics: Metrics) -> None:
+    metrics.tell(QueuesMeasured({"mail": depth(high=3), "reports": depth(low=7)}))
+    assert metrics("queue_depth", queue="mail", priority="high") == 3
+    assert metrics("queue_depth", queue="mail", priority="low") == 0
+    metrics.tell(QueuesMeasured({"mail": depth()}))
+    assert metrics("queue_depth", queue="mail", priority="high") == 0
+    assert metrics("queue_depth", queue="reports", priority="low") is None
+
+
+def test_of_many_queues_the_deepest_are_shown_and_stay_and_the_rest_is_one(metrics: Metrics) -> None:
+    depths = {f"queue-{number:03}": depth(medium=number) for number in range(MOST_QUEUES + 50)}
+    metrics.tell(QueuesMeasured(depths))
+    assert metrics("queue_depth", queue="queue-149", priority="medium") == 149
+    assert metrics("queue_depth", queue="queue-049", priority="medium") is None
+    assert metrics("queue_depth", queue="other", priority="medium") == sum(range(50))
+    # Others grow deeper: a series that is shown does not end for that, and nothing is counted twice.
+    depths["queue-000"] = depth(medium=10_000)
+    metrics.tell(QueuesMeasured(depths))
+    assert metrics("queue_depth", queue="queue-000", priority="medium") is None
+    assert metrics("queue_depth", queue="other", priority="medium") == 10_000 + sum(range(50))
+    assert metrics("queue_depth", queue="queue-149", priority="medium") == 149
+    # One that is gone makes room.
+    del depths["queue-149"]
+    metrics.tell(QueuesMeasured(depths))
+    assert metrics("queue_depth", queue="queue-000", priority="medium") == 10_000
+    assert metrics("queue_depth", queue="other", priority="medium") == sum(range(50))
+
+
+def test_shards_that_are_no_more_are_not_missed(metrics: Metrics) -> None:
+    metrics.tell(*[LeaseAttempted(shard, "held") for shard in range(4)], SchedulesCounted(7, 4))
+    assert (metrics("schedules_active"), metrics("scheduler_shards")) == (7, 4)
+    assert metrics("scheduler_is_leader", shard="3") == 0
+    metrics.tell(SchedulesCounted(8, 2))
+    assert metrics("scheduler_shards") == 2
+    assert [metrics("scheduler_is_leader", shard=f"{shard}") for shard in range(4)] == [0, 0, None, None]
+    metrics.tell(LeaderElected(3, 9, "node-1"))
+    assert metrics("scheduler_is_leader", shard="3") == 1
+
+
+def test_failed_steps_count_by_service_and_refused_credentials_in_all(metrics: Metrics) -> None:
+    failures = [ServiceFailed(name, "told to", 1.0) for name in ("relay", "relay", "worker")]
+    metrics.tell(*failures, CredentialRefused("expired", "127.0.0.1", "1"))
+    assert metrics("service_failures_total", service="relay") == 2
+    assert metrics("service_failures_total", service="worker") == 1
+    assert metrics("credentials_refused_total") == 1
 
 
 def test_an_event_that_cannot_be_counted_does_not_reach_the_core(
@@ -255,3 +330,19 @@ def test_an_event_that_cannot_be_counted_does_not_reach_the_core(
 def test_two_registries_do_not_share_anything(metrics: Metrics) -> None:
     metrics.tell(WriteFenced(0, 1))
     assert Metrics()("scheduler_fenced_writes_total") == 0
+
+
+def test_requests_are_counted_under_labels_that_callers_cannot_multiply() -> None:
+    registry = CollectorRegistry()
+    observer = MetricsObserver(registry)
+    for method, status in (("GET", 200), ("GET", 200), ("BREW", 200), ("POST", 799)):
+        observer.notify(RequestAnswered(method, "/api/v1/schedules", status, 0.02, "r1"))
+
+    def counted(method: str, status_code: str) -> float | None:
+        return registry.get_sample_value(
+            "foliot_api_requests_total", {"method": method, "status_code": status_code}
+        )
+
+    assert (counted("GET", "200"), counted("other", "200"), counted("POST", "other")) == (2, 1, 1)
+    assert (counted("BREW", "200"), counted("GET", "500")) == (None, 0)
+    assert registry.get_sample_value("foliot_api_request_duration_seconds_count", {"method": "GET"}) == 2

@@ -186,6 +186,13 @@ class Scene:
         settlement = Settlement(claim, fields.pop("attempt_status", status), status, **fields)
         return await self.store.work.settle(worker_id, [settlement])
 
+    async def rescue(
+        self, lease: Lease, *, limit: int = 10, store: SqlStore | None = None
+    ) -> dict[UUID, Status]:
+        """What became of those whose worker vanished."""
+        lost = await (store or self.store).upkeep.rescue(lease, limit=limit)
+        return {each.execution_id: each.status for each in lost}
+
     # --- looking and meddling by hand -------------------------------------------------------------
 
     async def rows(self, statement: Executable) -> Sequence[Any]:

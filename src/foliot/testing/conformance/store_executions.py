@@ -12,6 +12,7 @@ from foliot.model.errors import IllegalTransitionError, NotFoundError
 from foliot.model.execution import FINAL, RETRY_BY_HAND, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule
+from foliot.model.trace import trace_id_text
 from foliot.planning.change import Author
 from foliot.store.protocol import Claim, ExecutionFilter
 from foliot.store.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
@@ -171,7 +172,7 @@ class ExecutionsConformance:
             if number == 2:
                 await retry(scene, execution_id)
             await scene.claim_one(lease_s=STALE)
-            statuses += (await scene.store.upkeep.rescue(lease, limit=10)).values()
+            statuses += (await scene.rescue(lease, limit=10)).values()
         assert statuses == [Status.RETRYING, Status.FAILED] * 2
 
     async def test_one_that_was_asked_to_stop_is_not_stopped_again(self, scene: Scene) -> None:
@@ -353,16 +354,23 @@ class ExecutionsConformance:
     async def test_an_execution_tells_its_schedules_name_and_its_trace(self, scene: Scene) -> None:
         schedule = await scene.add("nightly")
         execution_id = await scene.trigger(schedule)
-        assert (await scene.execution(execution_id)).trace_id is None
-        context = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-        await scene.execute(
-            update(execution_t).values(trace_context=context, progress={"fraction": 0.5, "text": "half"})
-        )
+        await scene.execute(update(execution_t).values(progress={"fraction": 0.5, "text": "half"}))
         row = await scene.store.executions.get(execution_id)
-        assert (row.schedule_name, row.trace_id) == ("nightly", "4bf92f3577b34da6a3ce929d0e0e4736")
+        assert (row.schedule_name, row.trace_id) == ("nightly", trace_id_text(execution_id))
         assert row.progress == {"fraction": 0.5, "text": "half"}
         await scene.delete(schedule)
         assert (await scene.execution(execution_id)).schedule_name == "nightly"
+
+    async def test_an_execution_that_a_caller_traces_goes_on_with_that_trace(self, scene: Scene) -> None:
+        schedule = await scene.add("nightly", overlap={"policy": "allow"})
+        context = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        traced = await scene.store.schedules.trigger(
+            schedule.schedule_id, by=TriggeredBy.API, author=Author("ann", trace_context=context)
+        )
+        others = await scene.trigger(schedule)
+        assert (await scene.execution(traced)).trace_id == "4bf92f3577b34da6a3ce929d0e0e4736"
+        claims = await scene.claim()
+        assert {each.execution_id: each.trace_context for each in claims} == {traced: context, others: None}
 
     async def test_attempts_include_the_one_under_way(self, scene: Scene) -> None:
         _, claim = await running(scene)
@@ -407,7 +415,7 @@ class ExecutionsConformance:
     async def test_an_agent_that_never_reports_has_timed_out(self, scene: Scene) -> None:
         schedule, claim = await running(scene, retry={"max_attempts": 1})
         await scene.store.work.accept("worker", claim, lease_s=STALE, external_id=None)
-        rescued = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+        rescued = await scene.rescue(await scene.lead(), limit=10)
         assert rescued == {claim.execution_id: Status.TIMEOUT}
         told = "the agent did not report its end within timeout_seconds"
         assert (await scene.execution(claim.execution_id)).error == told
@@ -423,7 +431,7 @@ class ExecutionsConformance:
         found: list[list[tuple[str, UUID]]] = []
         for _ in range(2):
             await scene.claim_one(lease_s=STALE)
-            await scene.store.upkeep.rescue(lease, limit=10)
+            await scene.rescue(lease, limit=10)
             rows = await scene.rows(select(schedule_status_t))
             found.append([(row.last_status, row.last_execution_id) for row in rows])
         assert found == [[], [("failed", execution_id)]]

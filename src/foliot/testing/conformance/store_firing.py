@@ -16,6 +16,7 @@ from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleState
 from foliot.planning.fire import PLAN_HOLDS
 from foliot.planning.next import Next
+from foliot.store.firing import NAMED
 from foliot.store.schema import execution_t, schedule_t
 from foliot.testing.conformance.scene import WHOLE, Scene
 
@@ -104,6 +105,43 @@ class FiringConformance:
         assert list(fired.refused) == [firing.due for firing in firings]
         assert (list(fired.fired), list(fired.skipped)) == ([], [])
         assert await scene.everything() == before
+
+    @pytest.mark.parametrize("count", [3, NAMED + 1])
+    async def test_of_a_batch_only_what_has_changed_is_refused(self, scene: Scene, count: int) -> None:
+        changed, *others = [await scene.add(f"number {number}") for number in range(count)]
+        lease = await scene.lead()
+        firings = await scene.plan(changed, *others)
+        await scene.edit(changed, description="another")
+        fired = await scene.commit(lease, firings)
+        assert [due.schedule_id for due in fired.refused] == [changed.schedule_id]
+        assert {each.schedule_id for each in fired.fired} == {each.schedule_id for each in others}
+        assert await scene.executions(changed) == []
+        assert [len(await scene.executions(each)) for each in others] == [1] * len(others)
+
+    @pytest.mark.parametrize("kind", ["function", "event"])
+    async def test_schedules_are_named_in_what_is_told_of_a_small_batch_and_of_any_if_asked_for(
+        self, scene: Scene, kind: str
+    ) -> None:
+        event = {"kind": "event", "event_topic": "t", "event_type": "T", "event_data": {}}
+        fields: dict[str, Any] = {"target": event} if kind == "event" else {}
+        schedules = [await scene.add(f"number {number}", **fields) for number in range(NAMED + 1)]
+        names = {each.schedule_id: each.spec.name for each in schedules}
+        lease = await scene.lead()
+        few = await scene.fire(lease, *schedules[:3])
+        assert [each.schedule_name for each in few.fired] == [names[each.schedule_id] for each in few.fired]
+        assert {(each.queue, each.aggregate_version) for each in few.fired} == {("default", 1)}
+        for asks in (False, True):
+            await scene.execute(
+                update(schedule_t).values(
+                    next_fire_ts=schedules[0].next_fire_ts, next_run_ts=schedules[0].next_run_ts
+                )
+            )
+            scene.store.firing.names_all = asks
+            many = await scene.fire(lease, *schedules)
+            told = {each.schedule_id: each.schedule_name for each in many.fired}
+            told |= {each.schedule_id: each.schedule_name for each in many.skipped}
+            is_named = asks or kind == "event"  # of events more is read than their ids in any case
+            assert told == (names if is_named else dict.fromkeys(names))
 
     async def test_a_time_that_has_moved_is_refused(self, scene: Scene) -> None:
         schedule = await scene.add()

@@ -40,9 +40,7 @@ class UpkeepConformance:
         retry = {"max_attempts": 2, "initial_delay_seconds": 10, "max_delay_seconds": 10, "jitter": False}
         claim = await lost(scene, retry=retry)
         before = await scene.now()
-        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {
-            claim.execution_id: Status.RETRYING
-        }
+        assert await scene.rescue(await scene.lead(), limit=10) == {claim.execution_id: Status.RETRYING}
         row = await scene.execution(claim.execution_id)
         assert row.ready_ts is not None
         assert timedelta(seconds=10) <= row.ready_ts - before < timedelta(seconds=100)
@@ -51,7 +49,7 @@ class UpkeepConformance:
         [attempt] = await scene.rows(select(attempt_t))
         assert (attempt.execution_id, attempt.attempt, attempt.status) == (claim.execution_id, 1, "unknown")
         assert (attempt.worker_id, attempt.started_ts) == ("gone", claim.started_ts)
-        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {}
+        assert await scene.rescue(await scene.lead(), limit=10) == {}
 
     async def test_a_job_that_kills_every_worker_fails_after_its_attempts(self, scene: Scene) -> None:
         retry = {"max_attempts": 3, "initial_delay_seconds": 0, "max_delay_seconds": 0}
@@ -61,7 +59,7 @@ class UpkeepConformance:
         statuses: list[Status] = []
         for _ in range(3):
             await scene.claim_one(lease_s=STALE)
-            statuses += (await scene.store.upkeep.rescue(lease, limit=10)).values()
+            statuses += (await scene.rescue(lease, limit=10)).values()
         assert statuses == [Status.RETRYING, Status.RETRYING, Status.FAILED]
         assert await scene.claim() == []
         [row] = await scene.executions(schedule)
@@ -70,7 +68,7 @@ class UpkeepConformance:
 
     async def test_at_most_once_ends_unknown_and_never_runs_again(self, scene: Scene) -> None:
         claim = await lost(scene, delivery="at_most_once")
-        rescued = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+        rescued = await scene.rescue(await scene.lead(), limit=10)
         assert rescued == {claim.execution_id: Status.UNKNOWN}
         assert (await scene.execution(claim.execution_id)).ended_ts is not None
         assert await scene.claim() == []
@@ -79,13 +77,13 @@ class UpkeepConformance:
         claim = await lost(scene, overlap={"policy": "cancel_running"})
         schedule = await scene.store.schedules.get(claim.schedule_id)
         await scene.trigger(schedule)
-        rescued = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+        rescued = await scene.rescue(await scene.lead(), limit=10)
         assert rescued == {claim.execution_id: Status.CANCELLED}
 
     async def test_work_whose_lease_is_renewed_is_never_rescued(self, scene: Scene) -> None:
         claim = await lost(scene)
         await scene.store.work.renew("gone", [claim], LONG)
-        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {}
+        assert await scene.rescue(await scene.lead(), limit=10) == {}
         assert await scene.settle(claim, Status.SUCCESS, "gone") == frozenset()
 
     async def test_rescue_goes_in_batches_longest_lost_first(self, scene: Scene) -> None:
@@ -97,7 +95,7 @@ class UpkeepConformance:
                 .values(lease_until=await scene.now() - timedelta(seconds=age))
             )
         lease = await scene.lead()
-        batches = [set(await scene.store.upkeep.rescue(lease, limit=2)) for _ in range(3)]
+        batches = [set(await scene.rescue(lease, limit=2)) for _ in range(3)]
         assert batches == [
             {claims[1].execution_id, claims[0].execution_id},
             {claims[2].execution_id},
@@ -109,9 +107,9 @@ class UpkeepConformance:
         schedule = await scene.store.schedules.get(claim.schedule_id)
         await scene.store.leases.reshard(2)
         other = await scene.lead(Shard(1 - schedule.slot % 2, 2))
-        assert await scene.store.upkeep.rescue(other, limit=10) == {}
+        assert await scene.rescue(other, limit=10) == {}
         mine = await scene.lead(Shard(schedule.slot % 2, 2))
-        assert set(await scene.store.upkeep.rescue(mine, limit=10)) == {claim.execution_id}
+        assert set(await scene.rescue(mine, limit=10)) == {claim.execution_id}
 
     async def test_a_deposed_leader_can_do_no_upkeep(self, scene: Scene) -> None:
         claim = await lost(scene)
@@ -224,7 +222,7 @@ class UpkeepConformance:
         schedule, claim = await running_delay(scene, delivery="at_most_once")
         await scene.store.work.renew("worker", [claim], STALE)
         lease = await scene.lead()
-        assert set((await scene.store.upkeep.rescue(lease, limit=10)).values()) == {Status.UNKNOWN}
+        assert set((await scene.rescue(lease, limit=10)).values()) == {Status.UNKNOWN}
         assert await scene.store.upkeep.restart_delays(lease, limit=10) == [schedule.schedule_id]
         assert (await scene.get(schedule)).next_fire_ts is not None
         assert await scene.store.upkeep.restart_delays(lease, limit=10) == []

@@ -38,7 +38,7 @@ async def add_ready(scene: Scene, count: int, name: str = "each", **fields: Any)
 async def lose(scene: Scene, worker_id: str = "worker") -> Claim:
     """Claim one, lose it to a rescue, so that it is ready for its next attempt."""
     claim = await scene.claim_one(worker_id, lease_s=STALE)
-    rescued = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+    rescued = await scene.rescue(await scene.lead(), limit=10)
     assert rescued == {claim.execution_id: Status.RETRYING}
     return claim
 
@@ -198,7 +198,7 @@ class WorkConformance:
         assert await scene.settle(claim, Status.SUCCESS, result='{"rows": 3}') == frozenset()
         before = await scene.everything()
         assert await scene.settle(claim, Status.FAILED) == {claim.execution_id}
-        assert await scene.store.upkeep.rescue(await scene.lead(), limit=10) == {}
+        assert await scene.rescue(await scene.lead(), limit=10) == {}
         assert await scene.everything() == before
 
     async def test_of_a_settle_and_a_rescue_at_once_one_wins_and_the_other_knows(self, scene: Scene) -> None:
@@ -209,7 +209,7 @@ class WorkConformance:
             claim = await scene.claim_one(lease_s=STALE)
             refused, rescued = await asyncio.gather(
                 one.work.settle("worker", [Settlement(claim, Status.SUCCESS, Status.SUCCESS)]),
-                two.upkeep.rescue(lease, limit=10),
+                scene.rescue(lease, store=two),
             )
             row = await scene.execution(claim.execution_id)
             if refused:

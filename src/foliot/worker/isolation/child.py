@@ -14,6 +14,8 @@ from uuid import UUID
 
 from foliot.target.function import Task
 from foliot.target.protocol import AttemptFailedError, Fire
+from foliot.target.tracing import flush as flush_spans
+from foliot.target.tracing import joined
 from foliot.worker.isolation.channel import Channel, log_to
 from foliot.worker.isolation.frames import receive
 from foliot.worker.isolation.kernel import (
@@ -81,8 +83,11 @@ def _carry_out(
     limit_memory(limits.memory_bytes)
     try:
         task = tasks[request["task"]]
-        bound = task.bind(request["args"], _fire_of(request["fire"], channel))
-        value = task.function(**bound)
+        fire = _fire_of(request["fire"], channel)
+        bound = task.bind(request["args"], fire)
+        os.environ["TRACEPARENT"] = fire.traceparent  # for the programs that it starts
+        with joined(fire):
+            value = task.function(**bound)
         _flush()
         channel.result(value)
     except MemoryError as failure:
@@ -109,6 +114,8 @@ def _out_of_memory(failure: MemoryError, limits: Limits) -> str:
 
 def _flush() -> None:
     """What was printed must be on its way before the end is told; the function may have closed it."""
+    with contextlib.suppress(Exception):
+        flush_spans()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -122,4 +129,5 @@ def _fire_of(told: Mapping[str, Any], channel: Channel) -> Fire:
         datetime.fromisoformat(told["fire_ts"]),
         told["attempt"],
         channel.progress,
+        lambda: str(told["traceparent"]),
     )

@@ -77,6 +77,7 @@ class RunningChild:
             "schedule_name": fire.schedule_name,
             "fire_ts": fire.fire_ts.isoformat(),
             "attempt": fire.attempt,
+            "traceparent": fire.traceparent,
         }
         self._connection.setblocking(False)
         # A child that is gone already says by its end what there is to say.

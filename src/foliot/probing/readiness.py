@@ -1,11 +1,13 @@
 """Whether an instance can do its work.
 
 Alive is not ready: a process that waits for its database, starts, or drains is alive. A leader whose firing
-loop hangs while its heartbeats go on would look alive to everybody else, so readiness watches its ticks.
+loop hangs while its heartbeats go on would look alive to everybody else, so readiness watches its ticks; and
+of the services without which a role is not done (campaigning, claiming, renewing, settling, shipping) how
+long each has been in one step, or has failed.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from foliot.model.event import BatchFired, Event, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
 from foliot.store.database import Database
@@ -15,6 +17,16 @@ from foliot.store.replica import ReplicaWatch
 from foliot.timing.clock import Clock
 
 PROBE_LIMIT_S = 5.0
+LEAST_LIMIT_S = 10.0
+"""A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
+
+Stuck = Callable[[float], Mapping[str, float]]
+"""Which services have been stuck for longer than so many seconds, and for how long."""
+
+
+def silence_limit_s(poll_s: float, lease_ttl_s: float) -> float:
+    """How long what is done at every poll or heartbeat may be left undone."""
+    return max(LEAST_LIMIT_S, 3 * poll_s, 3 * lease_ttl_s)
 
 
 class Pulse:
@@ -48,13 +60,15 @@ class Readiness:
         pulse: Pulse,
         *,
         is_running: Callable[[], bool],
-        tick_limit_s: float,
+        limit_s: float,
+        stuck: Stuck = lambda _limit_s: {},
         replica: ReplicaWatch | None = None,
     ) -> None:
         self._database = database
         self._pulse = pulse
         self._is_running = is_running
-        self._tick_limit_s = tick_limit_s
+        self._limit_s = limit_s
+        self._stuck = stuck
         self._replica = replica
         self._has_schema = False
 
@@ -63,11 +77,14 @@ class Readiness:
         if not self._is_running():
             return ["the instance is starting or stopping"]
         found = await self._database_problems()
+        stuck = self._stuck(self._limit_s)
         if found and self._replica is not None and not self._replica.standing.is_replica_away:
             # Reading goes on: a balancer that looks here must not keep it from everybody.
-            found = []
-        for shard, age_s in self._pulse.silent(self._tick_limit_s).items():
+            found, stuck = [], {}
+        for shard, age_s in self._pulse.silent(self._limit_s).items():
             found.append(f"shard {shard} is led from here, but has not ticked for {age_s:.1f} s")
+        for service, age_s in stuck.items():
+            found.append(f"service {service} has not come to a good end for {age_s:.1f} s")
         return found
 
     async def _database_problems(self) -> list[str]:

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from foliot.api.health import Pulse, Readiness
-from foliot.model.event import BatchFired, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
+from foliot.model.event import (
+    BatchFired,
+    LeaderElected,
+    LeaseLost,
+    LeaseReleased,
+    Observers,
+    TickCompleted,
+)
+from foliot.probing.readiness import Pulse, Readiness, silence_limit_s
 from foliot.store.migrate import upgrade
+from foliot.store.replica import ReplicaStanding, ReplicaWatch
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import VirtualClock
 
@@ -39,7 +47,7 @@ async def store(empty_store: SqlStore) -> SqlStore:
 
 
 def _readiness(store: SqlStore, pulse: Pulse, *, is_running: bool = True) -> Readiness:
-    return Readiness(store.database, pulse, is_running=lambda: is_running, tick_limit_s=LIMIT_S)
+    return Readiness(store.database, pulse, is_running=lambda: is_running, limit_s=LIMIT_S)
 
 
 def _elected() -> LeaderElected:
@@ -103,3 +111,42 @@ def test_a_shard_that_is_no_longer_led_is_not_expected_to_tick(
     pulse.notify(_ticked())
     clock.advance(LIMIT_S + 1)
     assert pulse.silent(LIMIT_S) == {}
+
+
+async def test_an_instance_whose_service_is_stuck_is_not_ready(store: SqlStore, pulse: Pulse) -> None:
+    stuck = {"worker": 12.34}
+    readiness = Readiness(
+        store.database,
+        pulse,
+        is_running=lambda: True,
+        limit_s=LIMIT_S,
+        stuck=lambda limit_s: {name: age_s for name, age_s in stuck.items() if age_s > limit_s},
+    )
+    assert await readiness.problems() == ["service worker has not come to a good end for 12.3 s"]
+    stuck["worker"] = LIMIT_S
+    assert await readiness.problems() == []
+
+
+@pytest.mark.parametrize(("poll_s", "ttl_s", "limit_s"), [(1, 3, 10), (5, 3, 15), (1, 60, 180)])
+def test_slow_paces_make_patience_longer(poll_s: float, ttl_s: float, limit_s: float) -> None:
+    assert silence_limit_s(poll_s, ttl_s) == limit_s
+
+
+async def test_while_a_replica_is_read_from_what_waits_for_the_primary_does_not_count(
+    tmp_path: Path, clock: VirtualClock, pulse: Pulse
+) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'no-folder' / 'foliot.db'}", clock=clock)
+    watch = ReplicaWatch(store.database, store.database, Observers(), most_lag_s=5)
+    readiness = Readiness(
+        store.database,
+        pulse,
+        is_running=lambda: True,
+        limit_s=LIMIT_S,
+        stuck=lambda _limit_s: {"worker": 60.0},
+        replica=watch,
+    )
+    away = ["the database can't be reached", "service worker has not come to a good end for 60.0 s"]
+    assert await readiness.problems() == away
+    watch.standing = ReplicaStanding(is_primary_away=True, is_replica_away=False)
+    assert await readiness.problems() == []
+    await store.close()

@@ -1,0 +1,163 @@
+"""What being watched costs: firing, and claiming with settling, with observers and without, in one run.
+
+They take turns on one private PostgreSQL, so that whatever else the machine does meets all of them; the
+median round counts. The log is written as `foliot scheduler` and `foliot worker` write it, to nowhere; spans
+are made, and taken at once by a collector that is none.
+
+`python -m bench.telemetry [COUNT [ROUNDS]]`.
+"""
+
+import asyncio
+import contextlib
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import asyncpg
+import uvloop
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from bench.firing import Counter, fill, leader, make_due_again, make_rows
+from bench.peers import foliot as executing
+from bench.servers import bench_postgres
+from foliot.model.event import Observer, Observers
+from foliot.probing.probes import Probes
+from foliot.runtime import Role, spare_collector
+from foliot.scheduler.term import Term
+from foliot.settings import Settings
+from foliot.store.migrate import upgrade
+from foliot.store.sql import open_store
+from foliot.telemetry import logs
+from foliot.telemetry.shipping import Shipping
+from foliot.telemetry.traces import TraceObserver
+from foliot.timing.clock import SystemClock
+
+COUNT = 10_000
+ROUNDS = 5
+MARK = 0.85
+"""The least part of its rate that a process must keep when it logs and counts. Traces are asked for."""
+
+
+class Nowhere(SpanExporter):
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self) -> None:
+        """Nothing to end."""
+
+
+def nobody() -> list[Observer]:
+    return []
+
+
+def logs_and_metrics() -> list[Observer]:
+    return [logs.LogObserver(), *Probes(SystemClock()).observers]
+
+
+def everything() -> list[Observer]:
+    traces = TraceObserver(Shipping("", Nowhere()), "bench", ("scheduler", "worker"), SystemClock().now)
+    return [*logs_and_metrics(), traces]
+
+
+WATCHED_BY: dict[str, Callable[[], list[Observer]]] = {
+    "nobody": nobody,
+    "logs and metrics": logs_and_metrics,
+    "logs, metrics, traces": everything,
+}
+
+
+async def fire(url: str, count: int, observers: Sequence[Observer]) -> float:
+    """Fires a second of a leader that has been leading, from a full wheel to the last commit."""
+    store = open_store(url, clock=SystemClock(), ttl_s=60)
+    await upgrade(store.database)
+    store.firing.names_all = any(isinstance(each, TraceObserver) for each in observers)
+    await fill(store, make_rows(count, seed=1))
+    counter, elapsed = Counter(), 0.0
+    shard = await leader(store, Observers([counter, *observers]))
+    for _ in range(2):
+        term = shard.firing.term
+        assert isinstance(term, Term)
+        while term.position is None or len(term.wheel) < count:
+            await shard.loader.step()
+        counter.fired = 0
+        began = time.perf_counter()
+        while counter.fired < count:
+            await shard.firing.step()
+        elapsed = time.perf_counter() - began
+        await make_due_again(store)
+        shard._begin(term.lease)
+    await shard.release()
+    await store.close()
+    return count / elapsed
+
+
+async def execute(url: str, count: int, observers: Sequence[Observer]) -> float:
+    """Executions a second of a worker whose task does nothing, claimed and settled."""
+    settled = executing.Settled(count)
+    app = executing.application()
+    app.schedules.clear()
+    settings = Settings(database_url=url, worker_concurrency=executing.CONCURRENCY)
+    instance = app.instance(settings, roles=frozenset({Role.WORKER}), observers=[*observers, settled])
+    await instance.prepare()
+    began = time.perf_counter()
+    instance.begin()
+    await settled.countdown.wait()
+    elapsed = time.perf_counter() - began
+    await instance.stop()
+    return count / elapsed
+
+
+@contextlib.contextmanager
+def log_to_nowhere() -> Iterator[None]:
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stderr(nowhere):
+        logs.configure("json", "info")
+        yield
+
+
+def measure(count: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Rates by what is done and by who watches."""
+    found: dict[str, dict[str, list[float]]] = {
+        what: {who: [] for who in WATCHED_BY} for what in ("firing", "executing")
+    }
+    with bench_postgres() as new_url, log_to_nowhere():
+
+        async def new() -> str:
+            return await new_url()
+
+        for _ in range(rounds):
+            for who, observers in WATCHED_BY.items():
+                found["firing"][who].append(uvloop.run(fire(asyncio.run(new()), count, observers())))
+                url = asyncio.run(new())
+                executing.fill(url, count)
+                found["executing"][who].append(uvloop.run(execute(url, count, observers())))
+                uvloop.run(_drop(url))
+    return found
+
+
+async def _drop(url: str) -> None:
+    """What it holds would be in the way of the next."""
+    connection = await asyncpg.connect(url)
+    await connection.execute("TRUNCATE execution_t")
+    await connection.close()
+
+
+def main(count: int = COUNT, rounds: int = ROUNDS) -> bool:
+    """Whether being watched by logs and metrics leaves the rates nearly as they are."""
+    spare_collector()
+    kept = []
+    for what, rates in measure(count, rounds).items():
+        alone = statistics.median(rates["nobody"])
+        for who, each in rates.items():
+            rate = statistics.median(each)
+            print(f"telemetry: {what:10} watched by {who:22} {rate:>8,.0f}/s   {rate / alone:.0%}")
+            if who == "logs and metrics":
+                kept.append(rate / alone)
+    return min(kept) >= MARK
+
+
+if __name__ == "__main__":
+    sys.exit(not main(*(int(each) for each in sys.argv[1:])))

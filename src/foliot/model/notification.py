@@ -1,0 +1,267 @@
+"""A notification rule: whom to tell when schedules fail, recover, stay silent, or are late.
+
+Structure only. Whether its address may be reached is for the address guard, asked when a rule is saved and
+again when a message is sent.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from foliot.model.errors import InvalidError
+from foliot.model.moment import Moment
+from foliot.model.schedule import Label, problems_of
+from foliot.model.target import HttpTarget
+from foliot.model.trigger import Document
+
+MOST_NAMED = 500
+LONGEST_S = 366 * 86400
+_REFERENCE = re.compile(r"^\$\{secret:[A-Za-z_][A-Za-z0-9_.-]{0,125}\}\Z")
+
+
+class OnFailure(Document):
+    """An execution has failed for good: once until the schedule succeeds again, or every time."""
+
+    kind: Literal["failure"] = "failure"
+    every: bool = False
+
+
+class OnRecovery(Document):
+    """The first success after what this rule tells of; in a rule of its own, after any failure."""
+
+    kind: Literal["recovery"] = "recovery"
+
+
+class OnFailuresInARow(Document):
+    """So many executions have failed one after the other: once until the schedule succeeds again."""
+
+    kind: Literal["failures_in_a_row"] = "failures_in_a_row"
+    count: int = Field(ge=2, le=100)
+
+
+class OnDidNotRun(Document):
+    """There was no success for so long, or none by so long after a due time."""
+
+    kind: Literal["did_not_run"] = "did_not_run"
+    within_seconds: float | None = Field(default=None, ge=1, le=LONGEST_S)
+    grace_seconds: float | None = Field(default=None, ge=0, le=LONGEST_S)
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.within_seconds is None) == (self.grace_seconds is None):
+            raise ValueError("give either within_seconds, or grace_seconds after a due time")
+        return self
+
+
+class OnSlaMiss(Document):
+    """An execution waits longer than its priority promises, or was started too late."""
+
+    kind: Literal["sla_miss"] = "sla_miss"
+
+
+Condition = Annotated[
+    OnFailure | OnRecovery | OnFailuresInARow | OnDidNotRun | OnSlaMiss, Field(discriminator="kind")
+]
+
+
+class RuleMatch(Document):
+    """Which schedules a rule is about: those of which all that is given holds. Left empty, all of them."""
+
+    schedules: tuple[Annotated[str, Field(min_length=1, max_length=126)], ...] = Field(
+        default=(), max_length=MOST_NAMED
+    )
+    """Any of these, by name or id."""
+    labels: dict[Annotated[str, Field(min_length=1, max_length=100)], Label] = Field(
+        default_factory=dict, max_length=50
+    )
+    """All of these."""
+
+
+def _require_url(value: str) -> str:
+    """As strict as the URL of a target."""
+    try:
+        HttpTarget(url=value)
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+    return value
+
+
+class _Address(Document):
+    url: str = Field(min_length=1, max_length=4000)
+    """`${secret:name}` may stand in it, behind the host."""
+
+    _is_plain = field_validator("url")(_require_url)
+
+
+class ToWebhook(_Address):
+    """A POST as Standard Webhooks has it, signed by a secret that both sides know."""
+
+    kind: Literal["webhook"] = "webhook"
+    secret: str = Field(max_length=200, examples=["${secret:webhook_key}"])
+    """A reference to a secret whose value is `whsec_` and a key in base64."""
+
+    @field_validator("secret")
+    @classmethod
+    def _is_reference(cls, value: str) -> str:
+        if not _REFERENCE.match(value):
+            raise ValueError("must name a stored secret, as ${secret:webhook_key}; never the value itself")
+        return value
+
+
+class ToSlack(_Address):
+    """An incoming webhook of Slack, or of what understands the same."""
+
+    kind: Literal["slack"] = "slack"
+
+
+Address = Annotated[ToWebhook | ToSlack, Field(discriminator="kind")]
+
+
+class NotificationRuleSpec(Document):
+    """The definition of a rule. Only name, on and to are required."""
+
+    name: str = Field(min_length=1, max_length=126)
+    description: str = Field(default="", max_length=2000)
+    match: RuleMatch = RuleMatch()
+    # Its least length is checked below: told here, it would be told of every condition that is wrong.
+    on: tuple[Condition, ...] = Field(max_length=5, json_schema_extra={"minItems": 1})
+    to: Address
+    enabled: bool = True
+    muted_until_ts: Moment | None = None
+    """Nothing is told of what happens before."""
+
+    @field_validator("name")
+    @classmethod
+    def _trimmed(cls, value: str) -> str:
+        if value != value.strip() or not value.isprintable():
+            raise ValueError("must be printable text without spaces around it")
+        return value
+
+    @field_validator("description", "match", "to")
+    @classmethod
+    def _can_be_stored(cls, value: Any) -> Any:
+        for text in _texts(value.model_dump() if isinstance(value, Document) else value):
+            if any(each == "\0" or "\ud800" <= each <= "\udfff" for each in text):
+                raise ValueError("must be whole characters, without NUL")
+        return value
+
+    @field_validator("on")
+    @classmethod
+    def _once_each(cls, value: tuple[Condition, ...]) -> tuple[Condition, ...]:
+        if not value:
+            raise ValueError("must name at least one kind")
+        kinds = [each.kind for each in value]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError("must name each kind once; make another rule for more")
+        return value
+
+    @classmethod
+    def parse(cls, document: Any) -> "NotificationRuleSpec":
+        """Read what a user wrote; anything wrong is an InvalidError that names each field."""
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            found = problems_of(error)
+            raise InvalidError([replace(each, pointer=_written(each.pointer)) for each in found]) from None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _texts([name, item])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+
+
+_CONDITIONS = "failure|recovery|failures_in_a_row|did_not_run|sla_miss"
+_CHOSEN = re.compile(rf"^(?:(/on/\d+)/(?:{_CONDITIONS})|(/to)/(?:webhook|slack))(?=/|$)")
+
+
+def _written(pointer: str) -> str:
+    """A discriminated union puts the chosen kind into the path; users did not write it there."""
+    return _CHOSEN.sub(lambda found: found[1] or found[2], pointer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationRule:
+    """A rule as stored."""
+
+    rule_id: UUID
+    host_id: UUID
+    spec: NotificationRuleSpec
+    version: int = 1
+    """Grows with every change; the ETag."""
+    effective_ts: datetime
+    """When it was made, or heard again after it was disabled or muted: what happened before is not told."""
+    created_by: str | None = None
+    created_ts: datetime
+    updated_by: str | None = None
+    updated_ts: datetime
+
+    def is_muted(self, now: datetime) -> bool:
+        until_ts = self.spec.muted_until_ts
+        return not self.spec.enabled or (until_ts is not None and now < until_ts)
+
+    @property
+    def counts_from(self) -> datetime:
+        """What happened earlier is not told: the rule was not there, or was muted."""
+        until_ts = self.spec.muted_until_ts
+        return self.effective_ts if until_ts is None else max(self.effective_ts, until_ts)
+
+    def is_about(self, schedule_id: UUID, name: str, labels: Mapping[str, str]) -> bool:
+        match = self.spec.match
+        if match.schedules and name not in match.schedules and str(schedule_id) not in match.schedules:
+            return False
+        return all(labels.get(label) == value for label, value in match.labels.items())
+
+
+class NotificationType(StrEnum):
+    """What a message says has happened."""
+
+    FAILED = "schedule.failed"
+    FAILING = "schedule.failing"
+    RECOVERED = "schedule.recovered"
+    DID_NOT_RUN = "schedule.did_not_run"
+    SLA_MISSED = "schedule.sla_missed"
+    TEST = "test"
+
+
+class DeliveryState(StrEnum):
+    """How a message stands."""
+
+    PENDING = "pending"
+    """To be sent, or to be sent again."""
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    """Given up: refused for good, or tried as often as it may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """A message and its delivery, as read back."""
+
+    notification_id: UUID
+    host_id: UUID
+    rule_id: UUID
+    rule_name: str | None
+    """The rule's present name; None once it is deleted."""
+    schedule_id: UUID | None
+    type: NotificationType
+    status: DeliveryState
+    attempts: int
+    error: str | None
+    """Of the last try that went wrong."""
+    due_ts: datetime | None
+    """When it is sent, or tried again; None: never more."""
+    created_ts: datetime
+    ended_ts: datetime | None
+    message: dict[str, Any]

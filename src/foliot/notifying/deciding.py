@@ -1,0 +1,263 @@
+"""From what was seen, and the rules, to incidents and messages. Nothing here reads or writes anything.
+
+A rule tells of an incident once: it opens with the first sign, and closes with the schedule's first success
+after it. A sign that belongs to an incident which is over, since it is older than its end, opens none. What
+happened while a rule was not there or muted, or to a schedule that is paused or deleted, is not told.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from foliot.model.incident import Incident, IncidentKey, IncidentKind, Notice, Run, Subject
+from foliot.model.notification import (
+    NotificationRule,
+    NotificationType,
+    OnDidNotRun,
+    OnFailure,
+    OnFailuresInARow,
+    OnRecovery,
+    OnSlaMiss,
+)
+
+ERROR_LENGTH = 500
+"""How much of an error a message carries."""
+
+
+class Rules:
+    """The rules of all hosts that are enabled, by host."""
+
+    def __init__(self, rules: Iterable[NotificationRule]) -> None:
+        self.by_id = {rule.rule_id: rule for rule in rules if rule.spec.enabled}
+        self._by_host: dict[UUID, list[NotificationRule]] = {}
+        for rule in self.by_id.values():
+            self._by_host.setdefault(rule.host_id, []).append(rule)
+
+    def __bool__(self) -> bool:
+        return bool(self.by_id)
+
+    @property
+    def hosts(self) -> frozenset[UUID]:
+        return frozenset(self._by_host)
+
+    @property
+    def begin_ts(self) -> datetime:
+        """What is older concerns none of them."""
+        return min(rule.effective_ts for rule in self.by_id.values())
+
+    def about(self, subject: Subject, now: datetime) -> list[NotificationRule]:
+        """Those that speak of this schedule now."""
+        return [] if subject.is_paused or subject.is_deleted else self.matching(subject, now)
+
+    def matching(self, subject: Subject, now: datetime) -> list[NotificationRule]:
+        """Those that would, were it not paused."""
+        return [
+            rule
+            for rule in self._by_host.get(subject.host_id, ())
+            if not rule.is_muted(now) and rule.is_about(subject.schedule_id, subject.name, subject.labels)
+        ]
+
+    def named_by(self, rules: Iterable[NotificationRule], host_id: UUID) -> frozenset[str] | None:
+        """All that some rules of a host name; None: one of them names nothing, and is about any."""
+        named = [rule.spec.match.schedules for rule in rules if rule.host_id == host_id]
+        return frozenset(name for names in named for name in names) if all(named) else None
+
+    def with_condition(self, kind: type) -> list[NotificationRule]:
+        return [rule for rule in self.by_id.values() if condition_of(rule, kind) is not None]
+
+
+def condition_of(rule: NotificationRule, kind: type) -> Any:
+    return next((each for each in rule.spec.on if isinstance(each, kind)), None)
+
+
+def tells_recovery_alone(rule: NotificationRule) -> bool:
+    """Whether any failure at all is what a recovery is told of."""
+    return {each.kind for each in rule.spec.on} <= {"recovery", "sla_miss"} and any(
+        isinstance(each, OnRecovery) for each in rule.spec.on
+    )
+
+
+class Deciding:
+    """Gathers decisions. What is decided earlier holds for what is asked later."""
+
+    def __init__(
+        self, rules: Rules, incidents: Iterable[Incident], now: datetime, public_url: str | None = None
+    ) -> None:
+        self._rules = rules
+        self._incidents = {each.key: each for each in incidents}
+        self._now = now
+        self._public_url = public_url
+        self.notices: dict[str, Notice] = {}
+        self.opened: dict[IncidentKey, Incident] = {}
+        self.closed: dict[IncidentKey, datetime] = {}
+
+    def is_open(self, key: IncidentKey) -> bool:
+        known = self._incidents.get(key)
+        return known is not None and known.is_open
+
+    # --- what was seen ----------------------------------------------------------------------------
+
+    def failed(self, subject: Subject, run: Run, streak: int) -> None:
+        """An execution has failed for good; with it, so many have one after the other."""
+        at = run.ended_ts or self._now
+        if subject.is_paused:
+            self._pass_over(subject, at, IncidentKind.FAILURE, IncidentKind.FAILURES_IN_A_ROW)
+        for rule in self._rules.about(subject, self._now):
+            if at < rule.counts_from:
+                continue
+            failure = condition_of(rule, OnFailure)
+            in_a_row = condition_of(rule, OnFailuresInARow)
+            if failure is not None or tells_recovery_alone(rule):
+                opens = self._open(rule, subject, IncidentKind.FAILURE, at)
+                if failure is not None and (
+                    opens or (failure.every and not self._is_history(rule, subject, at))
+                ):
+                    self._tell(rule, subject, NotificationType.FAILED, _sign_of(run), run=run)
+            if (
+                in_a_row is not None
+                and streak >= in_a_row.count
+                and self._open(rule, subject, IncidentKind.FAILURES_IN_A_ROW, at)
+            ):
+                self._tell(
+                    rule, subject, NotificationType.FAILING, _sign_of(run), run=run, failures_in_a_row=streak
+                )
+
+    def succeeded(self, incident: Incident, subject: Subject, run: Run) -> None:
+        """The schedule of an open incident has had a success since."""
+        self.close(incident.key, run.ended_ts or self._now)
+        rule = self._rules.by_id.get(incident.key.rule_id)
+        if incident.key.kind is IncidentKind.SLA_MISS or rule is None:
+            return
+        if condition_of(rule, OnRecovery) is not None and rule in self._rules.about(subject, self._now):
+            self._tell(
+                rule,
+                subject,
+                NotificationType.RECOVERED,
+                _sign_of(run),
+                run=run,
+                since_ts=_written(incident.opened_ts),
+            )
+
+    def late(self, subject: Subject, run: Run) -> None:
+        """An execution waits for too long, or was started too late."""
+        if subject.is_paused and run.due_by_ts is not None:
+            self._pass_over(subject, run.due_by_ts, IncidentKind.SLA_MISS)
+        for rule in self._rules.about(subject, self._now):
+            if condition_of(rule, OnSlaMiss) is None or run.due_by_ts is None:
+                continue
+            if run.due_by_ts >= rule.counts_from and self._open(
+                rule, subject, IncidentKind.SLA_MISS, run.due_by_ts
+            ):
+                self._tell(
+                    rule,
+                    subject,
+                    NotificationType.SLA_MISSED,
+                    _sign_of(run),
+                    run=run,
+                    due_by_ts=_written(run.due_by_ts),
+                )
+
+    def silent(
+        self, rule: NotificationRule, subject: Subject, since: datetime, due: datetime | None = None
+    ) -> None:
+        """There was no success since then; `due` is the time by which one was due."""
+        if self._open(rule, subject, IncidentKind.DID_NOT_RUN, self._now):
+            due_ts = None if due is None else _written(due)
+            sign = _written(since)
+            self._tell(rule, subject, NotificationType.DID_NOT_RUN, sign, since_ts=sign, due_ts=due_ts)
+
+    def close(self, key: IncidentKey, at: datetime) -> None:
+        """It is over, and nobody is told."""
+        known = self._incidents.get(key)
+        self.closed[key] = at
+        self.opened.pop(key, None)
+        if known is not None:
+            self._incidents[key] = known._replace(closed_ts=at)
+
+    # --- what follows -----------------------------------------------------------------------------
+
+    def _open(self, rule: NotificationRule, subject: Subject, kind: IncidentKind, at: datetime) -> bool:
+        key = IncidentKey(subject.schedule_id, rule.rule_id, kind)
+        if self.is_open(key) or self._is_over(key, at):
+            return False
+        made = Incident(key, subject.host_id, at)
+        self.opened[key] = self._incidents[key] = made
+        self.closed.pop(key, None)
+        return True
+
+    def _pass_over(self, subject: Subject, at: datetime, *kinds: IncidentKind) -> None:
+        """Let a sign during a pause be history: whoever reads it again, after the pause, tells nothing."""
+        for rule in self._rules.matching(subject, self._now):
+            for kind in kinds:
+                key = IncidentKey(subject.schedule_id, rule.rule_id, kind)
+                if not self.is_open(key) and not self._is_over(key, at):
+                    self.opened[key] = self._incidents[key] = Incident(key, subject.host_id, at, at)
+
+    def _is_over(self, key: IncidentKey, at: datetime) -> bool:
+        """What happened then belongs to an incident that has ended since."""
+        known = self._incidents.get(key)
+        return known is not None and known.closed_ts is not None and at <= known.closed_ts
+
+    def _is_history(self, rule: NotificationRule, subject: Subject, at: datetime) -> bool:
+        return self._is_over(IncidentKey(subject.schedule_id, rule.rule_id, IncidentKind.FAILURE), at)
+
+    def _tell(
+        self,
+        rule: NotificationRule,
+        subject: Subject,
+        kind: NotificationType,
+        sign: str,
+        run: Run | None = None,
+        **more: Any,
+    ) -> None:
+        key = f"{kind}:{rule.rule_id}:{subject.schedule_id}:{sign}"
+        data = {
+            "host_id": str(subject.host_id),
+            "rule": {"rule_id": str(rule.rule_id), "name": rule.spec.name},
+            "schedule": {
+                "schedule_id": str(subject.schedule_id),
+                "name": subject.name,
+                "labels": dict(subject.labels),
+            },
+            **({} if run is None else {"execution": _told(run)}),
+            **more,
+        }
+        if self._public_url is not None:
+            place = f"schedules/{subject.schedule_id}" if run is None else f"executions/{run.execution_id}"
+            data["url"] = f"{self._public_url}/{place}"
+        self.notices.setdefault(
+            key, Notice(subject.host_id, rule.rule_id, subject.schedule_id, kind, key, data)
+        )
+
+
+def silent_since(rule: NotificationRule, *instants: datetime | None) -> datetime:
+    """What the patience of a rule counts from: the last success, or whatever began later."""
+    return max(rule.counts_from, *(each for each in instants if each is not None))
+
+
+def patience_of(rule: NotificationRule) -> OnDidNotRun | None:
+    found: OnDidNotRun | None = condition_of(rule, OnDidNotRun)
+    return found
+
+
+def _sign_of(run: Run) -> str:
+    """By attempt too: one that somebody tries again by hand may fail again."""
+    return f"{run.execution_id}:{run.attempt}"
+
+
+def _told(run: Run) -> Mapping[str, Any]:
+    told = {
+        "execution_id": str(run.execution_id),
+        "status": run.status.value,
+        "attempt": run.attempt,
+        "triggered_by": run.triggered_by.value,
+        "fire_ts": _written(run.fire_ts),
+        "started_ts": None if run.started_ts is None else _written(run.started_ts),
+        "ended_ts": None if run.ended_ts is None else _written(run.ended_ts),
+    }
+    return told if run.error is None else told | {"error": run.error[:ERROR_LENGTH]}
+
+
+def _written(instant: datetime) -> str:
+    return instant.isoformat().replace("+00:00", "Z")

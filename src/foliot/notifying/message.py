@@ -1,0 +1,96 @@
+"""A message as it is sent: for a webhook, with its signature, or as Slack shows it.
+
+Signed as Standard Webhooks 1.0 says: HMAC-SHA256 over `id.timestamp.body` under the key that is behind
+`whsec_`, in base64. The id stays the same when a message is sent again; the timestamp is that of the try.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic_core import to_json
+
+from foliot.model.notification import NotificationType
+
+PREFIX = "whsec_"
+LEAST_KEY_BYTES = 16
+SLACK_ERROR_LENGTH = 400
+
+_HEADLINES = {
+    NotificationType.FAILED: ":red_circle: *{schedule}* failed",
+    NotificationType.FAILING: ":rotating_light: *{schedule}* has failed {failures_in_a_row} times in a row",
+    NotificationType.RECOVERED: ":large_green_circle: *{schedule}* has recovered",
+    NotificationType.DID_NOT_RUN: ":warning: *{schedule}* has had no success since {since_ts}",
+    NotificationType.SLA_MISSED: ":hourglass: *{schedule}* has not started in time",
+    NotificationType.TEST: ":wave: a test of the notification rule *{rule}*",
+}
+
+
+class BadSigningKeyError(ValueError):
+    """The secret is not what messages can be signed with; its value is not told."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the signing secret must be {PREFIX} and at least {LEAST_KEY_BYTES} bytes in base64"
+        )
+
+
+def signing_key(secret: str) -> bytes:
+    """The bytes of a `whsec_…` secret. Raises BadSigningKeyError."""
+    if not secret.startswith(PREFIX):
+        raise BadSigningKeyError
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadSigningKeyError from None
+    if len(key) < LEAST_KEY_BYTES:
+        raise BadSigningKeyError
+    return key
+
+
+def webhook_headers(message_id: str, body: bytes, key: bytes, now: datetime) -> dict[str, str]:
+    timestamp = str(int(now.timestamp()))
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def webhook_body(message: Mapping[str, Any]) -> bytes:
+    return to_json(message)
+
+
+def slack_body(kind: NotificationType, message: Mapping[str, Any]) -> bytes:
+    """Text that every client shows, and the same as blocks. Nothing in it can mention or link."""
+    data = message.get("data", {})
+    words = {
+        "schedule": data.get("schedule", {}).get("name", ""),
+        "rule": data.get("rule", {}).get("name", ""),
+        "since_ts": data.get("since_ts", ""),
+        "failures_in_a_row": data.get("failures_in_a_row", ""),
+    }
+    headline = _HEADLINES[kind].format(**{name: escaped(str(word)) for name, word in words.items()})
+    error = data.get("execution", {}).get("error")
+    blocks = [_section(headline)]
+    if error and kind is not NotificationType.RECOVERED:
+        quoted = str(error)[:SLACK_ERROR_LENGTH].replace("```", "'''")
+        blocks.append(_section(f"```{escaped(quoted)}```"))
+    if url := data.get("url"):
+        blocks.append(_section(f"<{escaped(str(url))}|Open in Foliot>"))
+    return to_json({"text": headline, "blocks": blocks})
+
+
+def escaped(text: str) -> str:
+    """Text as Slack takes it literally: these three are all that it reads as its own."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}

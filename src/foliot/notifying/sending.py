@@ -1,0 +1,138 @@
+"""One message to one address: its secrets in place, its body signed, its way under the address guard.
+
+What is raised is told to people and kept: it never holds a secret, and neither does what the other side said.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+
+import httpcore2
+import httpx2
+from pydantic import ValidationError
+
+from foliot.model.notification import Address, NotificationRuleSpec, ToSlack, ToWebhook
+from foliot.notifying.message import (
+    BadSigningKeyError,
+    signing_key,
+    slack_body,
+    webhook_body,
+    webhook_headers,
+)
+from foliot.security.address import AddressGuard, InternalAddressError
+from foliot.security.secrets import (
+    Redactor,
+    SecretError,
+    SecretResolver,
+    encode_in_url,
+    references,
+    resolve,
+)
+from foliot.store.notifications import DueNotification
+from foliot.target.http_answer import judge, read_answer
+from foliot.target.http_connect import CONNECT_TIMEOUT_S
+from foliot.target.protocol import AttemptFailedError
+from foliot.version import __version__
+
+TIMEOUT_S = 15.0
+"""For all of it: a receiver is to take a message, and to think about it later."""
+
+_NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError)
+
+
+class Sender:
+    """Sends through the pool that HTTP targets use, which leads nowhere but where the guard lets it."""
+
+    def __init__(
+        self, guard: AddressGuard, pool: httpcore2.AsyncConnectionPool, secrets: SecretResolver
+    ) -> None:
+        self._guard = guard
+        self._pool = pool
+        self._secrets = secrets
+
+    async def send(self, due: DueNotification, now: datetime) -> None:
+        """Raises AttemptFailedError, which says whether it is worth another try."""
+        to = _address_of(due)
+        try:
+            secrets = await self._secrets.values(due.host_id, references(to.model_dump()))
+        except SecretError as error:
+            # One that was forgotten can be set; the budget is hours.
+            raise AttemptFailedError(str(error)) from None
+        redactor = Redactor(secrets.values())
+        request = self._request(due, to, secrets, now)
+        # `from None` throughout: what the library raises may hold what was sent.
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                response = await self._pool.handle_async_request(request)
+                try:
+                    answer = await read_answer(response, redactor)
+                finally:
+                    await response.aclose()
+        except InternalAddressError as error:
+            raise AttemptFailedError(redactor.text(str(error)), is_permanent=True) from None
+        except TimeoutError:
+            raise AttemptFailedError(f"the receiver did not answer within {TIMEOUT_S:g} s") from None
+        except _NETWORK_ERRORS as error:
+            said = str(error) or type(error).__name__
+            raise AttemptFailedError(redactor.text(f"the receiver can't be reached: {said}")) from None
+        judge(answer, None, now, can_call_back=False)
+
+    async def close(self) -> None:
+        """Close all connections. Nothing may be under way any more."""
+        await self._pool.aclose()
+
+    def _request(
+        self, due: DueNotification, to: Address, secrets: Mapping[str, str], now: datetime
+    ) -> httpcore2.Request:
+        url = _url_of(to.url, secrets)
+        if refusal := self._guard.refusal_of(url.raw_host.decode("ascii")):
+            raise AttemptFailedError(refusal.detail, is_permanent=True)
+        headers = {"User-Agent": f"Foliot/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
+        if isinstance(to, ToSlack):
+            body = slack_body(due.type, due.message)
+        else:
+            body = webhook_body(due.message)
+            headers |= _signed(due, to, body, secrets, now)
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        return httpcore2.Request(
+            "POST",
+            httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=[
+                (b"Host", url.netloc),
+                *((name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()),
+            ],
+            content=body,
+            extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
+        )
+
+
+def _address_of(due: DueNotification) -> Address:
+    try:
+        return NotificationRuleSpec.model_validate(due.rule).to
+    except ValidationError:
+        raise AttemptFailedError(
+            "its rule is deleted, or can't be read any more", is_permanent=True
+        ) from None
+
+
+def _signed(
+    due: DueNotification, to: ToWebhook, body: bytes, secrets: Mapping[str, str], now: datetime
+) -> dict[str, str]:
+    try:
+        key = signing_key(resolve(to.secret, secrets))
+    except BadSigningKeyError as error:
+        raise AttemptFailedError(str(error), is_permanent=True) from None
+    return webhook_headers(str(due.notification_id), body, key, now)
+
+
+def _url_of(template: str, secrets: Mapping[str, str]) -> httpx2.URL:
+    try:
+        literal = httpx2.URL(template)
+        url = httpx2.URL(resolve(template, secrets, encode_in_url))
+    except httpx2.InvalidURL:
+        raise AttemptFailedError(
+            "the URL can't be used once its secrets are in place", is_permanent=True
+        ) from None
+    if (url.scheme, url.netloc, url.userinfo) != (literal.scheme, literal.netloc, b""):
+        raise AttemptFailedError("a secret must not change where a URL leads", is_permanent=True)
+    return url

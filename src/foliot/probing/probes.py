@@ -1,0 +1,57 @@
+"""The probes of one instance, joined: observers that it is made with, and what they are asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from foliot.model.event import Observer
+from foliot.probing.pools import PoolCollector
+from foliot.probing.readiness import Pulse, Readiness, Stuck
+from foliot.store.database import Database
+from foliot.store.replica import ReplicaWatch
+from foliot.telemetry.metrics import MetricsObserver
+from foliot.telemetry.process import add_process
+from foliot.timing.clock import Clock
+
+
+class Probes:
+    """Made before the instance, which is told its `observers`; asked once it is told what to `watch`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.registry = CollectorRegistry()
+        add_process(self.registry)
+        self._pulse = Pulse(clock)
+        self.observers: tuple[Observer, ...] = (MetricsObserver(self.registry), self._pulse)
+        self._readiness: Readiness | None = None
+
+    def watch(
+        self,
+        database: Database,
+        *,
+        is_running: Callable[[], bool],
+        limit_s: float,
+        stuck: Stuck,
+        replica: ReplicaWatch | None,
+    ) -> None:
+        self.registry.register(PoolCollector(database))
+        self._readiness = Readiness(
+            database, self._pulse, is_running=is_running, limit_s=limit_s, stuck=stuck, replica=replica
+        )
+
+    async def problems(self) -> list[str]:
+        """Why the instance can't do its work now; none: it can."""
+        assert self._readiness is not None, "there is an instance to watch"
+        return await self._readiness.problems()
+
+
+def readiness_document(problems: list[str]) -> dict[str, Any]:
+    """What `/readyz` says."""
+    return {"status": "not ready" if problems else "ready", "problems": problems}
+
+
+def render(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    """All metrics in the format that is asked for, and its media type."""
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type

@@ -1,0 +1,159 @@
+"""A server for `/metrics`, `/healthz` and `/readyz` alone, of a process that has no API.
+
+It knows GET and HEAD, answers one request per connection, and gives nobody more than a little of anything: a
+head of 8 kB, ten seconds from the first byte to the last, so many connections at once. Importing it takes a
+twentieth of what the API takes: 30 ms and 600 ms on a busy machine.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import NamedTuple
+
+import httptools
+
+from foliot.model.errors import SettingError
+from foliot.probing.probes import Probes, readiness_document, render
+
+MOST_HEAD_BYTES = 8192
+MOST_CONNECTIONS = 32
+LIMIT_S = 10.0
+"""For a request and its answer together; longer than readiness may take to find out."""
+
+JSON = "application/json"
+_HEAD_END = b"\r\n\r\n"
+
+
+class Answer(NamedTuple):
+    status: HTTPStatus
+    content: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+def _refusal(status: HTTPStatus) -> Answer:
+    return Answer(status, f"{status.value} {status.phrase}\n".encode())
+
+
+class _Request:
+    """What httptools reads from a head."""
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.accept = ""
+
+    def on_url(self, part: bytes) -> None:
+        self.target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"accept":
+            self.accept = value.decode("latin-1")
+
+
+class ProbeServer:
+    def __init__(self, probes: Probes, *, limit_s: float = LIMIT_S) -> None:
+        self._probes = probes
+        self._limit_s = limit_s
+        self._connections: set[asyncio.Task[None]] = set()
+        self._paths: dict[str, Callable[[str], Awaitable[Answer]]] = {
+            "/healthz": self._healthz,
+            "/readyz": self._readyz,
+            "/metrics": self._metrics,
+        }
+
+    @asynccontextmanager
+    async def listening(self, host: str, port: int) -> AsyncIterator[str]:
+        """Serve for as long as the context lasts; gives the address. Port 0 is one that is free."""
+        try:
+            server = await asyncio.start_server(self._accept, host, port, limit=MOST_HEAD_BYTES)
+        except OSError as error:
+            # Of "error while attempting to bind on address (…): address already in use" the end.
+            reason = (error.strerror or str(error)).rpartition(": ")[2].lower()
+            raise SettingError(
+                f"can't serve metrics on {host}:{port}: {reason}; choose another address with --metrics-port "
+                "(0 is a free port), or FOLIOT_METRICS_HOST and FOLIOT_METRICS_PORT"
+            ) from None
+        try:
+            name, taken = server.sockets[0].getsockname()[:2]
+            yield f"http://[{name}]:{taken}" if ":" in name else f"http://{name}:{taken}"
+        finally:
+            server.close()
+            for connection in list(self._connections):
+                connection.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= MOST_CONNECTIONS:
+            writer.transport.abort()
+            return
+        # A task of its own: of asyncio's the loop would complain when it is cancelled.
+        task = asyncio.create_task(self._converse(reader, writer), name="probe")
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            # Slow, or gone.
+            with suppress(TimeoutError, OSError, asyncio.IncompleteReadError):
+                async with asyncio.timeout(self._limit_s):
+                    await self._serve(reader, writer)
+        finally:
+            # Whoever was answered has it by now.
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method = b""
+        try:
+            head = await reader.readuntil(_HEAD_END)
+        except asyncio.LimitOverrunError:
+            answer = _refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        else:
+            method, answer = await self._answer_to(head)
+        fields = [
+            f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
+            f"Content-Type: {answer.content_type}",
+            f"Content-Length: {len(answer.content)}",
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            "Connection: close",
+            *(["Allow: GET, HEAD"] if answer.status is HTTPStatus.METHOD_NOT_ALLOWED else []),
+        ]
+        writer.write("\r\n".join(fields).encode() + _HEAD_END)
+        if method != b"HEAD":
+            writer.write(answer.content)
+        await writer.drain()
+        with suppress(OSError):
+            writer.write_eof()
+        # Closing with something unread would take the answer back from a client that still sends.
+        while await reader.read(MOST_HEAD_BYTES):
+            pass
+
+    async def _answer_to(self, head: bytes) -> tuple[bytes, Answer]:
+        request = _Request()
+        parser = httptools.HttpRequestParser(request)
+        try:
+            parser.feed_data(head)
+            path = (httptools.parse_url(request.target).path or b"").decode("ascii")
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            return b"", _refusal(HTTPStatus.BAD_REQUEST)
+        method = parser.get_method()
+        if path not in self._paths:
+            return method, _refusal(HTTPStatus.NOT_FOUND)
+        if method not in (b"GET", b"HEAD"):
+            return method, _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
+        return method, await self._paths[path](request.accept)
+
+    # --- what is served ---------------------------------------------------------------------------
+
+    async def _healthz(self, _accept: str) -> Answer:
+        return Answer(HTTPStatus.OK, json.dumps({"status": "ok"}).encode(), JSON)
+
+    async def _readyz(self, _accept: str) -> Answer:
+        problems = await self._probes.problems()
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+        return Answer(status, json.dumps(readiness_document(problems)).encode(), JSON)
+
+    async def _metrics(self, accept: str) -> Answer:
+        content, content_type = render(self._probes.registry, accept)
+        return Answer(HTTPStatus.OK, content, content_type)

@@ -1,0 +1,103 @@
+"""Making and changing notification rules, and sending messages by hand."""
+
+from dataclasses import replace
+from uuid import UUID
+
+from foliot.model.errors import InvalidError, OverloadedError
+from foliot.model.instant import EPOCH
+from foliot.model.notification import Address, Notification, NotificationRule, NotificationRuleSpec
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import HttpTarget
+from foliot.model.trigger import OnceTrigger
+from foliot.planning.change import Author
+from foliot.steering.admission import Admission
+from foliot.store.hints import Hint, Hints
+from foliot.store.notification_rules import Redefine
+from foliot.store.sql import SqlStore
+
+TRIES = 20
+
+
+class _ChecksDifferError(Exception):
+    """The address that was checked is not the one that the rule would have."""
+
+
+class NotificationSteering:
+    """What belongs to another host is not found."""
+
+    def __init__(self, store: SqlStore, hints: Hints, admission: Admission) -> None:
+        self._rules = store.notification_rules
+        self._notifications = store.notifications
+        self._hints = hints
+        self._admission = admission
+
+    async def create(
+        self, host_id: UUID, spec: NotificationRuleSpec, author: Author, *, rule_id: UUID | None = None
+    ) -> NotificationRule:
+        """Raises InvalidError, NameTakenError, ConflictError."""
+        await self._check(spec)
+        rule = await self._rules.create(host_id, spec, author, rule_id=rule_id)
+        self._hints.send(Hint.NOTIFICATIONS)
+        return rule
+
+    async def edit(
+        self,
+        rule_id: UUID,
+        host_id: UUID,
+        redefine: Redefine,
+        author: Author,
+        *,
+        expected_version: int | None = None,
+    ) -> NotificationRule:
+        """Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError."""
+        for _ in range(TRIES):
+            checked = redefine(await self._rules.get(rule_id, host_id))
+            await self._check(checked)
+
+            def redefined(rule: NotificationRule, to: Address = checked.to) -> NotificationRuleSpec:
+                spec = redefine(rule)
+                if spec.to != to:
+                    raise _ChecksDifferError
+                return spec
+
+            try:
+                rule = await self._rules.change(
+                    rule_id, host_id, redefined, author, expected_version=expected_version
+                )
+            except _ChecksDifferError:
+                continue
+            self._hints.send(Hint.NOTIFICATIONS)
+            return rule
+        raise OverloadedError("too many change this rule at once; try again")
+
+    async def delete(
+        self, rule_id: UUID, host_id: UUID, author: Author, *, expected_version: int | None = None
+    ) -> None:
+        await self._rules.delete(rule_id, host_id, author, expected_version=expected_version)
+        self._hints.send(Hint.NOTIFICATIONS)
+
+    async def test(
+        self, rule_id: UUID, host_id: UUID, author: Author, *, notification_id: UUID | None = None
+    ) -> Notification:
+        """Send a message that says nothing but that it arrives; also by a rule that is muted."""
+        rule = await self._rules.get(rule_id, host_id)
+        made = await self._notifications.add_test(rule, author, notification_id=notification_id)
+        self._hints.send(Hint.NOTIFICATIONS)
+        return made
+
+    async def retry(self, notification_id: UUID, host_id: UUID, author: Author) -> Notification:
+        """Send one that was given up again. Raises NotFoundError, ConflictError."""
+        notification = await self._notifications.retry(notification_id, host_id, author)
+        self._hints.send(Hint.NOTIFICATIONS)
+        return notification
+
+    async def _check(self, spec: NotificationRuleSpec) -> None:
+        """Whether the address may be reached, as for a schedule that would call it."""
+        calling = ScheduleSpec(
+            name="notification", trigger=OnceTrigger(at=EPOCH), target=HttpTarget(url=spec.to.url)
+        )
+        problems = (await self._admission.checker(calling))(calling)
+        if problems:
+            raise InvalidError(
+                [replace(each, pointer=each.pointer.replace("/target/", "/to/")) for each in problems]
+            )

@@ -1,0 +1,226 @@
+"""Statements on `notification_incident_t`: what was found wrong, and the decisions that follow.
+
+Decisions are one fenced transaction: the messages, the incidents, and how far the failures have been read. An
+incident that is over is kept for a while: what is read again, and was part of it, must not open it again.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import String, Uuid, delete, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.execution import Status
+from foliot.model.ids import ids_at
+from foliot.model.incident import Incident, IncidentKey, IncidentKind, Notice
+from foliot.model.instant import instant_of, micros_of
+from foliot.model.lease import Lease
+from foliot.store.database import Database
+from foliot.store.dialect import Columns, Pool
+from foliot.store.leases import require_lease
+from foliot.store.notifications import notification_row
+from foliot.store.schema import (
+    cluster_t,
+    execution_t,
+    notification_incident_t,
+    notification_t,
+    schedule_status_t,
+    schedule_t,
+)
+from foliot.store.sightings import Seen, seen_of, select_seen, wanted_schedules
+from foliot.store.types import Instant
+
+POSITION = "notified_until"
+"""The row of `cluster_t` that says how far failures were read, in microseconds."""
+
+
+class Decisions(NamedTuple):
+    """What is to be written at once."""
+
+    notices: Sequence[Notice] = ()
+    opened: Sequence[Incident] = ()
+    closed: Mapping[IncidentKey, datetime] = {}
+
+
+class Incidents:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def now(self) -> datetime:
+        return await self._database.now(Pool.FIRING)
+
+    async def position(self) -> datetime | None:
+        """Up to where failures were read; None: none ever were."""
+        statement = select(cluster_t.c.value).where(cluster_t.c.name == POSITION)
+        async with self._database.read(Pool.FIRING) as connection:
+            micros: int | None = (await connection.execute(statement)).scalar_one_or_none()
+        return None if micros is None else instant_of(micros)
+
+    async def of_schedules(self, schedule_ids: Collection[UUID]) -> list[Incident]:
+        """Those that are open, and those that are over and still kept."""
+        if not schedule_ids:
+            return []
+        table, wanted = notification_incident_t, wanted_schedules(self._dialect, schedule_ids)
+        statement = select(table).where(table.c.schedule_id.in_(select(wanted.c.schedule_id)))
+        async with self._database.read(Pool.FIRING) as connection:
+            return [_incident_of(row) for row in await connection.execute(statement)]
+
+    async def over(self, now: datetime, *, limit: int) -> list[tuple[Incident, Seen]]:
+        """Open incidents whose schedule has had a success since, with that run."""
+        table, status = notification_incident_t, schedule_status_t
+        statement = (
+            select_seen(table.c.rule_id, table.c.kind, table.c.opened_ts, table.c.closed_ts)
+            .select_from(
+                table.join(status, status.c.schedule_id == table.c.schedule_id)
+                .join(execution_t, execution_t.c.execution_id == status.c.last_execution_id)
+                .join(schedule_t, schedule_t.c.schedule_id == table.c.schedule_id)
+            )
+            .where(
+                table.c.closed_ts.is_(None),
+                status.c.last_status == Status.SUCCESS.value,
+                execution_t.c.ended_ts > table.c.opened_ts,
+                # One that is over for lateness takes a run that was not late.
+                or_(
+                    table.c.kind != IncidentKind.SLA_MISS.value,
+                    execution_t.c.due_by_ts.is_(None),
+                    execution_t.c.started_ts <= execution_t.c.due_by_ts,
+                ),
+            )
+            .order_by(table.c.schedule_id, table.c.rule_id, table.c.kind)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.FIRING) as connection:
+            rows = (await connection.execute(statement)).all()
+        return [(_incident_of(row), seen_of(row, now)) for row in rows]
+
+    async def abandoned(self, *, limit: int) -> list[Incident]:
+        """Open incidents of schedules that are deleted."""
+        table = notification_incident_t
+        statement = (
+            select(table)
+            .outerjoin(schedule_t, schedule_t.c.schedule_id == table.c.schedule_id)
+            .where(
+                table.c.closed_ts.is_(None),
+                or_(schedule_t.c.schedule_id.is_(None), schedule_t.c.deleted_ts.is_not(None)),
+            )
+            .limit(limit)
+        )
+        async with self._database.read(Pool.FIRING) as connection:
+            return [_incident_of(row) for row in await connection.execute(statement)]
+
+    # --- deciding --------------------------------------------------------------------------------------
+
+    async def decide(
+        self, lease: Lease, decisions: Decisions, position: datetime, now: datetime
+    ) -> list[str]:
+        """Write all of it, or nothing. Raises FencedError. Returns the keys of messages that are new."""
+
+        async def work(connection: AsyncConnection) -> list[str]:
+            await require_lease(connection, lease)
+            made = await self._notify(connection, decisions.notices, now)
+            await self._open(connection, decisions.opened)
+            await self._close(connection, decisions.closed)
+            statement = self._dialect.insert(cluster_t).values(name=POSITION, value=micros_of(position))
+            await connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=[cluster_t.c.name], set_={"value": statement.excluded.value}
+                )
+            )
+            return made
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def _notify(
+        self, connection: AsyncConnection, notices: Sequence[Notice], now: datetime
+    ) -> list[str]:
+        if not notices:
+            return []
+        new_id, table = ids_at(now), notification_t
+        rows = [
+            notification_row(
+                new_id(),
+                each.host_id,
+                each.rule_id,
+                each.schedule_id,
+                each.type,
+                each.dedupe_key,
+                dict(each.data),
+                now,
+            )
+            for each in notices
+        ]
+        insert = self._dialect.insert(table).values(rows)
+        insert = insert.on_conflict_do_nothing(index_elements=[table.c.dedupe_key])
+        return list((await connection.execute(insert.returning(table.c.dedupe_key))).scalars())
+
+    async def _open(self, connection: AsyncConnection, opened: Sequence[Incident]) -> None:
+        if not opened:
+            return
+        table = notification_incident_t
+        statement = self._dialect.insert(table).values(
+            [{**each.key._asdict(), **_times_of(each)} for each in opened]
+        )
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[table.c.schedule_id, table.c.rule_id, table.c.kind],
+                set_={"opened_ts": statement.excluded.opened_ts, "closed_ts": statement.excluded.closed_ts},
+            )
+        )
+
+    async def _close(self, connection: AsyncConnection, closed: Mapping[IncidentKey, datetime]) -> None:
+        if not closed:
+            return
+        table = notification_incident_t
+        columns: Columns = {
+            "schedule_id": Uuid(),
+            "rule_id": Uuid(),
+            "kind": String(),
+            "closed_ts": Instant(),
+        }
+        gone = self._dialect.rows(
+            "gone", columns, [(*key[:2], key.kind.value, at) for key, at in closed.items()]
+        )
+        await connection.execute(
+            update(table)
+            .where(
+                table.c.schedule_id == gone.c.schedule_id,
+                table.c.rule_id == gone.c.rule_id,
+                table.c.kind == gone.c.kind,
+            )
+            .values(closed_ts=gone.c.closed_ts)
+        )
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        """Forget incidents that were over by then."""
+        table = notification_incident_t
+        old = (
+            select(table.c.schedule_id, table.c.rule_id, table.c.kind)
+            .where(table.c.closed_ts < before)
+            .limit(limit)
+        )
+
+        async def work(connection: AsyncConnection) -> int:
+            rows = (await connection.execute(old)).all()
+            for row in rows:
+                await connection.execute(
+                    delete(table).where(*(table.c[name] == value for name, value in row._mapping.items()))
+                )
+            return len(rows)
+
+        return await self._database.write(Pool.FIRING, work)
+
+
+def _times_of(incident: Incident) -> dict[str, Any]:
+    return {
+        "host_id": incident.host_id,
+        "opened_ts": incident.opened_ts,
+        "closed_ts": incident.closed_ts,
+    }
+
+
+def _incident_of(row: Any) -> Incident:
+    key = IncidentKey(row.schedule_id, row.rule_id, IncidentKind(row.kind))
+    return Incident(key, row.host_id, row.opened_ts, row.closed_ts)

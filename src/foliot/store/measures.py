@@ -1,0 +1,84 @@
+"""Figures about the whole database, for those who watch it: a bounded number of rows is read for each.
+
+What is more than a cap counts as the cap. Nothing here is locked, and firing, claiming and settling neither
+wait for it nor do anything for it.
+
+Measured on 2 cores: 100,000 executions that wait take 110 ms on PostgreSQL and 500 ms on SQLite; to count
+100,000 schedules takes 35 ms and 70 ms.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import func, literal, select, text, union_all
+
+from foliot.model.policy import Priority
+from foliot.model.schedule import ScheduleState
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t, schedule_t
+
+MOST_OF_QUEUE = 10_000
+MOST_WAITING = 100_000
+"""Of all queues together."""
+MOST_QUEUES = 1_000
+MOST_SCHEDULES = 1_000_000
+LONGEST_SLA_S = max(priority.sla_s for priority in Priority)
+
+Depths = Mapping[str, Mapping[Priority, int]]
+
+
+class Measures:
+    def __init__(self, database: Database, *, most_of_queue: int = MOST_OF_QUEUE) -> None:
+        self._database = database
+        self._dialect = database.dialect
+        self._most_of_queue = most_of_queue
+
+    async def queue_depths(self) -> Depths:
+        """What is ready and waits for a worker, by queue and priority, over all hosts.
+
+        A host's queue counts up to a cap. A queue in which nothing waits is there with zeros.
+        """
+        table = execution_t
+        first = (
+            select(table.c.execution_id, table.c.queue, table.c.priority)
+            .where(
+                table.c.host_id == queue_t.c.host_id,
+                table.c.queue == queue_t.c.queue,
+                text(IS_CLAIMABLE),
+                # What is ready is due within its SLA: so retries that are far off are not even looked at.
+                table.c.due_by_ts <= self._dialect.plus(self._dialect.now(), LONGEST_SLA_S),
+                table.c.ready_ts <= self._dialect.now(),
+            )
+            .limit(self._most_of_queue)
+            .correlate(queue_t)
+        )
+        waiting = (
+            self._dialect.of_each(queue_t, first, table.c.execution_id)
+            .limit(MOST_WAITING)
+            .subquery("waiting")
+        )
+        counted = select(waiting.c.queue, waiting.c.priority, func.count().label("depth")).group_by(
+            waiting.c.queue, waiting.c.priority
+        )
+        known = select(queue_t.c.queue).distinct().order_by(queue_t.c.queue).limit(MOST_QUEUES)
+        async with self._database.read(Pool.LEASE) as connection:
+            depths = {row.queue: dict.fromkeys(Priority, 0) for row in await connection.execute(known)}
+            for row in await connection.execute(counted):
+                depths.setdefault(row.queue, dict.fromkeys(Priority, 0))[Priority(row.priority)] = row.depth
+        return depths
+
+    async def active_schedules(self) -> int:
+        """How many schedules will become due: those with a time, and those that wait for the end of a run."""
+        is_active = text(f"state = '{ScheduleState.ACTIVE.value}'")
+        timed = self._some(schedule_t.c.active, schedule_t.c.next_run_ts.is_not(None), is_active)
+        # The condition of idx_schedule_waiting, word for word: SQLite finds it by nothing else.
+        waiting = self._some(is_active, text("next_run_ts IS NULL AND deleted_ts IS NULL"))
+        statement = select(func.count()).select_from(union_all(timed, waiting).subquery())
+        async with self._database.read(Pool.LEASE) as connection:
+            count: int = (await connection.execute(statement)).scalar_one()
+        return count
+
+    def _some(self, *conditions: Any) -> Any:
+        some = select(literal(1).label("one")).select_from(schedule_t).where(*conditions)
+        return select(some.limit(MOST_SCHEDULES).subquery())

@@ -1,0 +1,256 @@
+"""Statements on `notification_rule_t`: whom to tell of what.
+
+As with calendars, every change raises a number in `cluster_t` in its own transaction, so that the leader
+learns with one look at one row that nothing has changed.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import ConflictError, NameTakenError, NotFoundError, Problem, StaleVersionError
+from foliot.model.ids import new_id
+from foliot.model.notification import DeliveryState, NotificationRule, NotificationRuleSpec
+from foliot.planning.change import Author
+from foliot.store.audit import Action, record_audit
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import cluster_t, notification_incident_t, notification_rule_t, notification_t
+
+REVISION = "notification_rules"
+MOST_RULES = 200
+"""That a host may have: every failure is looked at by all of them."""
+WHAT = "notification rule"
+
+Redefine = Callable[[NotificationRule], NotificationRuleSpec]
+"""From a rule as it stands to the definition that it shall have."""
+
+
+class NotificationRules:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    async def create(
+        self, host_id: UUID, spec: NotificationRuleSpec, author: Author, *, rule_id: UUID | None = None
+    ) -> NotificationRule:
+        """Raises NameTakenError, and ConflictError where a host has too many. The id of a rule that there is
+        gives that one back."""
+        table = notification_rule_t
+
+        async def work(connection: AsyncConnection) -> NotificationRule:
+            if rule_id is not None:
+                known = (await connection.execute(_one(rule_id, host_id))).one_or_none()
+                if known is not None:
+                    return _rule_of(known)  # asked for again, by one who had not heard of it
+            count = select(func.count()).select_from(table).where(table.c.host_id == host_id)
+            if (await connection.execute(count)).scalar_one() >= MOST_RULES:
+                detail = f"a host has at most {MOST_RULES} notification rules"
+                raise ConflictError([Problem("", "too_many_rules", detail, "delete some, or join them")])
+            now = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            rule = NotificationRule(
+                rule_id=rule_id or new_id(now),
+                host_id=host_id,
+                spec=spec,
+                effective_ts=now,
+                created_by=author.name,
+                created_ts=now,
+                updated_by=author.name,
+                updated_ts=now,
+            )
+            insert = self._dialect.insert(table).values(_row_of(rule))
+            insert = insert.on_conflict_do_nothing(index_elements=[table.c.host_id, table.c.rule_name])
+            if not (await connection.execute(insert.returning(table.c.rule_id))).all():
+                raise NameTakenError(spec.name, what=WHAT)
+            await self._raise_revision(connection)
+            await self._audit(
+                connection, author, Action.NOTIFICATION_RULE_CREATED, rule, after=spec.model_dump(mode="json")
+            )
+            return rule
+
+        return await self._database.write(Pool.API, work)
+
+    async def change(
+        self,
+        rule_id: UUID,
+        host_id: UUID,
+        redefine: Redefine,
+        author: Author,
+        *,
+        expected_version: int | None = None,
+    ) -> NotificationRule:
+        """Under the rule's lock. Raises NotFoundError, StaleVersionError, NameTakenError."""
+        table = notification_rule_t
+
+        wanted = ""
+
+        async def work(connection: AsyncConnection) -> NotificationRule:
+            nonlocal wanted
+            before = await self._locked(connection, rule_id, host_id, expected_version)
+            spec = redefine(before)
+            wanted = spec.name
+            if spec == before.spec:
+                return before
+            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            after = replace(
+                before, spec=spec, version=before.version + 1, updated_by=author.name, updated_ts=now
+            )
+            if before.is_muted(now) and not after.is_muted(now):
+                after = replace(after, effective_ts=now)
+            await connection.execute(update(table).where(table.c.rule_id == rule_id).values(_row_of(after)))
+            await self._raise_revision(connection)
+            old, new = before.spec.model_dump(mode="json"), spec.model_dump(mode="json")
+            differing = [name for name in new if old[name] != new[name]]
+            await self._audit(
+                connection,
+                author,
+                Action.NOTIFICATION_RULE_EDITED,
+                after,
+                before={name: old[name] for name in differing},
+                after={name: new[name] for name in differing},
+            )
+            return after
+
+        try:
+            return await self._database.write(Pool.API, work)
+        except IntegrityError:
+            raise NameTakenError(wanted, what=WHAT) from None
+
+    async def delete(
+        self, rule_id: UUID, host_id: UUID, author: Author, *, expected_version: int | None = None
+    ) -> None:
+        """With its incidents, and the messages that are still to be sent."""
+
+        async def work(connection: AsyncConnection) -> None:
+            rule = await self._locked(connection, rule_id, host_id, expected_version)
+            await connection.execute(
+                delete(notification_rule_t).where(notification_rule_t.c.rule_id == rule_id)
+            )
+            await connection.execute(
+                delete(notification_incident_t).where(notification_incident_t.c.rule_id == rule_id)
+            )
+            await connection.execute(
+                delete(notification_t).where(
+                    notification_t.c.host_id == host_id,
+                    notification_t.c.rule_id == rule_id,
+                    notification_t.c.status == DeliveryState.PENDING.value,
+                )
+            )
+            await self._raise_revision(connection)
+            await self._audit(
+                connection,
+                author,
+                Action.NOTIFICATION_RULE_DELETED,
+                rule,
+                before=rule.spec.model_dump(mode="json"),
+            )
+
+        await self._database.write(Pool.API, work)
+
+    async def _locked(
+        self, connection: AsyncConnection, rule_id: UUID, host_id: UUID, expected_version: int | None
+    ) -> NotificationRule:
+        row = (await connection.execute(_one(rule_id, host_id).with_for_update())).one_or_none()
+        if row is None:
+            raise NotFoundError(WHAT, rule_id)
+        if expected_version is not None and row.version != expected_version:
+            raise StaleVersionError(rule_id, expected_version, row.version, what=WHAT)
+        return _rule_of(row)
+
+    async def _raise_revision(self, connection: AsyncConnection) -> None:
+        statement = self._dialect.insert(cluster_t).values(name=REVISION, value=1)
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[cluster_t.c.name], set_={"value": cluster_t.c.value + 1}
+            )
+        )
+
+    async def _audit(
+        self, connection: AsyncConnection, author: Author, action: Action, rule: NotificationRule, **what: Any
+    ) -> None:
+        await record_audit(
+            connection, self._dialect, author, action, rule.rule_id, host_id=rule.host_id, **what
+        )
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def get(self, rule_id: UUID, host_id: UUID) -> NotificationRule:
+        """Raises NotFoundError."""
+        async with self._database.read(Pool.API) as connection:
+            row = (await connection.execute(_one(rule_id, host_id))).one_or_none()
+        if row is None:
+            raise NotFoundError(WHAT, rule_id)
+        return _rule_of(row)
+
+    async def list_all(
+        self, host_id: UUID, *, limit: int = 500, after_name: str = ""
+    ) -> list[NotificationRule]:
+        """In order of name."""
+        table = notification_rule_t
+        statement = (
+            select(table)
+            .where(table.c.host_id == host_id, table.c.rule_name > after_name)
+            .order_by(table.c.rule_name)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.API) as connection:
+            return [_rule_of(row) for row in await connection.execute(statement)]
+
+    async def revision(self) -> int:
+        """A number that grows with every change of any rule."""
+        async with self._database.read(Pool.FIRING) as connection:
+            statement = select(cluster_t.c.value).where(cluster_t.c.name == REVISION)
+            return (await connection.execute(statement)).scalar_one_or_none() or 0
+
+    async def snapshot(self) -> list[NotificationRule]:
+        """All rules of all hosts; one that can't be understood any more is as good as gone."""
+        found = []
+        async with self._database.read(Pool.FIRING) as connection:
+            for row in await connection.execute(select(notification_rule_t)):
+                with suppress(ValidationError):
+                    found.append(_rule_of(row))
+        return found
+
+
+def _one(rule_id: UUID, host_id: UUID) -> Any:
+    table = notification_rule_t
+    return select(table).where(table.c.rule_id == rule_id, table.c.host_id == host_id)
+
+
+def _row_of(rule: NotificationRule) -> dict[str, Any]:
+    return {
+        "rule_id": rule.rule_id,
+        "host_id": rule.host_id,
+        "rule_name": rule.spec.name,
+        "document": rule.spec.model_dump(mode="json"),
+        "version": rule.version,
+        "effective_ts": rule.effective_ts,
+        "created_by": rule.created_by,
+        "created_ts": rule.created_ts,
+        "updated_by": rule.updated_by,
+        "updated_ts": rule.updated_ts,
+    }
+
+
+def _rule_of(row: Any) -> NotificationRule:
+    return NotificationRule(
+        rule_id=row.rule_id,
+        host_id=row.host_id,
+        spec=NotificationRuleSpec.model_validate(row.document),
+        version=row.version,
+        effective_ts=row.effective_ts,
+        created_by=row.created_by,
+        created_ts=row.created_ts,
+        updated_by=row.updated_by,
+        updated_ts=row.updated_ts,
+    )

@@ -1,0 +1,57 @@
+"""A task function's own spans join the trace of its execution.
+
+OpenTelemetry is not imported for it: a function that makes spans has imported it before it runs. What is
+attached is the span of the attempt, as one of another process: it is made when the attempt has ended.
+"""
+
+import sys
+import threading
+from typing import Any
+
+from foliot.model.trace import parse_traceparent
+from foliot.target.protocol import Fire
+
+FLUSH_S = 2.0
+"""How long a process that is about to end waits for spans to leave it."""
+
+
+class joined:  # noqa: N801 - reads as what it does
+    """Spans made within, also by tasks and threads begun here, are children of the attempt's."""
+
+    __slots__ = ("_fire", "_token")
+
+    def __init__(self, fire: Fire) -> None:
+        self._fire = fire
+        self._token: Any = None
+
+    def __enter__(self) -> None:
+        if "opentelemetry.trace" not in sys.modules:
+            return
+        context = parse_traceparent(self._fire.traceparent)
+        if context is None:
+            return
+        from opentelemetry.context import attach
+        from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+        flags = TraceFlags(TraceFlags.SAMPLED if context.is_sampled else TraceFlags.DEFAULT)
+        span = SpanContext(context.trace_id, context.span_id, is_remote=True, trace_flags=flags)
+        self._token = attach(set_span_in_context(NonRecordingSpan(span)))
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            from opentelemetry.context import detach
+
+            detach(self._token)
+
+
+def flush() -> None:
+    """Let the function's spans leave this process, which ends without saying goodbye to anybody."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return
+    send = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if send is not None:
+        # Its own limit of time is not kept by everybody.
+        sending = threading.Thread(target=send, args=(int(FLUSH_S * 1000),), daemon=True)
+        sending.start()
+        sending.join(FLUSH_S)

@@ -1,0 +1,56 @@
+"""How much waits in which queue: as many series as a dashboard can bear, however many queues there are."""
+
+from collections.abc import Iterator, Mapping
+from threading import Lock
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from foliot.model.event import QueuesMeasured
+from foliot.model.policy import Priority
+
+MOST_QUEUES = 100
+OTHER = "other"
+
+
+class QueueDepths(Collector):
+    """Shows what was measured last. Before that, and in processes that do not measure, it shows nothing.
+
+    A queue that is empty has zeros, one that is gone has nothing. Of more than a hundred, those that are
+    shown stay so; the deepest of the rest take the places that become free, and all others are one, `other`.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._shown: dict[str, Mapping[Priority, int]] = {}
+        self._lock = Lock()
+        registry.register(self)
+
+    def measured(self, measured: QueuesMeasured) -> None:
+        depths = dict(measured.depths)
+        with self._lock:
+            stay = [queue for queue in self._shown if queue in depths and queue != OTHER]
+            newcomers = sorted(
+                (queue for queue in depths if queue not in self._shown and queue != OTHER),
+                key=lambda queue: -sum(depths[queue].values()),
+            )
+            shown = {queue: depths.pop(queue) for queue in [*stay, *newcomers][:MOST_QUEUES]}
+            if depths:
+                shown[OTHER] = {
+                    priority: sum(depth.get(priority, 0) for depth in depths.values())
+                    for priority in Priority
+                }
+            self._shown = shown
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        family = GaugeMetricFamily(
+            "foliot_queue_depth",
+            "Executions that are ready and wait for a worker, in the whole database",
+            labels=["queue", "priority"],
+        )
+        with self._lock:
+            shown = dict(self._shown)
+        for queue, depth in sorted(shown.items()):
+            for priority, count in depth.items():
+                family.add_metric([queue, priority.value], count)
+        yield family

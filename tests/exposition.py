@@ -1,0 +1,36 @@
+"""Reading what a process exports, as Prometheus would."""
+
+from dataclasses import dataclass, field
+
+from prometheus_client.parser import text_string_to_metric_families
+
+COUNTED_BY_LIBRARY = "_created"
+"""When a series began: the client library tells it of everything."""
+
+
+@dataclass
+class Exported:
+    """One metric: its type, the labels that its samples have, and these samples."""
+
+    kind: str
+    labels: frozenset[str] = frozenset()
+    samples: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def __getitem__(self, values: str | tuple[str, ...]) -> float:
+        return self.samples[(values,) if isinstance(values, str) else values]
+
+
+def read_exposition(text: str) -> dict[str, Exported]:
+    """By name, as it is written in a query: counters with their `_total`, histograms without a suffix."""
+    found: dict[str, Exported] = {}
+    for family in text_string_to_metric_families(text):
+        if family.name.endswith(COUNTED_BY_LIBRARY):
+            continue
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        metric = found.setdefault(name, Exported(family.type))
+        for sample in family.samples:
+            labels = {key: value for key, value in sample.labels.items() if key != "le"}
+            metric.labels |= labels.keys()
+            if sample.name in (name, f"{name}_count"):
+                metric.samples[tuple(labels[key] for key in sorted(labels))] = sample.value
+    return found

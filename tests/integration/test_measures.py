@@ -1,0 +1,124 @@
+"""Figures about the whole database are right, bounded, and measured by whoever may fire."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import insert, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.event import QueuesMeasured, SchedulesCounted
+from foliot.model.execution import Status, TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.policy import Priority
+from foliot.planning.change import Author, create, pause
+from foliot.scheduler.measuring import LEAST_EVERY_S, LEAST_REST, Measuring
+from foliot.store.dialect import Pool
+from foliot.store.measures import Measures
+from foliot.store.schema import execution_t, host_t, schedule_t
+from foliot.store.sql import SqlStore
+from foliot.testing.app import Recorder
+from foliot.timing.clock import VirtualClock
+from tests.engine import AUTHOR, add, every_second, seen, spec
+
+OTHER_HOST = UUID(int=7)
+NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}
+
+
+async def trigger(
+    store: SqlStore, name: str, *, count: int, host_id: UUID = DEFAULT_HOST_ID, **fields: str
+) -> None:
+    """So many executions that are ready, of a schedule with these fields."""
+    definition = spec(name, NEVER, overlap={"policy": "allow"}, **fields)
+    schedule = await store.schedules.create(
+        lambda now: create(definition, host_id=host_id, now=now, author=AUTHOR), AUTHOR
+    )
+    for _ in range(count):
+        await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
+
+
+async def test_what_is_ready_is_counted_by_queue_and_priority_over_all_hosts(store: SqlStore) -> None:
+    now = await store.now()
+
+    async def other_host(connection: AsyncConnection) -> None:
+        await connection.execute(insert(host_t).values(host_id=OTHER_HOST, host_name="other", created_ts=now))
+
+    await store.database.write(Pool.API, other_host)
+    await trigger(store, "one", count=3, queue="mail", priority="high")
+    await trigger(store, "two", count=2, queue="mail", priority="high", host_id=OTHER_HOST)
+    await trigger(store, "three", count=1, queue="mail", priority="low")
+    await trigger(store, "four", count=0, queue="idle")
+    await trigger(store, "five", count=4, queue="later")
+
+    async def put_off(connection: AsyncConnection) -> None:
+        later = now + timedelta(hours=1)
+        await connection.execute(
+            update(execution_t)
+            .where(execution_t.c.queue == "later")
+            # Due by now, so that readiness alone holds it back.
+            .values(status=Status.RETRYING.value, ready_ts=later, due_by_ts=now)
+        )
+
+    await store.database.write(Pool.API, put_off)
+    measures = Measures(store.database)
+    nothing = dict.fromkeys(Priority, 0)
+    assert await measures.queue_depths() == {
+        "mail": {**nothing, Priority.HIGH: 5, Priority.LOW: 1},
+        "idle": nothing,
+        "later": nothing,
+    }
+    # What somebody has taken waits no more.
+    queues = await store.work.queues(["mail"])
+    assert len(await store.work.claim("worker", queues, limit=6, lease_s=60)) == 6
+    assert (await measures.queue_depths())["mail"] == nothing
+
+
+async def test_a_queue_is_counted_up_to_a_cap(store: SqlStore) -> None:
+    await trigger(store, "one", count=5, queue="mail", priority="high")
+    depths = await Measures(store.database, most_of_queue=3).queue_depths()
+    assert depths["mail"][Priority.HIGH] == 3
+
+
+async def test_active_are_those_that_will_become_due(store: SqlStore) -> None:
+    measures = Measures(store.database)
+    assert await measures.active_schedules() == 0
+    schedules = [await add(store, every_second(name)) for name in ("a", "b", "paused", "paused until")]
+    await add(store, every_second("off", active=False))
+    delayed = await add(store, spec("delayed", {"kind": "delay", "seconds": 60}))
+
+    async def wait_for_its_run(connection: AsyncConnection) -> None:
+        mine = schedule_t.c.schedule_id == delayed.schedule_id
+        await connection.execute(update(schedule_t).where(mine).values(next_run_ts=None, next_fire_ts=None))
+
+    await store.database.write(Pool.API, wait_for_its_run)
+    assert await measures.active_schedules() == 5
+    await store.schedules.change(
+        schedules[2].schedule_id, lambda schedule, now: pause(schedule, now=now, author=AUTHOR), AUTHOR
+    )
+    until = await store.now() + timedelta(hours=1)
+    await store.schedules.change(
+        schedules[3].schedule_id,
+        lambda schedule, now: pause(schedule, now=now, author=AUTHOR, until_ts=until),
+        AUTHOR,
+    )
+    assert await measures.active_schedules() == 3
+
+
+async def test_a_scheduler_tells_what_it_measured_and_rests_the_longer_the_longer_it_took(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, every_second("one"))
+    clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
+    measuring = Measuring(measures, store.leases, clock, recorder, every_s=0.1)
+    assert await measuring.step() == LEAST_EVERY_S
+    assert seen(recorder, QueuesMeasured) == [QueuesMeasured({"default": dict.fromkeys(Priority, 0)})]
+    assert seen(recorder, SchedulesCounted) == [SchedulesCounted(active=1, shards=1)]
+
+    count = measures.active_schedules
+
+    async def slowly() -> int:
+        clock.advance(2)
+        return await count()
+
+    monkeypatch.setattr(measures, "active_schedules", slowly)
+    assert await measuring.step() == 2 * LEAST_REST

@@ -1,0 +1,74 @@
+"""What `foliot doctor` says of firing, and of the process that serves its metrics on this machine."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from uuid import UUID
+
+import pytest
+from tests.servers import free_port
+
+from foliot.cli.checks import Level, check_overdue, check_process
+from foliot.store.overview import NextFire, Overdue
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@contextmanager
+def answering(status: int, content: bytes) -> Iterator[int]:
+    """The port of a server that has one answer for all."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_nothing_overdue_is_well_and_what_is_overdue_is_named() -> None:
+    assert check_overdue(Overdue(0, False, None), NOW, is_led=False).level is Level.OK
+    due = NOW - timedelta(seconds=90)
+    oldest = NextFire(UUID(int=1), "nightly", due, due)
+    finding = check_overdue(Overdue(1000, True, oldest), NOW, is_led=True)
+    assert finding.level is Level.FAIL
+    assert check_overdue(Overdue(1, False, oldest), NOW, is_led=False).level is Level.WARN
+    assert finding.detail == "at least 1000 overdue, nightly for 90 s"
+
+
+@pytest.mark.parametrize(
+    ("status", "document", "level", "part"),
+    [
+        (200, {"status": "ready", "problems": []}, Level.OK, "is ready"),
+        (503, {"status": "not ready", "problems": ["it hangs"]}, Level.FAIL, "is not ready: it hangs"),
+        (200, ["somebody else"], Level.WARN, "does not answer"),
+        (404, "somebody else", Level.WARN, "does not answer"),
+    ],
+)
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+async def test_a_process_is_asked_whether_it_is_ready(
+    status: int, document: object, level: Level, part: str, host: str
+) -> None:
+    with answering(status, json.dumps(document).encode()) as port:
+        finding = await check_process(host, port)
+    assert (finding.check, finding.level) == ("process", level)
+    assert f"http://127.0.0.1:{port}/readyz {part}" in finding.detail
+
+
+async def test_a_process_that_is_not_there_is_a_warning() -> None:
+    finding = await check_process("127.0.0.1", free_port())
+    assert (finding.level, bool(finding.advice)) == (Level.WARN, True)
