@@ -16,6 +16,7 @@ from foliot.api.errors import PROBLEM_JSON
 from foliot.model.event import Observer
 from foliot.probing.probes import Probes
 from foliot.runtime import Instance
+from foliot.telemetry.logs import DefectLog
 from foliot.timing.clock import SystemClock
 
 Message = MutableMapping[str, Any]
@@ -43,7 +44,7 @@ class AsgiApplication:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve for as long as the context lasts."""
-        serving = Serving(self._make)
+        serving = Serving(self._make, [DefectLog()])
         await serving.instance.start()
         self._serving = serving
         try:

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.api.front import MOST_UNDER_WAY
 from foliot.api.server import listen
 from foliot.model.errors import SettingError
+from foliot.model.event import RequestFailed
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
 from foliot.security.principal import Role
@@ -28,6 +29,7 @@ from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, SCHEDULES, V1, WITHIN_S, Served, served
 from tests.api.waiting import until
+from tests.engine import seen
 from tests.servers import PostgresServer
 
 RATE, RATE_OF_STRANGERS = 30, 12
@@ -355,6 +357,22 @@ def test_while_the_database_is_away_everything_says_so_and_goes_on_by_itself_aft
         location = operator.post(f"{path}/trigger").headers["location"]
         until(lambda: operator.get(location).json()["status"] == "success")
         assert server.bugs == []
+
+
+async def _break(*_: object, **__: object) -> None:
+    raise RuntimeError("a defect")
+
+
+def test_a_defect_is_a_500_without_details_and_is_told_of_with_the_id_of_its_request(
+    server: Served, operator: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server.instance.store.hosts, "page", _break)
+    answer = operator.get(f"{V1}/hosts")
+    assert "a defect" not in answer.text
+    request_id = problem(answer, 500)["request_id"]
+    told = [each for each in seen(server.recorder, RequestFailed) if each.request_id == request_id]
+    assert [str(each.error) for each in told] == ["a defect"]
+    server.recorder.events.remove(told[0])  # everything else that is there would be one
 
 
 def test_answers_are_sent_at_once() -> None:

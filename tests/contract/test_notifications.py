@@ -13,8 +13,9 @@ from foliot.model.errors import ConflictError, FencedError, NameTakenError, NotF
 from foliot.model.event import NotificationDecided, WriteFenced
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.model.notification import DeliveryState, NotificationRule, NotificationRuleSpec
+from foliot.model.notification import DeliveryState, NotificationRule, NotificationRuleSpec, NotificationType
 from foliot.model.schedule import Schedule
+from foliot.notifying.gathering import MOST_ALONE
 from foliot.notifying.notifier import OVERLAP, Notifier, NotifierOptions
 from foliot.store import notification_rules as rules_module
 from foliot.store.dialect import Pool
@@ -26,6 +27,7 @@ from foliot.store.schema import (
     execution_t,
     notification_incident_t,
     notification_rule_t,
+    notification_t,
     schedule_status_t,
     schedule_t,
 )
@@ -118,10 +120,11 @@ class Stage:
             self.notifier._term.swept_at = float("-inf")
         await self.notifier.step()
         decided = [each for each in self.recorder.events[before:] if isinstance(each, NotificationDecided)]
-        names = {
+        names: dict[UUID | None, str] = {
             row.schedule_id: row.schedule_name
             for row in await self.scene.rows(select(schedule_t.c.schedule_id, schedule_t.c.schedule_name))
         }
+        names[None] = "many"
         return sorted((each.kind.removeprefix("schedule."), names[each.schedule_id]) for each in decided)
 
     async def open_incidents(self) -> set[str]:
@@ -186,6 +189,26 @@ async def test_an_incident_is_told_when_it_opens_and_when_a_success_ends_it(stag
     await stage.run(other, Status.SUCCESS)
     # Both between two looks.
     assert await stage.look() == [("failed", "other"), ("recovered", "other"), ("recovered", "other")]
+
+
+async def test_what_fails_with_many_others_is_told_with_them_and_told_once(stage: Stage) -> None:
+    await stage.rule(FAILURE, RECOVERY)
+    jobs = [await add(stage.scene, f"job-{number:02}") for number in range(MOST_ALONE + 3)]
+    for job in jobs:
+        await stage.run(job, Status.FAILED)
+    first = [("failed", job.spec.name) for job in jobs[:MOST_ALONE]]
+    assert await stage.look() == [*first, ("schedules.gathered", "many")]
+    [row] = await stage.scene.rows(
+        select(notification_t).where(notification_t.c.type == NotificationType.GATHERED.value)
+    )
+    data = row.message["data"]
+    assert (data["of"], data["count"]) == ("schedule.failed", 3)
+    assert [each["name"] for each in data["schedules"]] == [job.spec.name for job in jobs[MOST_ALONE:]]
+    assert await stage.look() == []
+    await stage.take_over()
+    assert await stage.look() == []
+    await stage.run(jobs[-1], Status.SUCCESS)
+    assert await stage.look() == [("recovered", jobs[-1].spec.name)]
 
 
 async def test_a_new_leader_tells_nothing_a_second_time(stage: Stage) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+from structlog.testing import capture_logs
 
 from foliot import Foliot, every
+from foliot.store.hosts import Hosts
 
 KEY = "a key of the operator, long enough for anybody"
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -43,6 +45,23 @@ async def test_mounted_in_an_application_it_serves_what_its_lifespan_started(app
         assert (await http.get("/foliot/api/v1/schedules")).status_code == 401
         found = (await http.get("/foliot/api/v1/schedules", headers=BEARER)).json()
         assert [each["name"] for each in found["items"]] == ["sweep"]
+
+
+async def test_a_defect_is_in_the_log_of_the_application(
+    app: Foliot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(Hosts, "page", fail)
+    api = FastAPI(lifespan=app.lifespan())
+    api.mount("/foliot", app.asgi())
+    with capture_logs() as entries:
+        async with api.router.lifespan_context(api), client(api) as http:
+            answer = await http.get("/foliot/api/v1/hosts", headers=BEARER)
+    [entry] = [each for each in entries if each["event"] == "request_failed"]
+    assert entry["request_id"] == answer.json()["request_id"]
+    assert str(entry["exc_info"]) == "a defect"
 
 
 async def test_mounted_without_the_lifespan_it_says_what_is_missing(app: Foliot) -> None:

@@ -78,6 +78,12 @@ def patch(server: WebServed, address: str, changes: dict[str, Any]) -> None:
         assert client.patch(f"{V1}/{address}", json=changes).status_code == 200
 
 
+def noted(page: Page, text: str) -> None:
+    """A note, and away with it: it lies over the buttons of a sheet."""
+    expect(note(page, text)).to_be_visible()
+    page.get_by_role("button", name="Dismiss").evaluate_all("all => all.forEach(each => each.click())")
+
+
 def actions(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=f"Actions for {name}")
 
@@ -115,6 +121,7 @@ def test_a_rule_is_made_and_its_test_is_followed_to_a_receiver(
     expect(keys.get_by_role("button", name="Store it")).to_be_disabled()
     keys.get_by_label("Store it as the secret").fill(secret)
     keys.get_by_role("button", name="Store it").click()
+    noted(page, f"Stored {secret}")
     expect(form.get_by_label("Signing secret")).to_have_value(secret)
     form.get_by_label("URL").fill("http://10.0.0.1/hook")
     make = form.get_by_role("button", name="Make the rule")
@@ -127,7 +134,7 @@ def test_a_rule_is_made_and_its_test_is_followed_to_a_receiver(
     expect(form.get_by_label("URL")).to_have_accessible_description(re.compile("FOLIOT_HTTP_ALLOW"))
     form.get_by_label("URL").fill(receiver.url(path))
     make.click()
-    expect(note(page, f"Made {name}")).to_be_visible()
+    noted(page, f"Made {name}")
 
     shown = row(page, RULES, name)
     for words in (
@@ -209,10 +216,12 @@ def test_a_rule_is_muted_disabled_changed_and_deleted(
     asked.get_by_role("button", name="Mute").click()
     expect(shown).to_contain_text("muted to")
     assert server.get(address)["muted_until_ts"] is not None
+    noted(page, f"Muted {name}")
     choose(page, actions(page, name), "Unmute")
+    noted(page, f"{name} is heard again")
     expect(shown).not_to_contain_text("muted to")
     shown.get_by_role("switch").click()
-    expect(note(page, f"Disabled {name}")).to_be_visible()
+    noted(page, f"Disabled {name}")
     assert server.get(address)["enabled"] is False
 
     shown.get_by_role("link", name=name).click()
@@ -222,7 +231,7 @@ def test_a_rule_is_muted_disabled_changed_and_deleted(
     form.get_by_role("button", name="Save").click()
     expect(form).to_contain_text("has changed it meanwhile")
     form.get_by_role("button", name="Save").click()
-    expect(note(page, f"Saved {name}")).to_be_visible()
+    noted(page, f"Saved {name}")
     shown.get_by_role("link", name=name).click()
     form.get_by_label("Description").fill("mine again")
     # Of what the form does not have nothing is lost, and nothing is asked.
@@ -233,7 +242,7 @@ def test_a_rule_is_muted_disabled_changed_and_deleted(
 
     choose(page, actions(page, name), "Delete…")
     dialog(page, f"Delete {name}?").get_by_role("button", name="Delete").click()
-    expect(note(page, f"Deleted {name}")).to_be_visible()
+    noted(page, f"Deleted {name}")
     expect(row(page, RULES, name)).to_have_count(0)
 
 

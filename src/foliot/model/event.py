@@ -543,7 +543,8 @@ class NotificationDecided(Event):
     kind: str
     """Its type, such as `schedule.failed`."""
     rule_id: UUID
-    schedule_id: UUID
+    schedule_id: UUID | None
+    """None: it is about many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ class Notice(NamedTuple):
 
     host_id: UUID
     rule_id: UUID
-    schedule_id: UUID
+    schedule_id: UUID | None
+    """None: it is about many."""
     type: NotificationType
     dedupe_key: str
     data: Mapping[str, Any]

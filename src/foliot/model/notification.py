@@ -232,6 +232,8 @@ class NotificationType(StrEnum):
     RECOVERED = "schedule.recovered"
     DID_NOT_RUN = "schedule.did_not_run"
     SLA_MISSED = "schedule.sla_missed"
+    GATHERED = "schedules.gathered"
+    """The same of many schedules, beyond what a rule tells one by one."""
     TEST = "test"
 
 

@@ -1,6 +1,7 @@
 """Telling people: which messages there are to be, and getting them to where they are to go.
 
     deciding.py    pure: from what was seen, and the rules, to incidents and messages
+    gathering.py   pure: many messages at once become one
     notifier.py    looks what has failed, recovered, stayed silent or is late; decides; writes it down
     message.py     pure: a message as a webhook or Slack takes it, and its signature
     sending.py     one request, under the address guard, with its secrets in place

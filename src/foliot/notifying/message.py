@@ -19,6 +19,7 @@ from foliot.model.notification import NotificationType
 PREFIX = "whsec_"
 LEAST_KEY_BYTES = 16
 SLACK_ERROR_LENGTH = 400
+SLACK_NAMES = 10
 
 _HEADLINES = {
     NotificationType.FAILED: ":red_circle: *{schedule}* failed",
@@ -26,7 +27,16 @@ _HEADLINES = {
     NotificationType.RECOVERED: ":large_green_circle: *{schedule}* has recovered",
     NotificationType.DID_NOT_RUN: ":warning: *{schedule}* has had no success since {since_ts}",
     NotificationType.SLA_MISSED: ":hourglass: *{schedule}* has not started in time",
+    NotificationType.GATHERED: ":rotating_light: *{count} more schedules* {of}",
     NotificationType.TEST: ":wave: a test of the notification rule *{rule}*",
+}
+
+_GATHERED = {
+    NotificationType.FAILED.value: "failed",
+    NotificationType.FAILING.value: "fail again and again",
+    NotificationType.RECOVERED.value: "have recovered",
+    NotificationType.DID_NOT_RUN.value: "have had no success for too long",
+    NotificationType.SLA_MISSED.value: "have not started in time",
 }
 
 
@@ -75,10 +85,16 @@ def slack_body(kind: NotificationType, message: Mapping[str, Any]) -> bytes:
         "rule": data.get("rule", {}).get("name", ""),
         "since_ts": data.get("since_ts", ""),
         "failures_in_a_row": data.get("failures_in_a_row", ""),
+        "count": data.get("count", ""),
+        "of": _GATHERED.get(data.get("of"), ""),
     }
     headline = _HEADLINES[kind].format(**{name: escaped(str(word)) for name, word in words.items()})
     error = data.get("execution", {}).get("error")
     blocks = [_section(headline)]
+    if names := [str(each.get("name", "")) for each in data.get("schedules", ())]:
+        more = data.get("count", 0) - len(names[:SLACK_NAMES])
+        said = ", ".join(escaped(name) for name in names[:SLACK_NAMES])
+        blocks.append(_section(f"{said} and {more} others" if more > 0 else said))
     if error and kind is not NotificationType.RECOVERED:
         quoted = str(error)[:SLACK_ERROR_LENGTH].replace("```", "'''")
         blocks.append(_section(f"```{escaped(quoted)}```"))

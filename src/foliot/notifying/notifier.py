@@ -17,6 +17,7 @@ from foliot.model.event import NotificationDecided, Observer, WriteFenced
 from foliot.model.lease import Lease
 from foliot.model.notification import OnDidNotRun, OnFailuresInARow, OnSlaMiss
 from foliot.notifying.deciding import Deciding, Rules
+from foliot.notifying.gathering import Gathering
 from foliot.notifying.patience import Patience
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
@@ -62,6 +63,7 @@ class Term:
     swept_at: float = float("-inf")
     pruned_at: float = float("-inf")
     remembered_at: float = float("-inf")
+    gathering: Gathering = field(default_factory=Gathering)
 
 
 class Notifier:
@@ -257,10 +259,12 @@ class Notifier:
     async def _decide(
         self, leadership: Leadership, term: Term, deciding: Deciding, position: datetime, now: datetime
     ) -> None:
-        decisions = Decisions(
-            list(deciding.notices.values()), list(deciding.opened.values()), dict(deciding.closed)
-        )
         at = self._clock.monotonic()
+        decisions = Decisions(
+            term.gathering.gather(deciding.notices.values(), at),
+            list(deciding.opened.values()),
+            dict(deciding.closed),
+        )
         if not any(decisions) and at - term.remembered_at < REMEMBER_EVERY_S:
             return
         with leadership.acting():

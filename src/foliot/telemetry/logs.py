@@ -147,6 +147,14 @@ _SETTLED_AS = {
 Fields = dict[str, object]
 
 
+class DefectLog(Dispatch):
+    """For an application that embeds Foliot and has a log of its own: defects of the API, and no more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on(RequestFailed, lambda failed: _tell_defect(structlog.get_logger(), failed))
+
+
 class LogObserver(Dispatch):
     """Writes events to the log, as it was configured when this was made.
 
@@ -215,7 +223,7 @@ class LogObserver(Dispatch):
         self._log.log(level, "lease_attempted", shard=attempted.shard, result=attempted.result)
 
     def _request_failed(self, failed: RequestFailed) -> None:
-        self._log.error("request_failed", request_id=failed.request_id, exc_info=failed.error)
+        _tell_defect(self._log, failed)
 
     def _clock_observed(self, observed: ClockObserved) -> None:
         is_off = abs(observed.offset_s) >= LARGE_OFFSET_S
@@ -328,6 +336,10 @@ class LogObserver(Dispatch):
                 )
 
         self._tell(logging.WARNING, len(batch.rescued), summary, lines)
+
+
+def _tell_defect(log: FilteringBoundLogger, failed: RequestFailed) -> None:
+    log.error("request_failed", request_id=failed.request_id, exc_info=failed.error)
 
 
 def _fired_summary(batch: BatchFired) -> tuple[str, Fields]:

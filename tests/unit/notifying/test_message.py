@@ -36,6 +36,9 @@ def test_slack_gets_text_in_which_nothing_of_ours_is_markup(kind: NotificationTy
     data = {
         "rule": {"name": evil},
         "schedule": {"name": evil},
+        "schedules": [{"name": evil}] * 3,
+        "count": 5,
+        "of": "schedule.failed",
         "execution": {"error": f"{evil} {'x' * 5000}"},
         "since_ts": "2026-03-01T12:00:00Z",
         "failures_in_a_row": 3,
@@ -49,5 +52,6 @@ def test_slack_gets_text_in_which_nothing_of_ours_is_markup(kind: NotificationTy
         assert "<" not in text.replace(link, "")
         # Slack refuses a section of more than 3,000.
         assert len(text) < 3000
-    assert "&lt;!channel&gt;" in texts[0]
+    # One that is about many names them behind its headline.
+    assert "&lt;!channel&gt;" in texts[2 if kind is NotificationType.GATHERED else 0]
     assert "{" not in texts[0]

@@ -30,6 +30,7 @@ from foliot.model.event import (
     LeaseLost,
     LeaseReleased,
     LostAttempt,
+    RequestFailed,
     ScheduleChanged,
     ScheduleParked,
     ServiceFailed,
@@ -445,3 +446,13 @@ def test_a_line_that_cannot_be_made_is_reported_once_per_kind_of_event(log: Log)
     lines = log.told(broken, broken, WriteFenced(0, 1))
     assert [line["event"] for line in lines] == ["observer_failed", "write_fenced"]
     assert (lines[0]["observer"], lines[0]["told_of"]) == ("LogObserver", "ExecutionsSettled")
+
+
+def test_a_defect_of_the_api_is_told_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        raise RuntimeError("a defect")
+    except RuntimeError as error:
+        (line,) = Log(monkeypatch, "json", "info").told(RequestFailed("r1", error))
+    assert (line["event"], line["level"], line["request_id"]) == ("request_failed", "error", "r1")
+    assert "RuntimeError" in json.dumps(line)
+    assert "a defect" in json.dumps(line)

@@ -1,0 +1,61 @@
+"""When very much happens at once: a rule sends so many messages in a minute, and gathers the rest into one.
+
+A database that goes away may fail ten thousand schedules within seconds. Whoever is on call needs to know
+that it is ten thousand, and some names; ten thousand messages would hide it, and keep the receiver busy.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import groupby
+from uuid import UUID
+
+from foliot.model.incident import Notice
+from foliot.model.notification import NotificationType
+
+MOST_ALONE = 20
+WINDOW_S = 60.0
+MOST_NAMED = 50
+"""How many schedules a message names that stands for more."""
+
+
+class Gathering:
+    """Remembers what each rule has sent lately. Lost with the lease: then a rule may send a little more."""
+
+    def __init__(self) -> None:
+        self._sent_at: dict[UUID, deque[float]] = {}
+
+    def gather(self, notices: Iterable[Notice], at: float) -> list[Notice]:
+        """The messages that are to be sent for these, at this time of a monotonic clock."""
+        kept: list[Notice] = []
+        beyond: list[Notice] = []
+        for notice in notices:
+            sent_at = self._sent_at.setdefault(notice.rule_id, deque())
+            while sent_at and at - sent_at[0] >= WINDOW_S:
+                sent_at.popleft()
+            if len(sent_at) < MOST_ALONE:
+                sent_at.append(at)
+                kept.append(notice)
+            else:
+                beyond.append(notice)
+        beyond.sort(key=_kind_of)
+        return kept + [_gathered(list(alike)) for _, alike in groupby(beyond, key=_kind_of)]
+
+
+def _kind_of(notice: Notice) -> tuple[UUID, str]:
+    return notice.rule_id, notice.type.value
+
+
+def _gathered(notices: list[Notice]) -> Notice:
+    first = notices[0]
+    if len(notices) == 1:
+        return first
+    data = {
+        "host_id": first.data["host_id"],
+        "rule": first.data["rule"],
+        "of": first.type.value,
+        "count": len(notices),
+        "schedules": [each.data["schedule"] for each in notices[:MOST_NAMED]],
+    }
+    return first._replace(
+        type=NotificationType.GATHERED, schedule_id=None, dedupe_key=f"gathered:{first.dedupe_key}", data=data
+    )
