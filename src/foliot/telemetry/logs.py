@@ -76,6 +76,7 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.execution import Status, TriggeredBy
+from foliot.model.incident import FAILING
 from foliot.model.trace import trace_id_text
 from foliot.telemetry.dispatch import Dispatch
 from foliot.telemetry.rendering import configure, sign
@@ -144,6 +145,9 @@ _SETTLED_AS = {
     Status.PENDING: "execution_handed_back",
 }
 
+_LINE_LEVELS = {name: logging.INFO for status, name in _SETTLED_AS.items() if status not in FAILING}
+"""Of lines that stand beside those of failures, which are errors."""
+
 Fields = dict[str, object]
 
 
@@ -206,7 +210,7 @@ class LogObserver(Dispatch):
             self._log.log(otherwise, name, **values)
         if self._log.is_enabled_for(at):
             for name, values in lines():
-                self._log.log(at, name, **values)
+                self._log.log(min(at, _LINE_LEVELS.get(name, at)), name, **values)
 
     # --- instances and leading --------------------------------------------------------------------
 
@@ -299,9 +303,9 @@ class LogObserver(Dispatch):
     def _executions_settled(self, batch: ExecutionsSettled) -> None:
         success = Status.SUCCESS  # looking a member up costs more than comparing it
         others = [settled for settled in batch.settled if settled.status is not success]
-        self._tell(
-            logging.INFO, len(others), lambda: _settled_summary(batch), lambda: _settled_lines(batch, others)
-        )
+        has_failed = any(settled.status in FAILING for settled in others)
+        level = logging.ERROR if has_failed else logging.INFO
+        self._tell(level, len(others), lambda: _settled_summary(batch), lambda: _settled_lines(batch, others))
         if self._log.is_enabled_for(logging.DEBUG):
             successes = [settled for settled in batch.settled if settled.status is success]
             for name, values in _settled_lines(batch, successes):

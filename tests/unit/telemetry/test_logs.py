@@ -40,6 +40,7 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.execution import TRANSITIONS, SkipReason, Status, TriggeredBy
+from foliot.model.incident import FAILING
 from foliot.model.policy import Priority
 from foliot.model.schedule import ChangeKind
 from foliot.model.trace import trace_id_text
@@ -216,7 +217,7 @@ def test_a_large_batch_is_told_one_by_one_at_debug(debug_log: Log) -> None:
 def test_a_failed_execution_is_told_with_its_attempt_and_error(log: Log) -> None:
     [line] = log.told(ExecutionsSettled("worker-1", [settled(1, Status.FAILED, "ValueError: no")], []))
     assert line["event"] == "execution_failed"
-    assert line["level"] == "info"
+    assert line["level"] == "error"
     assert (line["execution_id"], line["attempt"]) == (str(execution_id(1)), 2)
     assert (line["error"], line["worker_id"]) == ("ValueError: no", "worker-1")
     assert line["trace_id"] == trace_id_text(execution_id(1))
@@ -233,9 +234,9 @@ def test_a_failed_execution_says_which_agent_was_asked_and_whose_trace_it_contin
 
 
 @pytest.mark.parametrize("status", sorted(TRANSITIONS[Status.RUNNING] - {Status.SUCCESS}))
-def test_whatever_else_an_attempt_ends_in_is_told_at_info(log: Log, status: Status) -> None:
+def test_whatever_else_an_attempt_ends_in_is_told(log: Log, status: Status) -> None:
     [line] = log.told(ExecutionsSettled("worker-1", [settled(1, status)], []))
-    assert line["level"] == "info"
+    assert line["level"] == ("error" if status in FAILING else "info")
     assert line["event"].startswith("execution_")
 
 
@@ -456,3 +457,17 @@ def test_a_defect_of_the_api_is_told_with_its_traceback(monkeypatch: pytest.Monk
     assert (line["event"], line["level"], line["request_id"]) == ("request_failed", "error", "r1")
     assert "RuntimeError" in json.dumps(line)
     assert "a defect" in json.dumps(line)
+
+
+def test_what_failed_for_good_is_an_error_and_what_ended_otherwise_beside_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = Log(monkeypatch, "json", "info")
+    statuses = (Status.FAILED, Status.RETRYING, Status.TIMEOUT, Status.CANCELLED, Status.UNKNOWN)
+    lines = log.told(ExecutionsSettled("w1", [settled(n, each) for n, each in enumerate(statuses)], []))
+    assert [line["level"] for line in lines] == ["error", "info", "error", "info", "error"]
+    (line,) = log.told(ExecutionsSettled("w1", [settled(9, Status.RETRYING)], []))
+    assert line["level"] == "info"
+    many = [settled(n, Status.FAILED) for n in range(logs.MOST_LINES + 1)]
+    (line,) = log.told(ExecutionsSettled("w1", many, []))
+    assert (line["event"], line["level"]) == ("executions_settled", "error")
