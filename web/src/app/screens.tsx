@@ -7,6 +7,7 @@ import { NotHere } from "@/screens/not-here";
 const About = lazy(() => import("@/screens/about"));
 const Access = lazy(() => import("@/screens/access"));
 const Cluster = lazy(() => import("@/screens/cluster"));
+const Notifications = lazy(() => import("@/screens/notifications"));
 const Overview = lazy(() => import("@/screens/overview"));
 const Schedule = lazy(() => import("@/screens/schedule"));
 const Schedules = lazy(() => import("@/screens/schedules"));
@@ -29,6 +30,12 @@ const ENTRIES: readonly Entry[] = [
   { path: "/executions", key: "executions", show: () => <Executions /> },
   { path: "/executions/:id", key: "execution", show: ({ id }) => <Execution id={id ?? ""} /> },
   { path: "/timeline", key: "timeline", show: () => <Timeline /> },
+  { path: "/notifications", key: "notifications", show: () => <Notifications tab={null} /> },
+  {
+    path: "/notifications/:tab",
+    key: "notifications",
+    show: ({ tab }) => <Notifications tab={tab ?? null} />,
+  },
   { path: "/cluster", key: "cluster", show: () => <Cluster tab={null} openId={null} /> },
   { path: "/cluster/:tab", key: "cluster", show: ({ tab }) => <Cluster tab={tab ?? null} openId={null} /> },
   {

@@ -11,6 +11,7 @@ export const PLACES: readonly PlaceToGo[] = [
   { path: "/schedules", name: "Schedules", icon: "schedules" },
   { path: "/executions", name: "Executions", icon: "executions" },
   { path: "/timeline", name: "Timeline", icon: "timeline" },
+  { path: "/notifications", name: "Notifications", icon: "bell" },
   { path: "/cluster", name: "Cluster", icon: "cluster" },
   { path: "/access", name: "Access", icon: "access" },
 ];

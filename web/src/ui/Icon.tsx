@@ -58,6 +58,8 @@ const PATHS = {
   panel: "M2.4 3h11.2v10H2.4zM10 3v10",
   rail: "M2.4 3h11.2v10H2.4zM6 3v10",
   bell: "M4 11.4V7.2a4 4 0 0 1 8 0v4.2M2.8 11.4h10.4M6.8 13.6h2.4",
+  mute: "M4 11.4V7.2a4 4 0 0 1 .6-2.1M6.2 3.6A4 4 0 0 1 12 7.2v2.2M2.8 11.4h7.4M6.8 13.6h2.4M2.6 2.6l10.8 10.8",
+  send: "M13.6 2.4 2.4 6.8l4.4 2.4 2.4 4.4zM13.6 2.4 6.8 9.2",
 } as const;
 
 export type IconName = keyof typeof PATHS;

@@ -16,6 +16,7 @@ import { Figures } from "./Figures";
 import { HeatMap } from "./HeatMap";
 import { Ledger } from "./Ledger";
 import { NextFires } from "./NextFires";
+import { Told } from "./Told";
 import { Versions } from "./Versions";
 
 interface Props {
@@ -89,7 +90,10 @@ function Summary({ schedule, isWide }: Props) {
             <HeatMap schedule={schedule} />
             <Figures schedule={schedule} />
           </div>
-          <Configuration schedule={schedule} />
+          <div className="flex min-w-0 flex-col gap-4">
+            <Configuration schedule={schedule} />
+            <Told schedule={schedule} />
+          </div>
         </div>
       </div>
     );
@@ -101,6 +105,7 @@ function Summary({ schedule, isWide }: Props) {
       <Backfills schedule={schedule} />
       <HeatMap schedule={schedule} />
       <Figures schedule={schedule} />
+      <Told schedule={schedule} />
       <Configuration schedule={schedule} />
     </div>
   );
