@@ -75,7 +75,7 @@ class Sender:
         except _NETWORK_ERRORS as error:
             said = str(error) or type(error).__name__
             raise AttemptFailedError(redactor.text(f"the receiver can't be reached: {said}")) from None
-        judge(answer, None, now, can_call_back=False)
+        judge(answer, None, now, can_call_back=False, who="receiver")
 
     async def close(self) -> None:
         """Close all connections. Nothing may be under way any more."""

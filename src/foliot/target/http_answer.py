@@ -118,7 +118,12 @@ def _text_of(content: bytes, redactor: Redactor, *, is_cut: bool) -> str:
 
 
 def judge(
-    answer: Answer, expected: tuple[int, ...] | None, now: datetime, *, can_call_back: bool
+    answer: Answer,
+    expected: tuple[int, ...] | None,
+    now: datetime,
+    *,
+    can_call_back: bool,
+    who: str = "agent",
 ) -> dict[str, Any] | Accepted:
     """The result of an attempt; an AttemptFailedError when the answer is not a success."""
     status = answer.status_code
@@ -129,11 +134,11 @@ def judge(
         return answer.result
     if 300 <= status < 400:
         where = answer.headers.get("location", "nowhere")
-        message = f"redirects are not followed: the agent answered {answer.reason}, to {where}"
+        message = f"redirects are not followed: the {who} answered {answer.reason}, to {where}"
         raise AttemptFailedError(message, is_permanent=True, result=answer.result)
     is_retried = status >= 500 or status in RETRIED
     raise AttemptFailedError(
-        f"the agent answered {answer.reason}",
+        f"the {who} answered {answer.reason}",
         is_permanent=not is_retried,
         retry_after_s=_retry_after_s(answer, now) if is_retried else None,
         result=answer.result,

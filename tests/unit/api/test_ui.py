@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from foliot.api import errors
 from foliot.api.front import add_front
 from foliot.api.ui import POLICY, ui_routes
+from foliot.store.audit import Action
 
 WEB = Path(__file__).parents[3] / "web"
 PAGE = "<!doctype html><title>Foliot</title>"
@@ -233,6 +234,13 @@ def test_the_types_of_the_page_are_made_from_what_the_server_says() -> None:
     """If not: `.venv/bin/python web/make_openapi.py`, and look at what `npm run check` says then."""
     made = runpy.run_path(str(WEB / "make_openapi.py"))["document"]()
     assert json.loads((WEB / "openapi.json").read_text(encoding="utf-8")) == json.loads(json.dumps(made))
+
+
+def test_the_page_knows_all_that_the_audit_may_say() -> None:
+    words = (WEB / "src/screens/access/audit-words.ts").read_text(encoding="utf-8")
+    listed = re.search(r"ACTIONS = \[(.*?)\]", words, re.DOTALL)
+    assert listed is not None
+    assert set(re.findall(r'"([a-z_]+\.[a-z]+)"', listed[1])) == {action.value for action in Action}
 
 
 def test_the_page_has_nothing_inline() -> None:

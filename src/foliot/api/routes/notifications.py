@@ -52,7 +52,7 @@ class NotificationDocument(BaseModel):
     notification_id: UUID = Field(description="The `webhook-id`: the same however often it is sent.")
     rule_id: UUID
     rule_name: str | None = Field(description="The present name; null once the rule is deleted.")
-    schedule_id: UUID | None = Field(description="Null for a test.")
+    schedule_id: UUID | None = Field(description="Null for a test, and where it is about many.")
     type: NotificationType
     status: DeliveryState
     attempts: int

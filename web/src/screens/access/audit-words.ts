@@ -27,6 +27,14 @@ export const ACTIONS = [
   "key.revoked",
   "host.created",
   "task_function.changed",
+  "notification_rule.created",
+  "notification_rule.edited",
+  "notification_rule.deleted",
+  "notification_rule.tested",
+  "notification.retried",
+  "instance.drained",
+  "instance.resumed",
+  "cluster.resharded",
   "session.created",
   "session.ended",
 ] as const;
@@ -42,6 +50,9 @@ const VERB_LOOKS: Record<string, { tone: Tone; icon: IconName }> = {
   resumed: { tone: "good", icon: "play" },
   triggered: { tone: "busy", icon: "play" },
   retried: { tone: "busy", icon: "retry" },
+  tested: { tone: "busy", icon: "send" },
+  drained: { tone: "warn", icon: "pause" },
+  resharded: { tone: "busy", icon: "cluster" },
   rotated: { tone: "busy", icon: "retry" },
   cancelled: { tone: "calm", icon: "stop" },
   ended: { tone: "calm", icon: "leave" },
@@ -75,6 +86,8 @@ export function addressOfResource(type: string, id: string): string | null {
   switch (type) {
     case "schedule":
       return `/schedules/${encodeURIComponent(id)}`;
+    case "notification_rule":
+      return `/notifications/rules?rule=${encodeURIComponent(id)}`;
     case "execution":
       return `/executions/${encodeURIComponent(id)}`;
     case "queue":

@@ -14,7 +14,7 @@ export const ROLE_LOOKS: Record<Role, { tone: Tone; icon: IconName }> = {
 export const ROLE_WORDS: Record<Role, string> = {
   viewer: "Sees schedules, executions, the cluster and calendars.",
   operator: "Also triggers, pauses and resumes, retries and cancels.",
-  editor: "Also makes, edits and deletes schedules and calendars.",
+  editor: "Also makes, edits and deletes schedules, calendars and notification rules.",
   admin: "Also manages keys and secrets, and reads the audit.",
 };
 
@@ -23,10 +23,11 @@ export const ABILITIES: readonly (readonly [what: string, needed: Role | "operat
   ["See schedules, executions, logs and the timeline", "viewer"],
   ["See instances, queues, task functions and calendars", "viewer"],
   ["Trigger, pause and resume schedules; backfill", "operator"],
-  ["Retry and cancel executions", "operator"],
+  ["Retry and cancel executions; send notifications again", "operator"],
   ["Pause and resume queues", "operator"],
   ["Make, edit and delete schedules", "editor"],
   ["Make, import and delete calendars", "editor"],
+  ["Make, edit, test and delete notification rules", "editor"],
   ["Make and revoke keys", "admin"],
   ["Set and delete secrets", "admin"],
   ["Read the audit", "admin"],
