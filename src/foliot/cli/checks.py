@@ -22,12 +22,14 @@ from foliot.store.overview import Overdue
 from foliot.store.postgres import open_postgres
 from foliot.store.primary import REPLICA, refusal_of
 from foliot.store.schema import scheduler_lock_t
+from foliot.store.secrets import Secrets, SecretsStanding
 from foliot.store.sql import READ_SETTING, SqlStore, parse_url
 from foliot.store.unknown_tasks import UnknownTask
 from foliot.timing.clock import Clock
 
 MOST_SKEW_S = 1.0
 OLDEST_POSTGRES = 13
+MOST_NAMED = 5
 
 
 class Level(StrEnum):
@@ -119,6 +121,8 @@ async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> A
         overdue = await store.overviews.overdue_anywhere(ttl_s=settings.lease_ttl_seconds)
         yield check_overdue(overdue, await store.now(), is_led=locks.level is Level.OK)
         yield check_tasks(await store.overviews.unknown_tasks_anywhere())
+        standing = await Secrets(store.database, settings.cipher).standing()
+        yield check_secrets(standing, has_key=settings.cipher is not None)
     if settings.database_read_url is not None:
         yield await _check_replica(settings.database_read_url, settings)
 
@@ -233,6 +237,24 @@ def check_tasks(unknown: Sequence[UnknownTask]) -> Finding:
     told = ", ".join(f"{each.task} ({each.schedule_name})" for each in unknown)
     advice = "start a worker with --tasks that registers them, or pause the schedules"
     return warn("tasks", f"no live worker knows {told}", advice)
+
+
+def check_secrets(standing: SecretsStanding, *, has_key: bool) -> Finding:
+    """Whether what is stored encrypted can be read by a process with this environment."""
+    stored = f"{standing.stored} stored"
+    if not has_key:
+        if not standing.stored:
+            return ok("secrets", "none is stored, and FOLIOT_SECRET_KEY is not set")
+        advice = "set FOLIOT_SECRET_KEY as it was when they were stored"
+        return fail("secrets", f"{stored}, and none can be read: FOLIOT_SECRET_KEY is not set", advice)
+    if standing.unreadable:
+        named = ", ".join(standing.unreadable[:MOST_NAMED])
+        advice = "add the key they were stored under to FOLIOT_SECRET_KEY, behind a comma, or set them anew"
+        return fail("secrets", f"{stored}, FOLIOT_SECRET_KEY does not fit {named}", advice)
+    if standing.outdated:
+        detail = f"{stored}, {standing.outdated} of them under an older key"
+        return warn("secrets", detail, "run `foliot secret rotate` before that key is taken away")
+    return ok("secrets", f"{stored}, FOLIOT_SECRET_KEY fits all of them")
 
 
 def check_zones(names: set[str]) -> Finding:

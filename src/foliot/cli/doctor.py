@@ -17,8 +17,8 @@ _STYLE_OF = {"ok": "green", "warn": "yellow", "fail": "red"}
 def doctor(output: OutputOption = Output.TABLE) -> None:
     """Check that everything is in order.
 
-    Looks at settings, database, schema, clocks, locks and time zones, and says what to do. Exit 1 if anything
-    failed.
+    Looks at settings, database, schema, clocks, locks, secrets and time zones, and says what to do. Exit 1 if
+    anything failed.
     """
     findings = asyncio.run(_findings())
     if output is Output.JSON:

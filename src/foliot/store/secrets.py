@@ -31,6 +31,16 @@ class SecretName(NamedTuple):
     updated_ts: datetime
 
 
+class SecretsStanding(NamedTuple):
+    """How the stored secrets of all hosts, or the first of them, stand to the keys that there are."""
+
+    stored: int
+    unreadable: tuple[str, ...] = ()
+    """Names of those that no key fits."""
+    outdated: int = 0
+    """How many are under another key than the first."""
+
+
 class Secrets:
     """The secrets of all hosts, encrypted; without a cipher there are names, and no values."""
 
@@ -112,6 +122,23 @@ class Secrets:
 
         await self._database.write(Pool.API, tell)
         return count
+
+    async def standing(self, *, limit: int = 1000) -> SecretsStanding:
+        """Whether they can be read, without showing any."""
+        wanted = select(secret_t.c.name, secret_t.c.value).limit(limit)
+        async with self._database.read(Pool.API) as connection:
+            rows = (await connection.execute(wanted)).all()
+        unreadable = tuple(sorted(row.name for row in rows if not self._is_readable(row.value)))
+        cipher = self._cipher
+        outdated = 0 if cipher is None else sum(not cipher.is_current(row.value) for row in rows)
+        return SecretsStanding(len(rows), unreadable, outdated - (len(unreadable) if cipher else 0))
+
+    def _is_readable(self, token: str) -> bool:
+        try:
+            self._decrypt("", token)
+        except UnreadableSecretError:
+            return False
+        return True
 
     async def _audit(
         self, connection: AsyncConnection, author: Author, action: Action, name: str, host_id: UUID
