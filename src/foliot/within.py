@@ -12,9 +12,11 @@ transaction commits. What `trigger` names is locked until then, as by anybody wh
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
+import httpcore2
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
@@ -37,6 +39,7 @@ from foliot.store.sql import SqlStore
 from foliot.target.celery import CeleryRunner
 from foliot.target.function import FunctionRunner, TaskRegistry
 from foliot.target.http import HttpRunner
+from foliot.target.http_connect import guarded_pool
 from foliot.target.protocol import Target
 from foliot.timing.clock import SystemClock
 
@@ -83,12 +86,21 @@ class _Acts:
         schedule = await self._find(name)
         return await self._steering.delete(schedule.schedule_id, self._author)
 
-    async def leave_hints(self) -> None:
-        if self._joining.sends_hints:
-            await self._hints.leave(self._database)
+    async def do(self, act: Act[T]) -> T:
+        """All of an act, with its hints, or nothing of it."""
+
+        async def work() -> T:
+            result = await act(self)
+            if self._joining.sends_hints:
+                await self._hints.leave(self._database)
+            return result
+
+        return await self._database.act(work)
 
     async def _find(self, name: str) -> Schedule:
-        found = await self._store.schedules.find(DEFAULT_HOST_ID, name)
+        # What can't be stored is no name of anything; drivers differ in what they say to it.
+        can_be = "\0" not in name and name == name.encode("utf-8", "replace").decode()
+        found = await self._store.schedules.find(DEFAULT_HOST_ID, name) if can_be else None
         if found is None:
             raise NotFoundError("schedule", name)
         return found
@@ -115,8 +127,9 @@ class AsyncWithin:
 
     async def _do(self, act: Act[T]) -> T:
         connection = await self._connect()
-        acts = _Acts(self._joining, JoinedDatabase(dialect_of(connection), self._connect))
-        return await _done(acts, act)
+        dialect = await connection.run_sync(dialect_of)
+        acts = _Acts(self._joining, JoinedDatabase(dialect, self._connect))
+        return await acts.do(act)
 
     async def _connect(self) -> AsyncConnection:
         if isinstance(self._transaction, AsyncSession):
@@ -152,13 +165,7 @@ class Within:
             return answering
 
         acts = _Acts(self._joining, JoinedDatabase(dialect_of(connection), connect))
-        return _at_once(_done(acts, act))
-
-
-async def _done(acts: _Acts, act: Act[T]) -> T:
-    result = await act(acts)
-    await acts.leave_hints()
-    return result
+        return _at_once(acts.do(act))
 
 
 def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -176,8 +183,14 @@ def _targets(joining: Joining, database: JoinedDatabase) -> dict[str, Target]:
     """What checks the targets of schedules; none of these is run here."""
     settings, clock = joining.settings, SystemClock()
     secrets = SecretResolver(Secrets(database, settings.cipher), os.environ, settings.secrets_dir)
-    http = HttpRunner(AddressGuard(settings.http_allowed), secrets, clock)
+    http = HttpRunner(AddressGuard(settings.http_allowed), secrets, clock, pool=_no_connections())
     targets: dict[str, Target] = {"function": FunctionRunner(joining.tasks), "http": http}
     if settings.celery_app is not None:
         targets["celery"] = CeleryRunner(load_celery(settings.celery_app), secrets, clock)
     return targets
+
+
+@cache
+def _no_connections() -> httpcore2.AsyncConnectionPool:
+    # Made once: to read the certificates of TLS took 30 ms, in each act, of whoever's loop it was.
+    return guarded_pool(AddressGuard())

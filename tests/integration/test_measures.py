@@ -7,12 +7,18 @@ import pytest
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.event import QueuesMeasured, SchedulesCounted
+from foliot.model.event import QueuesMeasured, SchedulesCounted, ServiceFailed
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority
 from foliot.planning.change import Author, create, pause
-from foliot.scheduler.measuring import LEAST_EVERY_S, LEAST_REST, Measuring
+from foliot.scheduler.measuring import (
+    LEAST_EVERY_S,
+    LEAST_REST,
+    MOST_REST_AFTER_FAILURE_S,
+    MOST_REST_S,
+    Measuring,
+)
 from foliot.store.dialect import Pool
 from foliot.store.measures import Measures
 from foliot.store.schema import execution_t, host_t, schedule_t
@@ -122,3 +128,36 @@ async def test_a_scheduler_tells_what_it_measured_and_rests_the_longer_the_longe
 
     monkeypatch.setattr(measures, "active_schedules", slowly)
     assert await measuring.step() == 2 * LEAST_REST
+
+
+async def test_a_scheduler_that_was_stopped_in_mid_measure_does_not_rest_for_hours(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, measures = VirtualClock(await store.now()), Measures(store.database)
+    measuring = Measuring(measures, store.leases, clock, Recorder(), every_s=1)
+
+    async def stopped_meanwhile() -> int:
+        clock.advance(3600)
+        return 0
+
+    monkeypatch.setattr(measures, "active_schedules", stopped_meanwhile)
+    assert await measuring.step() == MOST_REST_S
+
+
+@pytest.mark.parametrize(
+    ("took_s", "rest_s"), [(0, LEAST_EVERY_S), (0.3, 0.3 * LEAST_REST), (30, MOST_REST_AFTER_FAILURE_S)]
+)
+async def test_a_database_that_is_too_slow_to_be_measured_is_not_asked_again_at_once(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, took_s: float, rest_s: float
+) -> None:
+    clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
+    measuring = Measuring(measures, store.leases, clock, recorder, every_s=1)
+
+    async def in_vain() -> int:
+        clock.advance(took_s)
+        raise TimeoutError("told to")
+
+    monkeypatch.setattr(measures, "active_schedules", in_vain)
+    assert await measuring.step() == pytest.approx(rest_s)
+    [failed] = seen(recorder, ServiceFailed)
+    assert (failed.service, failed.error) == ("measuring", "TimeoutError: told to")

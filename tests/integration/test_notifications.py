@@ -17,7 +17,7 @@ from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import DeliveryState, Notification, NotificationRule, NotificationRuleSpec
 from foliot.model.schedule import Schedule
-from foliot.notifying.courier import Courier
+from foliot.notifying.courier import AT_ONCE, MOST_OF_RULE, Courier
 from foliot.notifying.sending import Sender
 from foliot.runtime import ENGINE, Instance
 from foliot.security.address import AddressGuard, HttpAllow
@@ -271,3 +271,32 @@ async def test_one_that_dies_between_sending_and_writing_so_leaves_it_to_be_sent
     assert all(each.is_signed for each in receiver.received)
     ended = await store.notifications.get(made.notification_id, DEFAULT_HOST_ID)
     assert (ended.status, ended.attempts) == (DeliveryState.DELIVERED, 2)
+
+
+async def test_a_receiver_that_never_answers_does_not_keep_the_messages_of_other_rules_waiting(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLIOT_SECRET_VALUE_HOOK_KEY", SECRET)
+    guard = AddressGuard(HttpAllow.parse("127.0.0.0/8"))
+    clock = ClusterClock(SystemClock())
+    clock.observe(await store.now(), clock.monotonic())
+    async with receiving() as receiver:
+        sender = Sender(guard, guarded_pool(guard), SecretResolver(None, os.environ))
+        courier = Courier(store.notifications, sender, clock, LocalHints(), Recorder(), every_s=1.0)
+        rules = []
+        for path in ("/away", "/well"):
+            to = {"kind": "webhook", "url": receiver.url(path), "secret": "${secret:hook_key}"}
+            definition = NotificationRuleSpec.parse({"name": path, "on": [FAILURE], "to": to})
+            rules.append(await store.notification_rules.create(DEFAULT_HOST_ID, definition, AUTHOR))
+        for rule in [rules[0]] * (AT_ONCE + 5) + [rules[1]]:
+            await store.notifications.add_test(rule, AUTHOR)
+        receiver.may_answer.clear()
+        sending = asyncio.create_task(courier.step())
+        try:
+            # In the same step as the first of those that nobody takes.
+            await until(lambda: receiver.types("/well") == ["test"])
+            await until(lambda: len(receiver.at("/away")) == MOST_OF_RULE)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            await sender.close()

@@ -7,12 +7,24 @@ from typing import Any
 
 import asyncpg
 import pytest
-from sqlalchemy import Column, Integer, MetaData, Table, create_engine, func, insert, make_url, select
+from sqlalchemy import (
+    Column,
+    Integer,
+    MetaData,
+    Table,
+    create_engine,
+    event,
+    func,
+    insert,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from foliot import Foliot, cron
-from foliot.model.errors import InvalidError, NameTakenError, NotFoundError
+from foliot.model.errors import InvalidError, NameTakenError, NotFoundError, UnstorableError
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.store.dialect import Pool
@@ -48,12 +60,13 @@ class Shop:
         self.app = app
         self.store = store
         self.url = make_url(url)
+        self.driver = driver
+        self.is_plain = driver.endswith(("pysqlite", "psycopg"))
         self._driven = self.url.set(drivername=driver)
-        self._is_plain = driver.endswith(("pysqlite", "psycopg"))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator["Transaction"]:
-        if self._is_plain:
+        if self.is_plain:
             engine = create_engine(self._driven)
             session = Session(engine)
             try:
@@ -242,3 +255,108 @@ async def declared(shop: Shop) -> None:
     instance = shop.app.instance(quick_settings(shop.url.render_as_string(hide_password=False)))
     await instance.prepare()
     await instance.close()
+
+
+async def test_a_task_that_is_cancelled_in_the_middle_is_cancelled_and_nothing_else(
+    postgres_url: str, open_test_store: OpenStore
+) -> None:
+    app = Foliot(postgres_url)
+    app.schedule("receipt", app.task(receipt), when=NEVER, overlap="allow")
+    await declared(Shop(app, postgres_url, "postgresql+asyncpg", await open_test_store(postgres_url)))
+    engine = create_async_engine(make_url(postgres_url).set(drivername="postgresql+asyncpg"))
+    began = asyncio.Event()
+
+    async def trigger(connection: AsyncConnection) -> None:
+        began.set()
+        await app.within(connection).trigger("receipt")
+
+    try:
+        async with engine.begin() as holder, engine.connect() as connection:
+            await app.within(holder).delete_schedule("receipt")  # whoever triggers it waits for this one
+            waiting = asyncio.create_task(trigger(connection))
+            await began.wait()
+            await until(lambda: is_waiting(holder))
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await connection.rollback()
+            assert (await connection.execute(select(1))).scalar_one() == 1
+    finally:
+        await engine.dispose()
+
+
+async def is_waiting(connection: AsyncConnection) -> bool:
+    """Whether somebody waits for a lock in this database."""
+    waiting = text(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return bool((await connection.execute(waiting)).scalar_one())
+
+
+async def test_what_the_database_can_not_hold_is_refused_and_leaves_the_transaction_as_it_was(
+    shop: Shop,
+) -> None:
+    await declared(shop)
+    before = await shop.counts()
+    async with shop.transaction() as transaction:
+        for name in ("nul\0", "half \ud800"):
+            with pytest.raises((NotFoundError, UnstorableError)):
+                await transaction.act("trigger", name)
+        await transaction.order(7)
+    assert await shop.counts() == {**before, "order_t": 1}
+
+
+@pytest.mark.parametrize("level", ["engine", "connection"])
+async def test_a_connection_that_commits_by_itself_is_refused_wherever_it_was_told_to(
+    shop: Shop, level: str
+) -> None:
+    await declared(shop)
+    before = await shop.counts()
+    refused = pytest.raises(NotJoinableError, match="commits every statement")
+    url = shop.url.set(drivername=shop.driver)
+    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
+    at_engine = options if level == "engine" else {}
+    if shop.is_plain:
+        engine = create_engine(url, **at_engine)
+        try:
+            with engine.connect() as connection:
+                if level == "connection":
+                    connection.execution_options(**options)
+                with refused:
+                    await asyncio.to_thread(shop.app.within(connection).trigger, "receipt")
+        finally:
+            engine.dispose()
+    else:
+        asynchronous = create_async_engine(url, **at_engine)
+        try:
+            async with asynchronous.connect() as awaited:
+                if level == "connection":
+                    await awaited.execution_options(**options)
+                with refused:
+                    await shop.app.within(awaited).trigger("receipt")
+        finally:
+            await asynchronous.dispose()
+    assert await shop.counts() == before
+
+
+async def test_sqlite_whose_transactions_sqlalchemy_begins_itself_is_joined(
+    sqlite_url: str, open_test_store: OpenStore
+) -> None:
+    """As SQLAlchemy advises. The driver begins nothing: so looks one that commits by itself, too."""
+    app = Foliot(sqlite_url)
+    app.schedule("receipt", app.task(receipt), when=NEVER, overlap="allow")
+    shop = Shop(app, sqlite_url, "sqlite+pysqlite", await open_test_store(sqlite_url))
+    await declared(shop)
+    engine = create_engine(make_url(sqlite_url).set(drivername="sqlite+pysqlite"))
+    event.listen(engine, "connect", lambda driver, _record: setattr(driver, "isolation_level", None))
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+    with engine.connect() as connection:
+        app.within(connection).trigger("receipt")
+        connection.rollback()
+        app.within(connection).trigger("receipt")
+        connection.commit()
+    engine.dispose()
+    async with shop.store.database.read(Pool.API) as reading:
+        made = await reading.execute(select(func.count()).select_from(execution_t))
+        assert made.scalar_one() == 1

@@ -11,7 +11,8 @@ from foliot.api import errors, openapi
 from foliot.api.front import OnAnswer, OnError, add_front
 from foliot.api.gate import Gate, GatedRoute
 from foliot.api.ui import ui_routes
-from foliot.probing.probes import readiness_document, render
+from foliot.probing.page import MetricsPage
+from foliot.probing.probes import readiness_document
 from foliot.version import __version__
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
@@ -59,6 +60,7 @@ def _make_ready(app: FastAPI) -> None:
 
 def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
     router = APIRouter(tags=["health"], route_class=GatedRoute)
+    page = MetricsPage(metrics)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Whether this process is alive")
@@ -77,7 +79,7 @@ def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
 
     @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
     async def read_metrics(request: Request) -> Response:
-        content, content_type = render(metrics, request.headers.get("accept", ""))
+        content, content_type = page.render(request.headers.get("accept", ""))
         return Response(content, media_type=content_type)
 
     return router

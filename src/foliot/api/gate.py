@@ -227,7 +227,9 @@ async def _author(request: Request) -> Author:
 
 def _trace_context_of(request: Request) -> str | None:
     """What is kept is what was understood, written anew: nothing of a stranger's own choice."""
-    context = parse_traceparent(request.headers.get(TRACE_HEADER))
+    given = request.headers.getlist(TRACE_HEADER)
+    # Of several nobody can tell which is right, and W3C Trace Context has them all ignored.
+    context = parse_traceparent(given[0]) if len(given) == 1 else None
     return None if context is None else str(context)
 
 

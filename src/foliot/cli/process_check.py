@@ -5,8 +5,11 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 
 LIMIT_S = 10.0
+MOST_BYTES = 64 * 1024
+"""Of an answer; whoever says more is somebody else."""
 _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
 
 
@@ -30,10 +33,12 @@ def _ask(url: str) -> list[str] | None:
     try:
         try:
             with opener.open(url, timeout=LIMIT_S) as answer:
-                document = json.load(answer)
+                content = answer.read(MOST_BYTES)
         except urllib.error.HTTPError as error:
             with error:
-                document = json.load(error)
-        return [str(each) for each in document["problems"]]
-    except (OSError, ValueError, KeyError, TypeError):
+                content = error.read(MOST_BYTES)
+        problems = json.loads(content)["problems"]
+    # What does not even speak HTTP, such as a database, is an HTTPException.
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return [str(each) for each in problems] if isinstance(problems, list) else None

@@ -5,6 +5,7 @@ ends. It carries the same id, by which a receiver can tell.
 """
 
 import asyncio
+from collections import Counter
 
 from foliot.model.event import NotificationDelivered, NotificationFailed, Observer
 from foliot.model.execution import Status
@@ -21,6 +22,10 @@ from foliot.target.protocol import AttemptFailedError
 from foliot.timing.clock import ClusterClock
 
 AT_ONCE = 20
+MOST_OF_RULE = 4
+MOST_OF_HOST = 10
+"""So many of what is sent at once: a receiver that never answers takes a while for each, and keeps neither
+other rules nor other hosts waiting for longer than that."""
 LEASE_S = 4 * TIMEOUT_S
 """How long a claimed message is nobody else's: longer than a try can take, with its secrets and its end."""
 LEAST_EVERY_S = 1.0
@@ -53,9 +58,30 @@ class Courier:
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:
-        due = await self._notifications.claim(limit=AT_ONCE, lease_s=LEASE_S)
-        await asyncio.gather(*(self._deliver(each) for each in due))
-        return 0.0 if len(due) == AT_ONCE else self._every_s
+        due, is_more = await self._claim()
+        ended = await asyncio.gather(*(self._deliver(each) for each in due), return_exceptions=True)
+        # Told when all have ended: nothing may go on behind a step.
+        for error in ended:
+            if error is not None:
+                raise error
+        return 0.0 if is_more else self._every_s
+
+    async def _claim(self) -> tuple[list[DueNotification], bool]:
+        """As much as may be sent at once, and whether more may be due."""
+        due: list[DueNotification] = []
+        while len(due) < AT_ONCE:
+            of_rule, of_host = Counter(each.rule_id for each in due), Counter(each.host_id for each in due)
+            limit = min(MOST_OF_RULE, AT_ONCE - len(due))
+            found = await self._notifications.claim(
+                limit=limit,
+                lease_s=LEASE_S,
+                but_rules={key for key, count in of_rule.items() if count >= MOST_OF_RULE},
+                but_hosts={key for key, count in of_host.items() if count >= MOST_OF_HOST},
+            )
+            due += found
+            if len(found) < limit:
+                return due, len(due) >= MOST_OF_RULE
+        return due, True
 
     async def _deliver(self, due: DueNotification) -> None:
         try:

@@ -33,6 +33,7 @@ class Rules:
         self._by_host: dict[UUID, list[NotificationRule]] = {}
         for rule in self.by_id.values():
             self._by_host.setdefault(rule.host_id, []).append(rule)
+        self.most_of_a_host = max(map(len, self._by_host.values()), default=0)
 
     def __bool__(self) -> bool:
         return bool(self.by_id)

@@ -37,6 +37,13 @@ class Gathering:
                 kept.append(notice)
             else:
                 beyond.append(notice)
+        if kept:
+            # Rules come and go; those that have sent nothing lately need not be remembered.
+            self._sent_at = {
+                rule_id: sent_at
+                for rule_id, sent_at in self._sent_at.items()
+                if sent_at and at - sent_at[-1] < WINDOW_S
+            }
         beyond.sort(key=_kind_of)
         return kept + [_gathered(list(alike)) for _, alike in groupby(beyond, key=_kind_of)]
 

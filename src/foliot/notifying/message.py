@@ -20,6 +20,8 @@ PREFIX = "whsec_"
 LEAST_KEY_BYTES = 16
 SLACK_ERROR_LENGTH = 400
 SLACK_NAMES = 10
+SLACK_NAMES_LENGTH = 2500
+"""Slack refuses a message whose section has more than 3,000 characters, as it reads them: escaped."""
 
 _HEADLINES = {
     NotificationType.FAILED: ":red_circle: *{schedule}* failed",
@@ -92,9 +94,11 @@ def slack_body(kind: NotificationType, message: Mapping[str, Any]) -> bytes:
     error = data.get("execution", {}).get("error")
     blocks = [_section(headline)]
     if names := [str(each.get("name", "")) for each in data.get("schedules", ())]:
-        more = data.get("count", 0) - len(names[:SLACK_NAMES])
-        said = ", ".join(escaped(name) for name in names[:SLACK_NAMES])
-        blocks.append(_section(f"{said} and {more} others" if more > 0 else said))
+        said = [escaped(name) for name in names[:SLACK_NAMES]]
+        while len(", ".join(said)) > SLACK_NAMES_LENGTH:
+            said.pop()
+        more = data.get("count", 0) - len(said)
+        blocks.append(_section(", ".join(said) + (f" and {more} others" if more > 0 else "")))
     if error and kind is not NotificationType.RECOVERED:
         quoted = str(error)[:SLACK_ERROR_LENGTH].replace("```", "'''")
         blocks.append(_section(f"```{escaped(quoted)}```"))
@@ -109,4 +113,5 @@ def escaped(text: str) -> str:
 
 
 def _section(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+    # Verbatim: else Slack makes links and mentions of what merely looks like them.
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}

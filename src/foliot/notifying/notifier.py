@@ -6,9 +6,10 @@ since a transaction may commit late; open incidents that a success has ended; wh
 did not happen leaves no trace to find: for that it goes through the schedules that rules watch, page by page.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 from uuid import UUID
 
 from foliot.lease.leadership import Leadership
@@ -27,6 +28,8 @@ from foliot.store.notifications import Notifications
 from foliot.store.sightings import Seen, Sightings, Standing
 from foliot.timing.clock import ClusterClock
 
+T = TypeVar("T")
+
 OVERLAP = timedelta(seconds=10)
 """How late a transaction may commit, after it wrote its time, and still be seen."""
 LEAST_IDLE_S = 5.0
@@ -37,7 +40,10 @@ REMEMBER_EVERY_S = 60.0
 """How often the position is written when nothing was decided."""
 PAGE = 500
 MOST_PAGES = 20
-"""Of failures in a look, and of schedules in a sweep."""
+"""Of failures in a look, of schedules in a sweep, and of what is forgotten at a time."""
+MOST_DECIDED = 2000
+"""How often a transaction asks a rule about a schedule: while it lasts it holds the shard's row, and the
+process does nothing else while it decides."""
 INCIDENTS_KEPT = timedelta(days=1)
 
 
@@ -55,7 +61,9 @@ class Term:
 
     lease: Lease
     since: datetime | None = None
-    """All failures that ended before are decided."""
+    """All failures that ended before are decided: never less than the overlap ago."""
+    reading: tuple[datetime, UUID] | None = None
+    """Behind which failure the next look goes on, where there were more than one look reads."""
     seen: dict[tuple[UUID, int], datetime] = field(default_factory=dict)
     """Of those behind `since`, what is decided."""
     place: tuple[UUID, str] | None = None
@@ -114,14 +122,15 @@ class Notifier:
             return self._idle_s
 
     async def _look(self, leadership: Leadership, term: Term) -> float:
-        revision = await self._store.revision()
+        # What fails later than this is left for the next look, which knows of the rules made meanwhile.
+        now, revision = await self._store.glance()
         if revision != self._revision:
-            self._rules = Rules(await self._store.snapshot())
+            self._rules = Rules(await self._store.snapshot(self._rules.by_id))
             self._revision = revision
         if not self._rules:
+            await self._prune(term, now)
             return self._idle_s
-        now = await self._incidents.now()
-        since = await self._since(term)
+        since = await self._since(term, now)
         is_complete = await self._look_at_failures(leadership, term, since, now)
         await self._look_at_successes(leadership, term, now)
         if self._rules.with_condition(OnSlaMiss):
@@ -130,16 +139,15 @@ class Notifier:
         if at - term.swept_at >= SWEEP_EVERY_S:
             await self._sweep(leadership, term, now)
             term.swept_at = at
-        if at - term.pruned_at >= PRUNE_EVERY_S:
-            await self._prune(now)
-            term.pruned_at = at
+        await self._prune(term, now)
         return self._options.every_s if is_complete else 0.0
 
-    async def _since(self, term: Term) -> datetime:
+    async def _since(self, term: Term, now: datetime) -> datetime:
         begin_ts = self._rules.begin_ts
         if term.since is None:
             term.since = await self._incidents.position() or begin_ts
-        term.since = max(term.since, begin_ts)
+        # Later than the overlap ago is only what a clock says that has gone back since.
+        term.since = min(max(term.since, begin_ts), now - OVERLAP)
         return term.since
 
     # --- looks ------------------------------------------------------------------------------------
@@ -149,6 +157,8 @@ class Notifier:
     ) -> bool:
         """Whether all there are were read."""
         after: UUID | None = None
+        if term.reading is not None:
+            since, after = term.reading
         page: list[Seen] = []
         for _ in range(MOST_PAGES):
             page = await self._sightings.failures(
@@ -158,30 +168,39 @@ class Notifier:
             is_last = len(page) < PAGE
             if page:
                 since, after = page[-1].run.ended_ts or now, page[-1].run.execution_id
-            position = max(term.since or since, now - OVERLAP) if is_last else since
-            await self._decide_failures(leadership, term, fresh, position, now)
-            for each in fresh:
-                term.seen[each.run.execution_id, each.run.attempt] = each.run.ended_ts or now
-            term.since = position
+                term.reading = since, after
+            await self._decide_failures(leadership, term, fresh, now)
+            # Whatever has been read: what commits late may have ended before it.
+            term.since = max(term.since or since, now - OVERLAP if is_last else min(since, now - OVERLAP))
             if is_last:
+                term.reading = None
                 break
         term.seen = {key: at for key, at in term.seen.items() if term.since is None or at >= term.since}
         return len(page) < PAGE
 
     async def _decide_failures(
-        self, leadership: Leadership, term: Term, fresh: list[Seen], position: datetime, now: datetime
+        self, leadership: Leadership, term: Term, fresh: list[Seen], now: datetime
     ) -> None:
-        ids = {each.subject.schedule_id for each in fresh}
-        deciding = Deciding(
-            self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
-        )
-        streaks = await self._streaks(fresh, now)
-        for each in fresh:
-            deciding.failed(each.subject, each.run, streaks.get(each.subject.schedule_id, 0))
-        await self._decide(leadership, term, deciding, position, now)
+        for part in self._parts(fresh):
+            ids = {each.subject.schedule_id for each in part}
+            deciding = Deciding(
+                self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
+            )
+            streaks = await self._streaks(part, now)
+            for each in part:
+                deciding.failed(each.subject, each.run, streaks.get(each.subject.schedule_id, 0))
+            await self._decide(leadership, term, deciding, now)
+            for each in part:
+                term.seen[each.run.execution_id, each.run.attempt] = each.run.ended_ts or now
 
-    async def _streaks(self, fresh: list[Seen], now: datetime) -> dict[UUID, int]:
+    def _parts(self, found: Sequence[T]) -> Iterator[Sequence[T]]:
+        """As many at a time as all rules of a host can be asked about."""
+        size = max(1, MOST_DECIDED // max(1, self._rules.most_of_a_host))
+        return (found[start : start + size] for start in range(0, len(found), size))
+
+    async def _streaks(self, fresh: Sequence[Seen], now: datetime) -> dict[UUID, int]:
         counting = self._rules.with_condition(OnFailuresInARow)
+        counting_ids = {rule.rule_id for rule in counting}
         most = max(
             (each.count for rule in counting for each in rule.spec.on if isinstance(each, OnFailuresInARow)),
             default=0,
@@ -189,7 +208,7 @@ class Notifier:
         ids = {
             each.subject.schedule_id
             for each in fresh
-            if most and any(rule in counting for rule in self._rules.about(each.subject, now))
+            if most and any(rule.rule_id in counting_ids for rule in self._rules.about(each.subject, now))
         }
         return await self._sightings.streaks(ids, most=most)
 
@@ -200,17 +219,18 @@ class Notifier:
         deciding = Deciding(self._rules, [each for each, _ in over], now, self._options.public_url)
         for incident, seen in over:
             deciding.succeeded(incident, seen.subject, seen.run)
-        await self._decide(leadership, term, deciding, term.since or now, now)
+        await self._decide(leadership, term, deciding, now)
 
     async def _look_at_late(self, leadership: Leadership, term: Term, since: datetime, now: datetime) -> None:
         late = await self._sightings.late(self._rules.hosts, now, since=since, limit=PAGE)
-        ids = {each.subject.schedule_id for each in late}
-        deciding = Deciding(
-            self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
-        )
-        for each in late:
-            deciding.late(each.subject, each.run)
-        await self._decide(leadership, term, deciding, term.since or now, now)
+        for part in self._parts(late):
+            ids = {each.subject.schedule_id for each in part}
+            deciding = Deciding(
+                self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
+            )
+            for each in part:
+                deciding.late(each.subject, each.run)
+            await self._decide(leadership, term, deciding, now)
 
     # --- what did not happen ----------------------------------------------------------------------
 
@@ -219,7 +239,7 @@ class Notifier:
         gone = Deciding(self._rules, (), now)
         for incident in await self._incidents.abandoned(limit=PAGE):
             gone.close(incident.key, now)
-        await self._decide(leadership, term, gone, term.since or now, now)
+        await self._decide(leadership, term, gone, now)
         watching = self._rules.with_condition(OnDidNotRun) + self._rules.with_condition(OnSlaMiss)
         hosts = sorted({rule.host_id for rule in watching})
         for _ in range(MOST_PAGES):
@@ -231,7 +251,8 @@ class Notifier:
             page = await self._sightings.standings(
                 host_id, now, named=self._rules.named_by(watching, host_id), after_name=after_name, limit=PAGE
             )
-            await self._decide_silent(leadership, term, page, now)
+            for part in self._parts(page):
+                await self._decide_silent(leadership, term, part, now)
             if len(page) == PAGE:
                 term.place = (host_id, page[-1].subject.name)
             else:
@@ -241,7 +262,7 @@ class Notifier:
                     return
 
     async def _decide_silent(
-        self, leadership: Leadership, term: Term, page: list[Standing], now: datetime
+        self, leadership: Leadership, term: Term, page: Sequence[Standing], now: datetime
     ) -> None:
         watched = [each for each in page if self._rules.about(each.subject, now)]
         ids = [each.subject.schedule_id for each in watched]
@@ -252,13 +273,11 @@ class Notifier:
             if each.last is not None and each.last.was_late:
                 deciding.late(each.subject, each.last)
         await Patience(self._rules, self._sightings, deciding, now).judge(watched)
-        await self._decide(leadership, term, deciding, term.since or now, now)
+        await self._decide(leadership, term, deciding, now)
 
     # --- writing ----------------------------------------------------------------------------------
 
-    async def _decide(
-        self, leadership: Leadership, term: Term, deciding: Deciding, position: datetime, now: datetime
-    ) -> None:
+    async def _decide(self, leadership: Leadership, term: Term, deciding: Deciding, now: datetime) -> None:
         at = self._clock.monotonic()
         decisions = Decisions(
             term.gathering.gather(deciding.notices.values(), at),
@@ -268,7 +287,7 @@ class Notifier:
         if not any(decisions) and at - term.remembered_at < REMEMBER_EVERY_S:
             return
         with leadership.acting():
-            made = set(await self._incidents.decide(term.lease, decisions, position, now))
+            made = set(await self._incidents.decide(term.lease, decisions, term.since or now, now))
         term.remembered_at = at
         if not made:
             return
@@ -279,10 +298,20 @@ class Notifier:
                     NotificationDecided(notice.type.value, notice.rule_id, notice.schedule_id)
                 )
 
-    async def _prune(self, now: datetime) -> None:
+    async def _prune(self, term: Term, now: datetime) -> None:
+        """Now and then; also without rules, of which the messages outlive the last one."""
+        at = self._clock.monotonic()
+        if at - term.pruned_at < PRUNE_EVERY_S:
+            return
         kept = timedelta(days=self._options.retention_days)
-        await self._notifications.prune(before=now - kept, limit=PAGE)
-        await self._incidents.prune(before=now - INCIDENTS_KEPT, limit=PAGE)
+        for prune, before in (
+            (self._notifications.prune, now - kept),
+            (self._incidents.prune, now - INCIDENTS_KEPT),
+        ):
+            for _ in range(MOST_PAGES):
+                if await prune(before=before, limit=PAGE) < PAGE:
+                    break
+        term.pruned_at = at
 
 
 def _next_place(hosts: list[UUID], place: tuple[UUID, str] | None) -> tuple[UUID, str] | None:

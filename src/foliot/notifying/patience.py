@@ -82,6 +82,9 @@ class Patience:
             key = each.subject.schedule_id
             if key not in due or key in successes:
                 continue
+            # One that was under way for longer than is looked back for.
+            if (last := _success_of(each)) is not None and last >= due[key]:
+                continue
             if due[key] >= silent_since(rule, *_beginnings(each, self._now), resumed.get(key)):
                 self._deciding.silent(rule, each.subject, due[key], due[key])
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
 from foliot.model.event import Observer
+from foliot.probing.page import MetricsPage
 from foliot.probing.pools import PoolCollector
 from foliot.probing.readiness import Pulse, Readiness, Stuck
 from foliot.store.database import Database
@@ -22,6 +22,7 @@ class Probes:
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
         add_process(self.registry)
+        self.page = MetricsPage(self.registry, clock)
         self._pulse = Pulse(clock)
         self.observers: tuple[Observer, ...] = (MetricsObserver(self.registry), self._pulse)
         self._readiness: Readiness | None = None
@@ -49,9 +50,3 @@ class Probes:
 def readiness_document(problems: list[str]) -> dict[str, Any]:
     """What `/readyz` says."""
     return {"status": "not ready" if problems else "ready", "problems": problems}
-
-
-def render(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """All metrics in the format that is asked for, and its media type."""
-    encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type

@@ -1,6 +1,6 @@
 """Every scheduler measures what is of nobody in particular: how much waits, how many schedules there are."""
 
-from foliot.model.event import Observer, QueuesMeasured, SchedulesCounted
+from foliot.model.event import Observer, QueuesMeasured, SchedulesCounted, ServiceFailed
 from foliot.service import Wake
 from foliot.store.leases import Leases
 from foliot.store.measures import Measures
@@ -9,6 +9,9 @@ from foliot.timing.clock import Clock
 LEAST_EVERY_S = 5.0
 LEAST_REST = 100
 """How many times as long as it took: a large database spends no more than a hundredth of its time on this."""
+MOST_REST_S = 300.0
+"""A process that was stopped in mid-measure would take that for the database's work, and rest for hours."""
+MOST_REST_AFTER_FAILURE_S = 60.0
 
 
 class Measuring:
@@ -28,7 +31,21 @@ class Measuring:
 
     async def step(self) -> float | None:
         began_at = self._clock.monotonic()
+        try:
+            await self._measure()
+        except Exception as error:
+            # Not left to the loop, which would try again at once: a database that is too slow for this would
+            # then do little else, on connections that leaders need for their heartbeats.
+            pause_s = min(self._rest_s(began_at), MOST_REST_AFTER_FAILURE_S)
+            self._observer.notify(ServiceFailed(self.name, f"{type(error).__name__}: {error}", pause_s))
+            return pause_s
+        return self._rest_s(began_at)
+
+    async def _measure(self) -> None:
         self._observer.notify(QueuesMeasured(await self._measures.queue_depths()))
         active, shards = await self._measures.active_schedules(), await self._leases.shard_count()
         self._observer.notify(SchedulesCounted(active, shards))
-        return max(self._every_s, LEAST_REST * (self._clock.monotonic() - began_at))
+
+    def _rest_s(self, began_at: float) -> float:
+        took_s = self._clock.monotonic() - began_at
+        return max(self._every_s, min(LEAST_REST * took_s, MOST_REST_S))

@@ -4,12 +4,12 @@ Decisions are one fenced transaction: the messages, the incidents, and how far t
 incident that is over is kept for a while: what is read again, and was part of it, must not open it again.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import String, Uuid, delete, or_, select, update
+from sqlalchemy import String, Uuid, delete, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import Status
@@ -34,6 +34,8 @@ from foliot.store.types import Instant
 
 POSITION = "notified_until"
 """The row of `cluster_t` that says how far failures were read, in microseconds."""
+ROWS_AT_ONCE = 1000
+"""Of a message there are ten values; a statement takes 32,767."""
 
 
 class Decisions(NamedTuple):
@@ -48,9 +50,6 @@ class Incidents:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
-
-    async def now(self) -> datetime:
-        return await self._database.now(Pool.FIRING)
 
     async def position(self) -> datetime | None:
         """Up to where failures were read; None: none ever were."""
@@ -152,23 +151,20 @@ class Incidents:
             )
             for each in notices
         ]
-        insert = self._dialect.insert(table).values(rows)
-        insert = insert.on_conflict_do_nothing(index_elements=[table.c.dedupe_key])
-        return list((await connection.execute(insert.returning(table.c.dedupe_key))).scalars())
+        made: list[str] = []
+        for some in _parts(rows):
+            insert = self._dialect.insert(table).values(some)
+            insert = insert.on_conflict_do_nothing(index_elements=[table.c.dedupe_key])
+            made += (await connection.execute(insert.returning(table.c.dedupe_key))).scalars()
+        return made
 
     async def _open(self, connection: AsyncConnection, opened: Sequence[Incident]) -> None:
-        if not opened:
-            return
         table = notification_incident_t
-        statement = self._dialect.insert(table).values(
-            [{**each.key._asdict(), **_times_of(each)} for each in opened]
-        )
-        await connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=[table.c.schedule_id, table.c.rule_id, table.c.kind],
-                set_={"opened_ts": statement.excluded.opened_ts, "closed_ts": statement.excluded.closed_ts},
-            )
-        )
+        for some in _parts([{**each.key._asdict(), **_times_of(each)} for each in opened]):
+            statement = self._dialect.insert(table).values(some)
+            times = {name: statement.excluded[name] for name in ("opened_ts", "closed_ts")}
+            keys = [table.c.schedule_id, table.c.rule_id, table.c.kind]
+            await connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=times))
 
     async def _close(self, connection: AsyncConnection, closed: Mapping[IncidentKey, datetime]) -> None:
         if not closed:
@@ -196,21 +192,17 @@ class Incidents:
     async def prune(self, *, before: datetime, limit: int) -> int:
         """Forget incidents that were over by then."""
         table = notification_incident_t
-        old = (
-            select(table.c.schedule_id, table.c.rule_id, table.c.kind)
-            .where(table.c.closed_ts < before)
-            .limit(limit)
-        )
+        key = table.c.schedule_id, table.c.rule_id, table.c.kind
+        old = select(*key).where(table.c.closed_ts < before).order_by(table.c.closed_ts).limit(limit)
 
         async def work(connection: AsyncConnection) -> int:
-            rows = (await connection.execute(old)).all()
-            for row in rows:
-                await connection.execute(
-                    delete(table).where(*(table.c[name] == value for name, value in row._mapping.items()))
-                )
-            return len(rows)
+            return (await connection.execute(delete(table).where(tuple_(*key).in_(old)))).rowcount
 
         return await self._database.write(Pool.FIRING, work)
+
+
+def _parts(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    return (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))
 
 
 def _times_of(incident: Incident) -> dict[str, Any]:

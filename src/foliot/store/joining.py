@@ -1,20 +1,20 @@
 """The store inside a transaction of somebody else's: what it writes commits with theirs, or not at all.
 
 Nothing is begun, committed or tried again here. What is refused is undone to where it began and leaves the
-transaction as it was; on PostgreSQL that takes a savepoint. SQLite undoes the statement alone, so what may be
-refused has to be the first of an act. Its savepoints are left alone: Python's driver would commit what begins
-with one.
+transaction as it was; on PostgreSQL that takes a savepoint around the act, its reads too: any statement that
+fails would end the transaction. SQLite undoes the statement alone, so what may be refused has to be the first
+of an act. Its savepoints are left alone: Python's driver would commit what begins with one.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, func, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.errors import FoliotError
+from foliot.model.errors import FoliotError, UnstorableError
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.hints import CHANNEL, Hint, LocalHints, payloads_of
@@ -52,19 +52,32 @@ class JoinedDatabase(Database):
         *,
         is_single: bool = False,  # noqa: ARG002
     ) -> T:
-        connection = await self._connect()
         with _explained():
-            if not isinstance(self.dialect, PostgresDialect):
-                return await work(connection)
-            await connection.exec_driver_sql(f"SAVEPOINT {SAVEPOINT}")
-            try:
-                result = await work(connection)
-            except BaseException:
+            return await work(await self._connect())
+
+    async def act(self, work: Callable[[], Awaitable[T]]) -> T:
+        """All of it, or nothing: what is refused is undone. Raises UnstorableError, NotJoinableError."""
+        try:
+            return await (self._undone(work) if isinstance(self.dialect, PostgresDialect) else work())
+        except Exception as error:
+            if self.dialect.is_unstorable(error):
+                raise UnstorableError(f"the database can't hold a value: {type(error).__name__}") from error
+            raise
+
+    async def _undone(self, work: Callable[[], Awaitable[T]]) -> T:
+        connection = await self._connect()
+        await connection.exec_driver_sql(f"SAVEPOINT {SAVEPOINT}")
+        try:
+            result = await work()
+        except BaseException:
+            # A connection that broke, or was cancelled within a statement, is given up by SQLAlchemy. What
+            # it says to this would hide why: a task that is cancelled has to end as cancelled.
+            with suppress(SQLAlchemyError):
                 await connection.exec_driver_sql(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
-                raise
-            finally:
                 await connection.exec_driver_sql(f"RELEASE SAVEPOINT {SAVEPOINT}")
-            return result
+            raise
+        await connection.exec_driver_sql(f"RELEASE SAVEPOINT {SAVEPOINT}")
+        return result
 
 
 class JoinedHints(LocalHints):
@@ -106,10 +119,9 @@ _SQLITE = SqliteDialect(SystemClock())
 # Made once: statements are kept by the dialect that they were built for.
 
 
-def dialect_of(connection: AsyncConnection | Connection) -> Dialect:
+def dialect_of(connection: Connection) -> Dialect:
     """Of the transaction's database, whatever driver its owner has chosen. Raises NotJoinableError."""
-    plain = connection.sync_connection if isinstance(connection, AsyncConnection) else connection
-    if plain is not None and plain.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+    if _commits_by_itself(connection):
         raise NotJoinableError("the connection commits every statement by itself: begin a transaction on it")
     match connection.dialect.name:
         case "postgresql":
@@ -120,6 +132,22 @@ def dialect_of(connection: AsyncConnection | Connection) -> Dialect:
             raise NotJoinableError(
                 f"the transaction is one of {other}; Foliot writes to PostgreSQL and SQLite"
             )
+
+
+def _commits_by_itself(connection: Connection) -> bool:
+    """Told to by its engine, or by itself: only the driver's own connection knows of both."""
+    if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        return True
+    pooled = connection.connection
+    if connection.dialect.name != "sqlite":
+        return getattr(pooled.dbapi_connection, "autocommit", False) is True
+    driver: Any = pooled.driver_connection
+    if driver.isolation_level is not None and getattr(driver, "autocommit", False) is not True:
+        return False
+    # The driver begins no transaction. SQLAlchemy may, in its `begin` event, as it advises.
+    if not connection.in_transaction():
+        connection.begin()
+    return not driver.in_transaction
 
 
 class _AwaitedConnection:

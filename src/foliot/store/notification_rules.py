@@ -4,7 +4,7 @@ As with calendars, every change raises a number in `cluster_t` in its own transa
 learns with one look at one row that nothing has changed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -105,8 +105,10 @@ class NotificationRules:
             after = replace(
                 before, spec=spec, version=before.version + 1, updated_by=author.name, updated_ts=now
             )
-            if before.is_muted(now) and not after.is_muted(now):
-                after = replace(after, effective_ts=now)
+            # Also what a mute has passed over that is taken away when it is over.
+            heard_ts = now if before.is_muted(now) else before.counts_from
+            if not after.is_muted(now):
+                after = replace(after, effective_ts=heard_ts)
             await connection.execute(update(table).where(table.c.rule_id == rule_id).values(_row_of(after)))
             await self._raise_revision(connection)
             old, new = before.spec.model_dump(mode="json"), spec.model_dump(mode="json")
@@ -206,19 +208,28 @@ class NotificationRules:
         async with self._database.read(Pool.API) as connection:
             return [_rule_of(row) for row in await connection.execute(statement)]
 
-    async def revision(self) -> int:
-        """A number that grows with every change of any rule."""
+    async def glance(self) -> tuple[datetime, int]:
+        """The store's time, and a number that has grown with every change of any rule until then."""
+        revision = select(cluster_t.c.value).where(cluster_t.c.name == REVISION).scalar_subquery()
         async with self._database.read(Pool.FIRING) as connection:
-            statement = select(cluster_t.c.value).where(cluster_t.c.name == REVISION)
-            return (await connection.execute(statement)).scalar_one_or_none() or 0
+            now, found = (await connection.execute(select(self._dialect.now(), revision))).one()
+        return now, found or 0
 
-    async def snapshot(self) -> list[NotificationRule]:
-        """All rules of all hosts; one that can't be understood any more is as good as gone."""
+    async def snapshot(self, known: Mapping[UUID, NotificationRule]) -> list[NotificationRule]:
+        """All rules of all hosts; one that can't be understood any more is as good as gone.
+
+        Of those that are known only what has changed is read anew: thousands would take the time of a
+        heartbeat.
+        """
         found = []
         async with self._database.read(Pool.FIRING) as connection:
             for row in await connection.execute(select(notification_rule_t)):
-                with suppress(ValidationError):
-                    found.append(_rule_of(row))
+                rule = known.get(row.rule_id)
+                if rule is None or (rule.version, rule.effective_ts) != (row.version, row.effective_ts):
+                    with suppress(ValidationError):
+                        found.append(_rule_of(row))
+                else:
+                    found.append(rule)
         return found
 
 

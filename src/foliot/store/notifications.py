@@ -4,13 +4,13 @@ A courier claims by putting `due_ts` off for as long as a lease: if it dies, the
 itself, under the same id. `attempts` is the fence: it grows with every claim, and settling requires it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Uuid, delete, select, text, update
+from sqlalchemy import ColumnElement, TextClause, Uuid, delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import ConflictError, NotFoundError, Problem
@@ -28,6 +28,7 @@ class DueNotification(NamedTuple):
 
     notification_id: UUID
     host_id: UUID
+    rule_id: UUID
     type: NotificationType
     message: dict[str, Any]
     attempts: int
@@ -64,10 +65,25 @@ class Notifications:
 
     # --- couriers ---------------------------------------------------------------------------------
 
-    async def claim(self, *, limit: int, lease_s: float) -> list[DueNotification]:
-        """Messages that are due, each given to one courier only. With none it is one look at an index."""
+    async def claim(
+        self,
+        *,
+        limit: int,
+        lease_s: float,
+        but_rules: Collection[UUID] = (),
+        but_hosts: Collection[UUID] = (),
+    ) -> list[DueNotification]:
+        """Messages that are due, each given to one courier only, and none of these rules and hosts. With none
+        it is one look at an index."""
         table = notification_t
-        is_due = (text("status = 'pending'"), table.c.due_ts <= select(self._dialect.now()).scalar_subquery())
+        is_due: list[ColumnElement[bool] | TextClause] = [
+            text("status = 'pending'"),
+            table.c.due_ts <= select(self._dialect.now()).scalar_subquery(),
+        ]
+        for name, busy in (("rule_id", but_rules), ("host_id", but_hosts)):
+            if busy:
+                given = self._dialect.rows(f"busy_{name}", {name: Uuid()}, [(each,) for each in sorted(busy)])
+                is_due.append(table.c[name].not_in(select(given.c[name])))
         async with self._database.read(Pool.WORK) as connection:
             if (await connection.execute(select(table.c.due_ts).where(*is_due).limit(1))).first() is None:
                 return []
@@ -277,6 +293,7 @@ def _due_of(row: Any, rule: Any) -> DueNotification:
     return DueNotification(
         row.notification_id,
         row.host_id,
+        row.rule_id,
         NotificationType(row.type),
         row.message,
         row.attempts,

@@ -99,7 +99,8 @@ class Sightings:
         after: UUID | None = None,
         limit: int,
     ) -> list[Seen]:
-        """What has failed from then on, oldest end first; of that very instant, those behind `after`."""
+        """What has failed from then on until now, oldest end first; of that very instant, those behind
+        `after`."""
         table = execution_t
         is_behind = table.c.ended_ts >= since
         if after is not None:
@@ -108,7 +109,13 @@ class Sightings:
             )
         statement = (
             select_seen()
-            .where(text(f"execution_t.{IS_FAILED}"), table.c.ended_ts >= since, is_behind, self._of(hosts))
+            .where(
+                text(f"execution_t.{IS_FAILED}"),
+                table.c.ended_ts >= since,
+                table.c.ended_ts <= now,
+                is_behind,
+                self._of(hosts),
+            )
             .order_by(table.c.ended_ts, table.c.execution_id)
             .limit(limit)
         )

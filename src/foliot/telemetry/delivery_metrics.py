@@ -71,9 +71,13 @@ class DeliveryMetrics:
             "group", Gauge, "consumer_lag", "Offsets from a group's last partition to the end of the outbox"
         )
         self._observer.on(EventsConsumed, self._events_consumed)
-        self._observer.on(
-            ConsumerLagChanged, lambda told: self._consumer_lag.labels(told.group).set(told.lag)
-        )
+        self._observer.on(ConsumerLagChanged, self._consumer_lag_changed)
+
+    def _consumer_lag_changed(self, changed: ConsumerLagChanged) -> None:
+        self._consumer_lag.labels(changed.group).set(changed.lag)
+        # Shown before its first event, so that an increase is seen should that be a dead letter.
+        self._consumed.labels(changed.group)
+        self._dead.labels(changed.group)
 
     def _events_consumed(self, batch: EventsConsumed) -> None:
         self._consumed.labels(batch.group).inc(batch.handled)

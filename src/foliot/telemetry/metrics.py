@@ -128,7 +128,9 @@ class MetricsObserver(Dispatch):
         self._seen_shards.add(elected.shard)
 
     def _leading_ended(self, ended: LeaseLost | LeaseReleased) -> None:
-        self._is_leader.labels(str(ended.shard)).set(0)
+        # A shard that is no more ends here after it was counted out: it must not come back for that.
+        if ended.shard in self._seen_shards:
+            self._is_leader.labels(str(ended.shard)).set(0)
         self._ended.add(ended.shard)
         self._wheel_sizes.pop(ended.shard, None)
         self._lags_s.pop(ended.shard, None)

@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from foliot.model.errors import SettingError
+from foliot.telemetry.answers import wary_session
 
 MOST_WAITING = 8192
 CLOSE_S = 3.0
@@ -29,7 +30,7 @@ class Shipping:
     def __init__(self, url: str, exporter: SpanExporter | None = None) -> None:
         try:
             self._most = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or MOST_WAITING)
-            self._watched = _Watched(exporter or OTLPSpanExporter(endpoint=url), url)
+            self._watched = _Watched(exporter or OTLPSpanExporter(endpoint=url, session=wary_session()), url)
             self._processor = BatchSpanProcessor(self._watched, max_queue_size=self._most)
         except ValueError as error:
             raise SettingError(f"the OTEL_* variables can't be used: {error}") from None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import structlog
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -91,6 +92,7 @@ class TraceObserver(Dispatch):
         self._resource = _resource_of(instance_id, roles)
         # For its sampler, which is chosen by OTEL_TRACES_SAMPLER; it makes no spans.
         self._sampler = TracerProvider(resource=self._resource, shutdown_on_exit=False).sampler
+        self._has_sampler_failed = False
         self.on(ScheduleChanged, self._schedule_changed)
         self.on(ExecutionTriggered, self._execution_triggered)
         self.on(BatchFired, self._batch_fired)
@@ -99,7 +101,17 @@ class TraceObserver(Dispatch):
         self.on(ExecutionsRescued, self._executions_rescued)
 
     def is_kept(self, trace_id: int, trace_context: str | None) -> bool:
-        """Whether the spans of a trace are; `trace_context` is what it continues."""
+        """Whether the spans of a trace are; `trace_context` is what it continues. Never raises."""
+        try:
+            return self._is_sampled(trace_id, trace_context)
+        except Exception as error:
+            # A sampler may be anybody's, and attempts ask this on their way to the target.
+            if not self._has_sampler_failed:
+                self._has_sampler_failed = True
+                structlog.get_logger().error("sampler_failed", error=f"{type(error).__name__}: {error}")
+            return False
+
+    def _is_sampled(self, trace_id: int, trace_context: str | None) -> bool:
         continued = parse_traceparent(trace_context)
         # Never the context of whoever tells: it may be within a span of somebody else's.
         parent = Context()

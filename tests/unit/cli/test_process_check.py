@@ -1,5 +1,6 @@
 """What `foliot doctor` says of firing, and of the process that serves its metrics on this machine."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -57,6 +58,8 @@ def test_nothing_overdue_is_well_and_what_is_overdue_is_named() -> None:
         (503, {"status": "not ready", "problems": ["it hangs"]}, Level.FAIL, "is not ready: it hangs"),
         (200, ["somebody else"], Level.WARN, "does not answer"),
         (404, "somebody else", Level.WARN, "does not answer"),
+        (200, {"problems": "somebody else"}, Level.WARN, "does not answer"),
+        (200, {"problems": ["somebody else"] * 100_000}, Level.WARN, "does not answer"),
     ],
 )
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
@@ -72,3 +75,13 @@ async def test_a_process_is_asked_whether_it_is_ready(
 async def test_a_process_that_is_not_there_is_a_warning() -> None:
     finding = await check_process("127.0.0.1", free_port())
     assert (finding.level, bool(finding.advice)) == (Level.WARN, True)
+
+
+async def test_what_does_not_even_speak_http_is_a_warning_too() -> None:
+    async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-somebody else\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        finding = await check_process("127.0.0.1", server.sockets[0].getsockname()[1])
+    assert (finding.level, finding.check) == (Level.WARN, "process")

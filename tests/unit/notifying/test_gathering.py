@@ -62,3 +62,11 @@ def test_what_was_sent_counts_for_a_minute() -> None:
     assert [each.data["count"] for each in soon] == [5]
     later = notices(5, first=200)
     assert gathering.gather(later, at=WINDOW_S) == later
+
+
+def test_rules_that_have_sent_nothing_lately_are_not_remembered() -> None:
+    gathering = Gathering()
+    for number in range(50):
+        gathering.gather(notices(1, UUID(int=100 + number)), at=0.0)
+    gathering.gather(notices(1), at=WINDOW_S)
+    assert set(gathering._sent_at) == {ON_CALL}

@@ -32,7 +32,7 @@ def test_a_secret_that_can_not_sign_is_refused_and_not_told(secret: str) -> None
 
 @pytest.mark.parametrize("kind", NotificationType)
 def test_slack_gets_text_in_which_nothing_of_ours_is_markup(kind: NotificationType) -> None:
-    evil = "<!channel> <http://evil.example|click> & ```"
+    evil = "<!channel> <http://evil.example|click> & ``` @here"
     data = {
         "rule": {"name": evil},
         "schedule": {"name": evil},
@@ -52,6 +52,16 @@ def test_slack_gets_text_in_which_nothing_of_ours_is_markup(kind: NotificationTy
         assert "<" not in text.replace(link, "")
         # Slack refuses a section of more than 3,000.
         assert len(text) < 3000
+    # What merely looks like a link or a mention stays text.
+    assert all(block["text"]["verbatim"] for block in document["blocks"])
     # One that is about many names them behind its headline.
     assert "&lt;!channel&gt;" in texts[2 if kind is NotificationType.GATHERED else 0]
     assert "{" not in texts[0]
+
+
+def test_many_long_names_are_cut_before_slack_refuses_them() -> None:
+    data = {"schedules": [{"name": "&" * 126}] * 10, "count": 12, "of": "schedule.failed", "rule": {}}
+    kind = NotificationType.GATHERED
+    document = json.loads(slack_body(kind, {"type": kind.value, "data": data}))
+    names = document["blocks"][1]["text"]["text"]
+    assert (len(names) < 3000, names[-12:]) == (True, "and 9 others")

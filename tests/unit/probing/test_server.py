@@ -127,7 +127,11 @@ async def test_a_head_is_answered_without_a_body(stage: Stage) -> None:
         (b"CONNECT here:443 HTTP/1.1\r\n\r\n", 400),
         (b"GET /metrics HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", 400),
         (b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 2 * MOST_HEAD_BYTES, 431),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
+        (b"GET /metrics\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.0\r\n\r\n", 200),
+        (b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=abc\r\n\r\n", 200),
+        (b"GET /metrics HTTP/1.1\r\nAccept: text/plain;version=\xb2.\xb2;escaping=\xff\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.1\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n", 200),
     ],
 )
@@ -149,6 +153,24 @@ async def rest_of(reader: asyncio.StreamReader) -> bytes:
             return await reader.read()
     except ConnectionResetError:
         return b""
+
+
+async def test_whoever_sends_without_end_is_cut_off(stage: Stage) -> None:
+    """Reading on would take the loop from the work, for as long as somebody likes."""
+    much = bytes(2**20)
+    async with ProbeServer(stage.probes, limit_s=3600).listening(HOST, 0) as url:
+        _reader, writer = await asyncio.open_connection(HOST, urlsplit(url).port)
+        writer.write(b"POST /metrics HTTP/1.1\r\n\r\n")
+
+        async def send() -> None:
+            # More than the kernel's buffers can hold.
+            for _ in range(256):
+                writer.write(much)
+                await writer.drain()
+
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(send(), WITHIN_S)
+        writer.close()
 
 
 async def test_whoever_takes_too_long_is_left(stage: Stage) -> None:

@@ -10,8 +10,10 @@ from foliot.model.event import (
     AgentFailed,
     BatchFired,
     ClaimedExecution,
+    ConsumerLagChanged,
     CredentialRefused,
     Event,
+    EventsConsumed,
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
@@ -307,6 +309,21 @@ def test_shards_that_are_no_more_are_not_missed(metrics: Metrics) -> None:
     assert [metrics("scheduler_is_leader", shard=f"{shard}") for shard in range(4)] == [0, 0, None, None]
     metrics.tell(LeaderElected(3, 9, "node-1"))
     assert metrics("scheduler_is_leader", shard="3") == 1
+
+
+@pytest.mark.parametrize("end", [LeaseLost(3, 9, "told to"), LeaseReleased(3, 9)])
+def test_a_shard_that_was_counted_out_does_not_come_back_when_its_lease_ends(
+    metrics: Metrics, end: Event
+) -> None:
+    metrics.tell(LeaderElected(3, 9, "node-1"), SchedulesCounted(8, 2), end)
+    assert metrics("scheduler_is_leader", shard="3") is None
+
+
+def test_a_group_has_its_counters_before_its_first_event(metrics: Metrics) -> None:
+    metrics.tell(ConsumerLagChanged("mail", 1))
+    assert metrics("consumer_dead_events_total", group="mail") == 0
+    metrics.tell(EventsConsumed("mail", 0, 0, 1, 0.1))
+    assert metrics("consumer_dead_events_total", group="mail") == 1
 
 
 def test_failed_steps_count_by_service_and_refused_credentials_in_all(metrics: Metrics) -> None:

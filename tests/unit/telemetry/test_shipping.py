@@ -1,9 +1,11 @@
 """A collector that is away costs nobody anything: it is told once, and what does not fit is dropped."""
 
 import logging
+import socketserver
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -116,6 +118,56 @@ def test_a_collector_that_refuses_or_is_away_is_told_once_and_so_is_its_return(
     assert [each.trace_id for each in collector.spans()] == [f"{6:032x}"]
     said = [record for record in caplog.records if record.name.startswith("opentelemetry")]
     assert said == []
+
+
+@contextmanager
+def answering(*parts: bytes, is_endless: bool = False) -> Iterator[str]:
+    """The address of a server that answers all with these bytes, the last of them for ever."""
+    has_ended = threading.Event()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.request.recv(65536)
+                for part in parts:
+                    self.wfile.write(part)
+                while is_endless and not has_ended.is_set():
+                    self.wfile.write(parts[-1])
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
+        finally:
+            has_ended.set()
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ((b"HTTP/1.1 301 Moved\r\nLocation: https://elsewhere/\r\nContent-Length: 0\r\n\r\n",), "301"),
+        ((b"SSH-2.0-somebody else\r\n",), "SSH-2.0"),
+        ((b"HTTP/1.1 400 No\r\n\r\n", bytes(2**16)), "400"),
+        (
+            (b"HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n", b"1000\r\n" + bytes(4096) + b"\r\n"),
+            "400",
+        ),
+    ],
+)
+def test_an_answer_that_makes_no_sense_or_has_no_end_is_a_loss_and_is_not_read_for_ever(
+    monkeypatch: pytest.MonkeyPatch, parts: tuple[bytes, ...], reason: str
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "3")  # so that it is not tried for long
+    with capture_logs() as entries, answering(*parts, is_endless=len(parts) > 1) as url:
+        sending = Shipping(url)
+        sending.put(span())
+        wait_for(entries, "traces_lost")
+        sending.close()
+    assert reason in entries[0]["reason"]
 
 
 def test_only_what_is_said_of_our_own_spans_is_kept_back(

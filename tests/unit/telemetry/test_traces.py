@@ -8,7 +8,9 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import Sampler, SamplingResult
 from opentelemetry.trace import SpanKind, StatusCode
+from structlog.testing import capture_logs
 
 from foliot.model.event import (
     BackfillAdvanced,
@@ -283,6 +285,25 @@ def test_a_ratio_keeps_whole_traces_and_only_as_many(monkeypatch: pytest.MonkeyP
     assert {ids(span)[0] for span in attempts} == {ids(span)[0] for span in fires}
     kept = [worker.observer.is_kept(fire_span(each).trace_id, None) for each in executions]
     assert sum(kept) == len(fires)
+
+
+def test_a_sampler_that_fails_is_told_once_and_keeps_nothing(spans: Spans) -> None:
+    """Attempts ask it on their way to the target."""
+
+    class Broken(Sampler):
+        def should_sample(self, *_: object, **__: object) -> SamplingResult:
+            raise RuntimeError("told to")
+
+        def get_description(self) -> str:
+            return "broken"
+
+    spans.observer._sampler = Broken()
+    with capture_logs() as entries:
+        assert not spans.observer.is_kept(1, None)
+        assert spans.of(batch(fired(new_id()), fired(new_id()))) == []
+    assert [(entry["event"], entry["error"]) for entry in entries] == [
+        ("sampler_failed", "RuntimeError: told to")
+    ]
 
 
 def test_a_process_says_what_it_is_and_lets_the_operator_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
