@@ -360,3 +360,13 @@ async def test_sqlite_whose_transactions_sqlalchemy_begins_itself_is_joined(
     async with shop.store.database.read(Pool.API) as reading:
         made = await reading.execute(select(func.count()).select_from(execution_t))
         assert made.scalar_one() == 1
+
+
+async def test_arguments_that_are_no_json_are_refused_by_name(shop: Shop) -> None:
+    await declared(shop)
+    async with shop.transaction() as transaction:
+        for wrong in ("half of a character \ud800", object(), "\0"):
+            with pytest.raises(InvalidError, match="args"):
+                await transaction.act("trigger", "receipt", {"order": wrong})
+        await transaction.order(7)
+    assert (await shop.counts())["order_t"] == 1

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from foliot.model.backfill import Backfill
 from foliot.model.errors import InvalidError, NotFoundError, OverloadedError
@@ -227,8 +227,7 @@ class ScheduleSteering:
     ) -> Execution:
         """Run it now, besides its own times; the arguments go over those of the schedule."""
         if args:
-            if _has_nul(args):
-                raise InvalidError.at("/args", "nul", "must not contain NUL characters", "leave them out")
+            _require_storable(args)
             target = (await self._store.schedules.get(schedule_id, host_id=host_id)).spec.target
             await self._admission.check_arguments(target, args)
         made, schedule = await self._store.schedules.trigger_known(
@@ -283,5 +282,11 @@ def tell_replaced(hints: Hints, schedule: Schedule) -> None:
         hints.send(Hint.CANCEL)
 
 
-def _has_nul(document: Any) -> bool:
-    return "\\u0000" in to_json(document).decode()
+def _require_storable(args: Mapping[str, Any]) -> None:
+    try:
+        text = to_json(args).decode()
+    except PydanticSerializationError:
+        detail = "must be JSON, of whole characters"
+        raise InvalidError.at("/args", "not_json", detail, "text, numbers, lists and objects") from None
+    if "\\u0000" in text:
+        raise InvalidError.at("/args", "nul", "must not contain NUL characters", "leave them out")

@@ -643,4 +643,12 @@ notification_t = Table(
         sqlite_where=text("status = 'pending'"),
     ),
     Index("idx_notification_host", "host_id", "notification_id"),
+    # Few, and looked for among very many.
+    Index(
+        "idx_notification_dead",
+        "host_id",
+        "notification_id",
+        postgresql_where=text("status = 'dead'"),
+        sqlite_where=text("status = 'dead'"),
+    ),
 )

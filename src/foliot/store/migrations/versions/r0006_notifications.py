@@ -73,6 +73,13 @@ def upgrade() -> None:
     )
     op.create_index("idx_notification_host", "notification_t", ["host_id", "notification_id"])
     op.create_index(
+        "idx_notification_dead",
+        "notification_t",
+        ["host_id", "notification_id"],
+        postgresql_where=sa.text("status = 'dead'"),
+        sqlite_where=sa.text("status = 'dead'"),
+    )
+    op.create_index(
         "idx_execution_failed",
         "execution_t",
         ["ended_ts"],
