@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from redis import Redis
+from redis.exceptions import RedisError
+
 from tests.servers import free_port
 
 READY_WITHIN_S = 60.0
@@ -96,6 +99,16 @@ class RedisBroker:
         kept = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         address = ["--port", str(self._port), "--bind", "127.0.0.1", "--dir", str(self._program.folder)]
         self._program.run([_found("redis-server"), *address, *kept], self._port)
+        # It listens before it has read what it kept.
+        deadline = time.monotonic() + READY_WITHIN_S
+        with Redis.from_url(self.url) as client:
+            while True:
+                try:
+                    client.ping()
+                    return
+                except RedisError:
+                    assert time.monotonic() < deadline, "Redis does not become ready"
+                    time.sleep(0.02)
 
     def stop(self) -> None:
         self._program.kill()

@@ -95,6 +95,8 @@ class Scene:
         self.answers: list[httpx2.Response] = []
         self.schedules: list[str] = []
         self.executions: list[str] = []
+        self.rule_id = ""
+        self.notification_id = ""
 
     def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
         self.answers.append(self.client.request(method, path, **options))
@@ -122,8 +124,21 @@ class Scene:
             answer = self.ask("POST", f"{V1}/schedules/{schedule_id}/trigger")
             self.schedules.append(schedule_id)
             self.executions.append(made(answer, 202)["execution_id"])
+        # Somebody is told of the failures, at an address with the secret in it, which fails too.
+        rule = {
+            "name": unique("rule"),
+            "on": [{"kind": "failure"}],
+            "to": {"kind": "slack", "url": f"{self._agent_url}/fail/{reference}"},
+        }
+        self.rule_id = made(self.ask("POST", f"{V1}/notifications/rules", json=rule))["rule_id"]
+        told = made(self.ask("POST", f"{V1}/notifications/rules/{self.rule_id}/test"), 202)
+        self.notification_id = told["notification_id"]
+        until(lambda: self._was_tried(self.notification_id))
         for execution_id in self.executions:
             until(lambda path=f"{V1}/executions/{execution_id}": self._has_ended(path))  # type: ignore[misc]
+
+    def _was_tried(self, notification_id: str) -> bool:
+        return self.client.get(f"{V1}/notifications/{notification_id}").json()["error"] is not None
 
     def _has_ended(self, path: str) -> bool:
         return self.client.get(path).json()["status"] in ("success", "failed")
@@ -199,7 +214,13 @@ def test_no_route_that_is_read_shows_it(scene: Scene, path: str) -> None:
     if path.endswith("/stream"):
         pytest.skip("tells what the others tell")
     params = {"from": "2020-01-01T00:00:00Z", "to": "2020-01-02T00:00:00Z"} if "timeline" in path else None
-    known = {"backfill_id": scene.schedules[0], "name": scene.secret, "version": "1"}
+    known = {
+        "backfill_id": scene.schedules[0],
+        "name": scene.secret,
+        "version": "1",
+        "rule_id": scene.rule_id,
+        "notification_id": scene.notification_id,
+    }
     for schedule_id, execution_id in zip(scene.schedules, scene.executions, strict=True):
         named = {**known, "schedule_id": schedule_id, "execution_id": execution_id}
         answer = scene.client.get(path.format(**named), params=params, follow_redirects=False)

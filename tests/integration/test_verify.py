@@ -490,6 +490,16 @@ def without_guards(*names: str) -> Callable[..., Any]:
     return unguarded
 
 
+def take_away_guards(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    unguarded = without_guards(*names)
+
+    def and_name(*arguments: Any) -> Any:
+        return unguarded(*arguments).returning(schedule_t.c.schedule_id, schedule_t.c.schedule_name)
+
+    monkeypatch.setattr(firing, "advance_planned", unguarded)
+    monkeypatch.setattr(firing, "advance_and_name", and_name)
+
+
 async def test_what_two_leaders_do_without_fence_and_guards_is_found(
     database_url: str, open_test_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -515,10 +525,10 @@ async def test_what_two_leaders_do_without_fence_and_guards_is_found(
     assert (await store.firing.fire(deposed, stale, now=now)).fired == []
     assert (await check(store)).verdict is Verdict.VALID
     # So does its look at the clock alone: the next time has not come.
-    monkeypatch.setattr(firing, "advance_planned", without_guards("next_fire_ts"))
+    take_away_guards(monkeypatch, "next_fire_ts")
     assert (await store.firing.fire(deposed, stale, now=now)).fired == []
     # Without all three, times are decided twice, and the schedules go back to where they were.
-    monkeypatch.setattr(firing, "advance_planned", without_guards("next_fire_ts", "next_run_ts"))
+    take_away_guards(monkeypatch, "next_fire_ts", "next_run_ts")
     assert len((await store.firing.fire(deposed, stale, now=now)).fired) == 3
     report = await check(store)
     assert report.verdict is Verdict.INVALID
@@ -544,7 +554,7 @@ async def test_what_a_stale_plan_does_without_the_versions_guard_is_found(
     assert (await store.firing.fire(leading, later, now=now)).fired == []
     assert (await check(store)).verdict is Verdict.VALID
     guards = ("next_fire_ts", "aggregate_version", "paused", "next_run_ts")
-    monkeypatch.setattr(firing, "advance_planned", without_guards(*guards))
+    take_away_guards(monkeypatch, *guards)
     assert len((await store.firing.fire(leading, later, now=now)).fired) == 1
     report = await check(store)
     assert Kind.PHANTOM in report.counts

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from foliot.api.answer import answer, etag_of, no_content
-from foliot.api.body import JsonBody, require_object, takes
+from foliot.api.body import JsonBody, parse_optional, require_object, takes
 from foliot.api.conditions import IfMatch
 from foliot.api.examples import ON_CALL_RULE
 from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.patch import merge
+from foliot.api.routes.executions import Because
 from foliot.api.services import API, Services
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.notification import (
@@ -218,10 +219,14 @@ def _add_rules(router: APIRouter, services: Services) -> None:
         status_code=202,
         summary="Send a test message",
         response_model=NotificationDocument,
+        openapi_extra=takes(Because, is_required=False),
     )
-    async def test_rule(rule_id: UUID, caller: Caller, author: Writer, reserved: ReservedId) -> Response:
+    async def test_rule(
+        rule_id: UUID, caller: Caller, author: Writer, reserved: ReservedId, body: JsonBody
+    ) -> Response:
         """Also by a rule that is disabled or muted. `Location` tells what became of it."""
-        made = await steering.test(rule_id, caller.host_id, author, notification_id=reserved)
+        because = author.because(parse_optional(Because, body).reason)
+        made = await steering.test(rule_id, caller.host_id, because, notification_id=reserved)
         headers = {"Location": f"{API}/notifications/{made.notification_id}"}
         return answer(_notification_document(made), 202, headers)
 
@@ -266,8 +271,12 @@ def _add_messages(router: APIRouter, services: Services) -> None:
         status_code=202,
         summary="Send a notification again",
         response_model=NotificationDocument,
+        openapi_extra=takes(Because, is_required=False),
     )
-    async def retry_notification(notification_id: UUID, caller: Caller, author: Writer) -> Response:
+    async def retry_notification(
+        notification_id: UUID, caller: Caller, author: Writer, body: JsonBody
+    ) -> Response:
         """One that was given up, with a fresh budget of tries; any other is a 409."""
-        made = await steering.retry(notification_id, caller.host_id, author)
+        because = author.because(parse_optional(Because, body).reason)
+        made = await steering.retry(notification_id, caller.host_id, because)
         return answer(_notification_document(made), 202)
