@@ -16,8 +16,9 @@ import asyncpg
 from bench.servers import bench_postgres
 from foliot.model.event import BatchFired, Event
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.plan import Plan, Role
 from foliot.planning.definition import Policies
-from foliot.runtime import Instance, Plan, Role, spare_collector
+from foliot.runtime import Instance, spare_collector
 from foliot.settings import Settings
 from foliot.store.migrate import upgrade
 from foliot.store.sql import open_store

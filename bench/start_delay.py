@@ -18,8 +18,9 @@ from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec
+from foliot.plan import Role
 from foliot.planning.change import Author, Change, create
-from foliot.runtime import Role, spare_collector
+from foliot.runtime import spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
 from foliot.store.migrate import upgrade

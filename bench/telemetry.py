@@ -25,8 +25,9 @@ from bench.firing import Counter, fill, leader, make_due_again, make_rows
 from bench.peers import foliot as executing
 from bench.servers import bench_postgres
 from foliot.model.event import Observer, Observers
+from foliot.plan import Role
 from foliot.probing.probes import Probes
-from foliot.runtime import Role, spare_collector
+from foliot.runtime import spare_collector
 from foliot.scheduler.term import Term
 from foliot.settings import Settings
 from foliot.store.migrate import upgrade

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from foliot.model.event import Event
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
+from foliot.plan import Plan, Role
 from foliot.planning.change import Author, create
-from foliot.runtime import Instance, Plan, Role
+from foliot.runtime import Instance
 from foliot.settings import Settings
 from foliot.store.sql import SqlStore
 from foliot.target.function import TaskRegistry, describe_task

@@ -13,8 +13,9 @@ from bench.peers.countdown import Countdown
 from foliot.model.event import Event, ExecutionsSettled, Observer
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import Schedule
+from foliot.plan import Role
 from foliot.planning.change import Author, create
-from foliot.runtime import Role, spare_collector
+from foliot.runtime import spare_collector
 from foliot.sdk import Foliot, cron
 from foliot.settings import Settings
 from foliot.store.migrate import upgrade

@@ -19,8 +19,9 @@ from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, problems_of
+from foliot.plan import Plan
 from foliot.planning.change import Author
-from foliot.runtime import Instance, Plan
+from foliot.runtime import Instance
 from foliot.timing.calendar import parse_ical
 
 

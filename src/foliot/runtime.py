@@ -9,8 +9,6 @@ import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,28 +20,27 @@ from foliot.declare import Declarer
 from foliot.lease.leadership import Leadership
 from foliot.lease.opening import LeaseOptions, open_leases
 from foliot.lease.witness import Witness, cluster_name
-from foliot.model.broker import ADDRESSES, BrokerKind
+from foliot.model.broker import BrokerKind
 from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import (
     ClockObserved,
     InstanceStarted,
     InstanceStopped,
     MemoryLimitPassed,
-    Observer,
     Observers,
 )
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority
-from foliot.model.schedule import ManagedBy, ScheduleSpec
+from foliot.model.schedule import ManagedBy
 from foliot.model.trace import as_told
 from foliot.notifying.courier import AT_ONCE, Courier
 from foliot.notifying.notifier import Notifier, NotifierOptions
 from foliot.notifying.sending import Sender
 from foliot.outbox.consumers import EventConsumer, open_consumer
-from foliot.outbox.handling import ConsumerSpec
 from foliot.outbox.opening import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
+from foliot.plan import ENGINE, Plan, Role, possible_roles
 from foliot.planning.change import Author
 from foliot.presence import Presence
 from foliot.probing.readiness import silence_limit_s
@@ -58,7 +55,6 @@ from foliot.security.callback import CallbackTokens
 from foliot.security.kept import NOTHING_HIDDEN
 from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
 from foliot.service import Loop, Service
-from foliot.settings import Settings
 from foliot.steering import Steering
 from foliot.steering.admission import Admission
 from foliot.store.dialect import Pool
@@ -71,14 +67,13 @@ from foliot.store.replica import ReplicaWatch
 from foliot.store.secrets import Secrets, callback_key
 from foliot.store.sql import SqlStore, open_store, parse_url
 from foliot.target.celery import CeleryRunner
-from foliot.target.function import FunctionRunner, Task, TaskRegistry
+from foliot.target.function import FunctionRunner, Task
 from foliot.target.http import HttpRunner
 from foliot.target.http_connect import guarded_pool
 from foliot.target.http_request import Callback
 from foliot.target.protocol import AttemptFailedError, Target
-from foliot.timing.clock import Clock, ClusterClock, SystemClock
+from foliot.timing.clock import ClusterClock
 from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
-from foliot.transport.pace import TransportPace
 from foliot.version import __version__
 from foliot.worker.isolation.processes import Processes
 from foliot.worker.journal import Journal
@@ -111,40 +106,6 @@ class OutgrownError(FoliotError):
         )
 
 
-class Role(StrEnum):
-    API = "api"
-    SCHEDULER = "scheduler"
-    WORKER = "worker"
-    RELAY = "relay"
-
-
-ENGINE = frozenset({Role.SCHEDULER, Role.WORKER})
-"""What an application that embeds Foliot runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What an instance is to be."""
-
-    settings: Settings
-    roles: frozenset[Role] = ENGINE
-    tasks: TaskRegistry = field(default_factory=TaskRegistry)
-    schedules: Sequence[ScheduleSpec] = ()
-    """Declared by code: created or brought up to date when the instance starts."""
-    queues: Sequence[str] | None = None
-    """What a worker serves; None: every queue."""
-    consumers: Sequence[ConsumerSpec] = ()
-    """Handlers of events, which a worker runs."""
-    upgrades_schema: bool = False
-    isolates: bool = True
-    """Whether sync functions run in processes of their own; else in threads."""
-    is_own_process: bool = False
-    """Whether the process is there for this instance alone: then its limits are the process's."""
-    observers: Sequence[Observer] = ()
-    clock: Clock = field(default_factory=SystemClock)
-    transport_pace: TransportPace = field(default_factory=TransportPace)
-
-
 class Instance:
     """A running Foliot process, or the part of one that an application embeds."""
 
@@ -152,7 +113,7 @@ class Instance:
         self.plan = plan
         self.instance_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         settings = plan.settings
-        self.roles = _possible_roles(plan)
+        self.roles = possible_roles(plan)
         self.observer = Observers(plan.observers)
         self.clock = ClusterClock(plan.clock)
         self.url = parse_url(settings.database_url)
@@ -778,15 +739,6 @@ def spare_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-
-def _possible_roles(plan: Plan) -> frozenset[Role]:
-    """A process of several roles is a relay only where it is told what to ship to."""
-    if plan.settings.relay is not None or Role.RELAY not in plan.roles:
-        return plan.roles
-    if len(plan.roles) == 1:
-        raise SettingError(f"FOLIOT_RELAY is not set; right would be {ADDRESSES}")
-    return plan.roles - {Role.RELAY}
 
 
 @contextlib.contextmanager

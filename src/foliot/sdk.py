@@ -45,8 +45,9 @@ from foliot.outbox.handling import (
     Handler,
     Start,
 )
+from foliot.plan import ENGINE, Plan, Role
 from foliot.planning.admit import admit
-from foliot.runtime import ENGINE, Instance, Plan, Role
+from foliot.runtime import Instance
 from foliot.settings import Settings, load_settings
 from foliot.store.migrate import require_schema
 from foliot.store.sql import open_store

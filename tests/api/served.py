@@ -17,7 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
 from foliot.model.event import Observer, RequestFailed
-from foliot.runtime import Instance, Plan, Role
+from foliot.plan import Plan, Role
+from foliot.runtime import Instance
 from foliot.store.dialect import Pool
 from foliot.target.function import TaskRegistry
 from foliot.testing.app import Recorder

@@ -16,7 +16,7 @@ from foliot import Fire
 from foliot.model.event import ExecutionsSettled
 from foliot.model.execution import Execution, Status
 from foliot.model.schedule import Schedule
-from foliot.runtime import ENGINE
+from foliot.plan import ENGINE
 from foliot.store.dialect import Pool
 from foliot.store.schema import scheduler_lock_t
 from foliot.store.sql import SqlStore

@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from foliot.plan import Plan
 from foliot.probing.probes import Probes
-from foliot.runtime import Instance, Plan
+from foliot.runtime import Instance
 from foliot.timing.clock import SystemClock
 from tests.engine import noop, quick_settings, registry, until
 from tests.exposition import read_exposition

@@ -16,8 +16,9 @@ from foliot.model.errors import SettingError
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
+from foliot.plan import Plan
 from foliot.planning.change import Author
-from foliot.runtime import Instance, Plan
+from foliot.runtime import Instance
 from foliot.store.sql import SqlStore
 from foliot.transport.celery import CeleryTransport
 from foliot.transport.pace import TransportPace

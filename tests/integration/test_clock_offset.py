@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from foliot.model.event import ClockObserved
-from foliot.runtime import Role
+from foliot.plan import Role
 from foliot.timing.clock import SystemClock
 from tests.conftest import OpenStore
 from tests.engine import SCHEDULER, WORKER, running, seen, until

@@ -14,7 +14,7 @@ from foliot import EventTransaction, Foliot, event
 from foliot.cli.task_modules import merge
 from foliot.model.errors import InvalidError, NotFoundError, SettingError
 from foliot.model.event import EventsConsumed, ServiceFailed
-from foliot.runtime import Role
+from foliot.plan import Role
 from foliot.store.dialect import Pool
 from foliot.store.schema import consumer_offsets, outbox_message_t
 from foliot.store.sql import SqlStore

@@ -16,9 +16,9 @@ from foliot.model.errors import DatabaseUnreachableError, FencedError
 from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
 from foliot.model.execution import Status
 from foliot.model.lease import Lease, Shard
+from foliot.plan import ENGINE
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
-from foliot.runtime import ENGINE
 from foliot.scheduler.shard import ShardScheduler
 from foliot.store.dialect import Pool
 from foliot.store.leases import require_lease

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry
 
 from foliot.model.event import AgentFailed
 from foliot.model.execution import FINAL, TriggeredBy
+from foliot.plan import Role
 from foliot.planning.change import Author
-from foliot.runtime import Role
 from foliot.telemetry.metrics import MetricsObserver
 from tests.engine import add, running, seen, spec, until
 from tests.servers import free_port

@@ -23,9 +23,10 @@ from foliot.model.event import (
     TransportLost,
 )
 from foliot.model.policy import Priority
+from foliot.plan import Plan
 from foliot.probing.probes import Probes
 from foliot.probing.server import ProbeServer
-from foliot.runtime import Instance, Plan
+from foliot.runtime import Instance
 from foliot.timing.clock import SystemClock
 from tests.engine import noop, quick_settings, registry
 from tests.exposition import Exported, read_exposition

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from foliot.runtime import Role
+from foliot.plan import Role
 from foliot.store.sql import SqlStore
 from tests.brokers import Broker
 from tests.cluster.processes import Node, Nodes

@@ -19,7 +19,8 @@ from foliot.model.notification import DeliveryState, Notification, NotificationR
 from foliot.model.schedule import Schedule
 from foliot.notifying.courier import AT_ONCE, MOST_OF_RULE, Courier
 from foliot.notifying.sending import Sender
-from foliot.runtime import ENGINE, Instance
+from foliot.plan import ENGINE
+from foliot.runtime import Instance
 from foliot.security.address import AddressGuard, HttpAllow
 from foliot.security.secrets import SecretResolver
 from foliot.store.dialect import Pool

@@ -14,7 +14,7 @@ from foliot.api.kept import AWAY_S, KeptAnswers
 from foliot.model.errors import SettingError
 from foliot.model.event import RedisFailed
 from foliot.model.execution import Status, TriggeredBy
-from foliot.runtime import Role
+from foliot.plan import Role
 from foliot.service import Loop
 from foliot.settings import load_settings
 from foliot.store.hints import Hint

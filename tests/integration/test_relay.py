@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from foliot.model.event import RelayConfirmed, RelayReleased, RelayTookOver
 from foliot.model.ids import new_id
 from foliot.outbox.redis import STREAM
-from foliot.runtime import Role
+from foliot.plan import Role
 from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.engine import add, every_second, running, seen, until

@@ -14,7 +14,8 @@ from foliot.api.reading import AT_PRIMARY, AT_REPLICA, LISTED, LISTS, Way, ways
 from foliot.cli.checks import examine
 from foliot.model.errors import DatabaseUnreachableError, SettingError
 from foliot.model.event import BatchFired, ServiceFailed
-from foliot.runtime import Instance, Plan, Role
+from foliot.plan import Plan, Role
+from foliot.runtime import Instance
 from foliot.store.dialect import Pool
 from foliot.store.migrate import upgrade
 from foliot.store.replica import ReplicaStanding

@@ -20,7 +20,8 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.lease import Shard
-from foliot.runtime import Instance, Role
+from foliot.plan import Role
+from foliot.runtime import Instance
 from foliot.scheduler.sharing import view_of
 from foliot.store.protocol import InstanceRecord
 from foliot.store.sql import SqlStore

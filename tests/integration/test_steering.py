@@ -14,10 +14,10 @@ from foliot.model.event import ExecutionsRescued
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
+from foliot.plan import Role
 from foliot.planning.backfill import BackfillStep, plan_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
-from foliot.runtime import Role
 from foliot.store.cancelling import request_cancel
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint

@@ -16,8 +16,9 @@ from foliot.model.event import TicketsRepublished, TransportLost, TransportRecov
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
+from foliot.plan import ENGINE, Plan, Role
 from foliot.planning.change import Author
-from foliot.runtime import ENGINE, Instance, Plan, Role
+from foliot.runtime import Instance
 from foliot.store.protocol import Claim
 from foliot.store.sql import SqlStore
 from foliot.target.function import TaskRegistry

@@ -19,11 +19,11 @@ from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
+from foliot.plan import Role
 from foliot.planning.change import Change, edit, pause, resume
 from foliot.planning.change import delete as remove
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Decision, Firing, plan_firing
-from foliot.runtime import Role
 from foliot.sdk import Foliot
 from foliot.store import advancing, firing
 from foliot.store.dialect import Pool

@@ -8,7 +8,8 @@ from typing import Any
 import structlog
 
 from foliot.model.event import Observer
-from foliot.runtime import Instance, Plan, Role, spare_collector
+from foliot.plan import Plan, Role
+from foliot.runtime import Instance, spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
 from foliot.telemetry import logs

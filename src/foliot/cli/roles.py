@@ -30,7 +30,7 @@ def scheduler(metrics_port: MetricsPortOption = None) -> None:
     It turns due times into executions while it leads, and stands by otherwise.
     """
     from foliot.cli.foreground import run_role
-    from foliot.runtime import Role
+    from foliot.plan import Role
     from foliot.sdk import Foliot
     from foliot.settings import load_settings
 
@@ -76,7 +76,7 @@ def worker(
 
     from foliot.cli.foreground import run_role
     from foliot.cli.task_modules import load_app
-    from foliot.runtime import Role
+    from foliot.plan import Role
     from foliot.settings import load_settings
 
     app = load_app(tasks or ())
@@ -96,7 +96,7 @@ def relay(metrics_port: MetricsPortOption = None) -> None:
     One relay is active at a time; others stand by.
     """
     from foliot.cli.foreground import run_role
-    from foliot.runtime import Role
+    from foliot.plan import Role
     from foliot.sdk import Foliot
     from foliot.settings import load_settings
 

@@ -21,7 +21,8 @@ from foliot.asgi import Serving
 from foliot.cli.api_processes import serve_in_processes
 from foliot.cli.foreground import log, plan_of, run_instance, run_loop
 from foliot.cli.operator_key import keep_key, key_file, running_file
-from foliot.runtime import Instance, Plan, Role
+from foliot.plan import Plan, Role
+from foliot.runtime import Instance
 from foliot.sdk import Foliot
 from foliot.settings import Settings
 from foliot.telemetry import logs

@@ -26,7 +26,7 @@ from uuid import UUID
 from foliot.contrib.celery_engine import Engine
 from foliot.model.errors import SettingError
 from foliot.model.event import Event, ServiceFailed, ServiceRecovered
-from foliot.runtime import Plan, Role
+from foliot.plan import Plan, Role
 from foliot.sdk import Foliot
 from foliot.settings import Settings, load_settings
 from foliot.transport.celery import TASK

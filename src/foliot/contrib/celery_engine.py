@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from uuid import UUID
 
 from foliot.model.execution import Status
-from foliot.runtime import Instance, Plan
+from foliot.plan import Plan
+from foliot.runtime import Instance
 from foliot.service import Loop
 from foliot.worker.attempt import Attempt
 from foliot.worker.worker import Worker

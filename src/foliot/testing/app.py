@@ -16,8 +16,9 @@ from foliot.model.event import Event
 from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
+from foliot.plan import Plan
 from foliot.planning.change import Author, pause, resume
-from foliot.runtime import Instance, Plan
+from foliot.runtime import Instance
 from foliot.sdk import Foliot
 from foliot.service import Service
 from foliot.settings import Settings

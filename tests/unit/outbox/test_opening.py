@@ -12,7 +12,8 @@ from foliot.outbox.nats import NatsPublisher
 from foliot.outbox.opening import open_publisher
 from foliot.outbox.rabbitmq import RabbitPublisher
 from foliot.outbox.redis import RedisPublisher
-from foliot.runtime import Instance, Plan, Role
+from foliot.plan import Plan, Role
+from foliot.runtime import Instance
 from foliot.settings import Settings, load_settings
 
 

@@ -55,7 +55,8 @@ def test_a_wrong_address_is_refused_by_the_name_of_its_variable(
 def test_without_an_address_nothing_that_makes_spans_is_loaded() -> None:
     code = """
 import sys
-from foliot.runtime import ENGINE, Instance, Plan
+from foliot.plan import ENGINE, Plan
+from foliot.runtime import Instance
 from foliot.settings import Settings
 instance = Instance(Plan(Settings(database_url="sqlite:///unused.db"), ENGINE))
 loaded = [name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
