@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import uuid
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -56,6 +57,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(AT_THE_MACHINES_PACE):
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=LATE))
+
+
+def pytest_configure() -> None:
+    """Processes that tests start are to end by Ctrl-C, also where a shell has told whatever it runs in the
+    background to ignore that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of what is looked through for garbage: it took a second."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

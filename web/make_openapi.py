@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from foliot.asgi import Serving
-from foliot.runtime import Instance, Plan, Role
+from foliot.plan import Plan, Role
+from foliot.runtime import Instance
 from foliot.settings import Settings
 
 FILE = Path(__file__).parent / "openapi.json"

@@ -3,24 +3,20 @@
 import asyncio
 import contextlib
 import gc
-import hashlib
 import os
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import httpx2
-from pydantic import SecretStr
 
 from foliot.celery_app import load_celery
 from foliot.declare import Declarer
 from foliot.lease.leadership import Leadership
-from foliot.lease.opening import LeaseOptions, open_leases
 from foliot.lease.witness import Witness, cluster_name
-from foliot.model.broker import BrokerKind
 from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import (
     ClockObserved,
@@ -30,26 +26,39 @@ from foliot.model.event import (
     Observers,
 )
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.model.lease import Shard
-from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy
 from foliot.model.trace import as_told
-from foliot.notifying.courier import AT_ONCE, Courier
-from foliot.notifying.notifier import Notifier, NotifierOptions
+from foliot.notifying.courier import AT_ONCE
 from foliot.notifying.sending import Sender
-from foliot.outbox.consumers import EventConsumer, open_consumer
-from foliot.outbox.opening import open_publisher
-from foliot.outbox.relay import Relay, RelayOptions
-from foliot.plan import ENGINE, Plan, Role, possible_roles
+from foliot.outbox.consumers import EventConsumer
+from foliot.parts import (
+    Ground,
+    choose_pace,
+    keep_answers,
+    make_api,
+    make_consumers,
+    make_courier,
+    make_measuring,
+    make_notifier,
+    make_processes,
+    make_receivers,
+    make_relay,
+    make_scheduler,
+    make_watchdog,
+    make_worker,
+    open_plan_carriers,
+    open_shared_hints,
+    open_span_observer,
+    watch_replica,
+    worker_services,
+)
+from foliot.plan import Plan, Role, possible_roles
 from foliot.planning.change import Author
 from foliot.presence import Presence
 from foliot.probing.readiness import silence_limit_s
-from foliot.scheduler.measuring import Measuring
 from foliot.scheduler.outgoing import Outgoing
-from foliot.scheduler.scheduler import Scheduler, SharingPace
-from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
+from foliot.scheduler.scheduler import Scheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
-from foliot.scheduler.watchdog import Watchdog
 from foliot.security.address import AddressGuard
 from foliot.security.callback import CallbackTokens
 from foliot.security.kept import NOTHING_HIDDEN
@@ -58,14 +67,12 @@ from foliot.service import Loop, Service
 from foliot.steering import Steering
 from foliot.steering.admission import Admission
 from foliot.store.dialect import Pool
-from foliot.store.hints import Hint, Hints, LocalHints, PostgresHints, SharedHints
-from foliot.store.measures import Measures
+from foliot.store.hints import Hint, Hints, LocalHints
 from foliot.store.migrate import require_schema, upgrade
 from foliot.store.primary import require_primary
 from foliot.store.protocol import InstanceRecord, TaskRecord
-from foliot.store.replica import ReplicaWatch
 from foliot.store.secrets import Secrets, callback_key
-from foliot.store.sql import SqlStore, open_store, parse_url
+from foliot.store.sql import SqlStore, open_store
 from foliot.target.celery import CeleryRunner
 from foliot.target.function import FunctionRunner, Task
 from foliot.target.http import HttpRunner
@@ -73,22 +80,15 @@ from foliot.target.http_connect import guarded_pool
 from foliot.target.http_request import Callback
 from foliot.target.protocol import AttemptFailedError, Target
 from foliot.timing.clock import ClusterClock
-from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
+from foliot.transport.carrier import describe_carriers
 from foliot.version import __version__
-from foliot.worker.isolation.processes import Processes
-from foliot.worker.journal import Journal
 from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
-from foliot.worker.pace import Pace
-from foliot.worker.reach import Reach
 from foliot.worker.receiver import Receiver
-from foliot.worker.renewer import Renewer
 from foliot.worker.worker import Worker
 
 if TYPE_CHECKING:
     from foliot.api.build import Api
-    from foliot.api.kept import KeptAnswers
     from foliot.probing.probes import Probes
-    from foliot.telemetry.traces import TraceObserver
 
 REGISTRY_EVERY_S = 5.0
 WARMING_S = 30.0
@@ -116,8 +116,9 @@ class Instance:
         self.roles = possible_roles(plan)
         self.observer = Observers(plan.observers)
         self.clock = ClusterClock(plan.clock)
-        self.url = parse_url(settings.database_url)
-        self._traces = self._open_traces()
+        self._traces = open_span_observer(plan, self.instance_id, self._roles(), self.clock)
+        if self._traces is not None:
+            self.observer.add(self._traces)
         self.store: SqlStore = open_store(
             settings.database_url,
             clock=plan.clock,
@@ -131,9 +132,10 @@ class Instance:
         self._limits = Limits(size_of(settings.worker_memory_limit), settings.worker_cpu_limit)
         if plan.is_own_process and Role.WORKER in plan.roles and len(plan.roles) == 1:
             keep_to_cores(settings.worker_cpu_limit)
-        self._notify = self._open_hints()
+        self._notify = open_shared_hints(settings, self.observer)
         self.hints: Hints = self._notify or LocalHints()
-        self.processes = self._make_processes()
+        ground = Ground(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
+        self.processes = make_processes(plan, self._limits)
         self.functions = FunctionRunner(plan.tasks, self.processes)
         self.secrets = Secrets(self.store.database, settings.cipher)
         self._resolver = SecretResolver(self.secrets, os.environ, settings.secrets_dir)
@@ -148,33 +150,25 @@ class Instance:
         self.celery = load_celery(settings.celery_app) if settings.celery_app is not None else None
         if self.celery is not None:
             self.targets["celery"] = CeleryRunner(self.celery, self._resolver, plan.clock)
-        self.carriers = self._open_carriers()
+        self.carriers = open_plan_carriers(plan, self.clock, self.observer, self.celery)
         self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
+        self.scheduler: Scheduler | None = None
         self.witness: Witness | None = None
         """Of who leads, beside the database: etcd or Redis."""
-        self.scheduler = self._make_scheduler() if Role.SCHEDULER in plan.roles else None
-        self._watchdog = Watchdog(
-            self.store.overviews,
-            self.clock,
-            self.observer,
-            ttl_s=settings.lease_ttl_seconds,
-            every_s=settings.poll_seconds,
-        )
-        self._measuring = Measuring(
-            Measures(self.store.database),
-            self.store.leases,
-            self.clock,
-            self.observer,
-            every_s=settings.poll_seconds,
-        )
-        self._notifier = self._make_notifier()
-        self.relay = self._make_relay() if Role.RELAY in self.roles else None
-        pace = self._make_pace()
-        self.worker = self._make_worker(pace) if Role.WORKER in plan.roles else None
-        self._receivers = self._make_receivers()
-        self._worker_services = self._make_worker_services(pace)
-        self._courier = self._make_courier()
-        self.consumers = self._make_consumers() if Role.WORKER in plan.roles else ()
+        self._notifier = make_notifier(ground, self._first_leadership)
+        if Role.SCHEDULER in plan.roles:
+            outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
+            self.scheduler, self.witness = make_scheduler(ground, outgoing, self._notifier.wake.set)
+        self._watchdog = make_watchdog(ground)
+        self._measuring = make_measuring(ground)
+        self.relay = make_relay(ground) if Role.RELAY in self.roles else None
+        self.worker: Worker | None = None
+        self._receivers: tuple[Receiver, ...] = ()
+        self._worker_services: tuple[Service, ...] = ()
+        self.consumers: tuple[EventConsumer, ...] = ()
+        if Role.WORKER in plan.roles:
+            self._join_worker(ground)
+        self._courier = make_courier(ground, self._sender)
         self._presence = Presence(
             self.store.registry,
             self.record,
@@ -193,8 +187,8 @@ class Instance:
             secrets=self._resolver,
         )
         self.declarer = Declarer(self.store.schedules, self.steering.schedules)
-        self.replica_watch = self._watch_replica()
-        self.api = self._make_api() if Role.API in plan.roles else None
+        self.replica_watch = watch_replica(ground)
+        self.api = self._make_api(ground) if Role.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self._is_shown = False
@@ -204,6 +198,37 @@ class Instance:
         self._stopping = asyncio.Event()
         self.has_outgrown = False
         """Stops because its process has passed its memory limit."""
+
+    def _join_worker(self, ground: Ground) -> None:
+        pace = choose_pace(ground.settings, hears_others=self._notify is not None)
+        sampling = as_told if self._traces is None else self._traces.is_kept
+        worker = make_worker(ground, self.targets, self.carriers, pace, self._with_secrets, sampling)
+        self.worker = worker
+        self._receivers = make_receivers(worker, self.carriers)
+        self._worker_services = worker_services(ground, worker, pace)
+        if self.plan.is_own_process and self._limits.memory_bytes is not None:
+            self._worker_services += (MemoryWatch(self._limits.memory_bytes, self._outgrow),)
+        self.consumers = make_consumers(ground)
+
+    def _make_api(self, ground: Ground) -> "Api":
+        from foliot.api.services import Services
+
+        services = Services(
+            self.store,
+            self.steering,
+            self.secrets,
+            self.clock,
+            self.tokens,
+            ground.settings.lease_ttl_seconds,
+            self.replica_watch,
+            keep_answers(ground),
+        )
+        return make_api(ground, services, self.targets, lambda: self.is_running)
+
+    def _first_leadership(self) -> Leadership | None:
+        """Of the shard whose leader also looks for what is to be told; None: it is not ours to lead."""
+        shards = [] if self.scheduler is None else self.scheduler.shards
+        return shards[0].leadership if shards else None
 
     # --- life -------------------------------------------------------------------------------------
 
@@ -478,238 +503,10 @@ class Instance:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- parts ------------------------------------------------------------------------------------
+    # --- what others know of it -------------------------------------------------------------------
 
     def _roles(self) -> tuple[str, ...]:
         return tuple(sorted(role.value for role in self.roles))
-
-    def _open_traces(self) -> "TraceObserver | None":
-        """None: nobody wants spans, and nothing that makes them is even imported."""
-        url = self.plan.settings.traces_url
-        if url is None:
-            return None
-        from foliot.telemetry.traces import open_traces
-
-        traces = open_traces(url, self.instance_id, self._roles(), self.clock.now)
-        self.observer.add(traces)
-        return traces
-
-    def _make_scheduler(self) -> Scheduler:
-        settings = self.plan.settings
-        leases = LeaseOptions(
-            self.instance_id,
-            settings.lease_ttl_seconds,
-            settings.heartbeat_seconds,
-            settings.lease_provider,
-            settings.lease_address,
-        )
-        provider, self.witness = open_leases(leases, self.store.leases, self.clock, self.observer)
-        options = SchedulerOptions(
-            ttl_s=settings.lease_ttl_seconds,
-            heartbeat_s=settings.heartbeat_seconds,
-            horizon_s=settings.horizon_seconds,
-            poll_s=settings.poll_seconds,
-            retention_days=settings.retention_days,
-        )
-
-        outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
-
-        def make(shard: Shard) -> ShardScheduler:
-            made = ShardScheduler(
-                shard, provider, self.store, self.clock, self.hints, self.observer, options, outgoing
-            )
-            if shard.number == 0:
-                made.leadership.on_elected(lambda _lease: self._notifier.wake.set())
-            return made
-
-        pace = SharingPace(min(settings.poll_seconds, settings.heartbeat_seconds), settings.lease_ttl_seconds)
-        return Scheduler(self.instance_id, self.store.surveys, self.clock, self.hints, make, pace)
-
-    def _make_notifier(self) -> Notifier:
-        settings = self.plan.settings
-        options = NotifierOptions(settings.poll_seconds, settings.retention_days, settings.public_url)
-
-        def leadership() -> Leadership | None:
-            shards = [] if self.scheduler is None else self.scheduler.shards
-            return shards[0].leadership if shards else None
-
-        store = self.store
-        return Notifier(
-            leadership,
-            store.notification_rules,
-            store.sightings,
-            store.incidents,
-            store.notifications,
-            self.clock,
-            self.hints,
-            self.observer,
-            options,
-        )
-
-    def _make_courier(self) -> Courier:
-        every_s = self.plan.settings.poll_seconds
-        return Courier(
-            self.store.notifications, self._sender, self.clock, self.hints, self.observer, every_s=every_s
-        )
-
-    def _make_relay(self) -> Relay:
-        settings = self.plan.settings
-        assert settings.relay is not None
-        return Relay(
-            self.instance_id,
-            self.store.relays,
-            open_publisher(settings.relay.get_secret_value()),
-            self.clock,
-            self.hints,
-            self.observer,
-            RelayOptions(settings.lease_ttl_seconds, settings.heartbeat_seconds, settings.poll_seconds),
-        )
-
-    def _make_worker(self, pace: Pace) -> Worker:
-        settings = self.plan.settings
-        return Worker(
-            self.instance_id,
-            self.store.work,
-            self.targets,
-            self.clock,
-            self.hints,
-            self.observer,
-            Journal(self.instance_id, self.store.notes),
-            queues=self.plan.queues,
-            concurrency=settings.worker_concurrency,
-            lease_s=settings.worker_lease_seconds,
-            poll_s=pace.poll_s,
-            prepare=self._with_secrets,
-            reach=Reach(self.carriers, self.clock, self.plan.transport_pace) if self.carriers else None,
-            sampling=as_told if self._traces is None else self._traces.is_kept,
-        )
-
-    def _open_carriers(self) -> Mapping[Priority, Carrier]:
-        """The brokers that tickets travel over, for those who publish or receive them."""
-        if not self.plan.roles & ENGINE:
-            return {}
-        setting, pace = self.plan.settings.transport, self.plan.transport_pace
-        return open_carriers(setting, self.clock, self.observer, pace, self.celery)
-
-    def _make_receivers(self) -> tuple[Receiver, ...]:
-        if self.worker is None:
-            return ()
-        return tuple(
-            Receiver(self.worker, carrier, [each for each in Priority if self.carriers.get(each) is carrier])
-            for carrier in self._outgoing
-            # Celery's own workers receive what Celery carries.
-            if carrier.kind is not BrokerKind.CELERY
-        )
-
-    def _open_hints(self) -> SharedHints | None:
-        """What carries hints to other processes; None: nothing does."""
-        settings = self.plan.settings
-        if settings.hints_redis_url is not None:
-            with _redis_there():
-                from foliot.store.redis_hints import RedisHints
-
-                return RedisHints(settings.hints_redis_url, self.observer)
-        if self.url.get_backend_name() == "postgresql" and settings.uses_hints:
-            return PostgresHints(self.url)
-        return None
-
-    def _keep_answers(self) -> "KeptAnswers | None":
-        url, database = self.plan.settings.redis_url, self.store.database.url
-        if url is None:
-            return None
-        cluster = hashlib.sha256(database.encode()).hexdigest()[:12]
-        with _redis_there():
-            from foliot.api.kept import KeptAnswers
-
-            return KeptAnswers(url, self.plan.clock, self.observer, cluster)
-
-    def _watch_replica(self) -> ReplicaWatch | None:
-        database = self.store.database
-        if database.replica is None or Role.API not in self.plan.roles:
-            return None
-        most_lag_s = self.plan.settings.database_read_lag_seconds
-        return ReplicaWatch(database, database.replica, self.observer, most_lag_s=most_lag_s)
-
-    def _make_processes(self) -> Processes | None:
-        if Role.WORKER not in self.plan.roles or not self.plan.isolates:
-            return None
-        return Processes(self.plan.tasks, limits=self._limits)
-
-    def _make_pace(self) -> Pace:
-        settings = self.plan.settings
-        lease_s, hears_others = settings.worker_lease_seconds, self._notify is not None
-        if settings.worker_poll_seconds is not None:
-            return Pace.at(settings.worker_poll_seconds, lease_s=lease_s, hears_others=hears_others)
-        return Pace.of(
-            poll_s=settings.poll_seconds,
-            lease_s=lease_s,
-            uses_hints=settings.hints != "off",
-            hears_others=hears_others,
-        )
-
-    def _make_worker_services(self, pace: Pace) -> tuple[Service, ...]:
-        if self.worker is None:
-            return ()
-        lease_s = self.plan.settings.worker_lease_seconds
-        found: list[Service] = [
-            Renewer(self.worker, self.store.work, self.clock, self.hints, lease_s, pace.renew_s),
-            self.worker.journal,
-            self.worker.settler,
-        ]
-        if self.plan.is_own_process and self._limits.memory_bytes is not None:
-            found.append(MemoryWatch(self._limits.memory_bytes, self._outgrow))
-        return tuple(found)
-
-    def _make_consumers(self) -> tuple[EventConsumer, ...]:
-        return tuple(
-            open_consumer(
-                spec,
-                self.store.consumers,
-                self.clock,
-                self.hints,
-                self.observer,
-                poll_s=self.plan.settings.poll_seconds,
-            )
-            for spec in self.plan.consumers
-        )
-
-    def _make_api(self) -> "Api":
-        # A process that serves no HTTP starts in half the time without all that it takes.
-        from foliot.api.build import Api, ApiOptions
-        from foliot.api.services import Services
-
-        settings = self.plan.settings
-        services = Services(
-            self.store,
-            self.steering,
-            self.secrets,
-            self.clock,
-            self.tokens,
-            settings.lease_ttl_seconds,
-            self.replica_watch,
-            self._keep_answers(),
-        )
-        options = ApiOptions(
-            operator_key=_revealed(settings.admin_key),
-            jwt_secret=_revealed(settings.jwt_secret),
-            jwt_jwks_url=settings.jwt_jwks_url,
-            jwt_issuer=settings.jwt_issuer,
-            jwt_audience=settings.jwt_audience,
-            rate_limit=settings.rate_limit,
-            rate_limit_anonymous=settings.rate_limit_anonymous,
-            redis_url=settings.redis_url,
-            public_url=settings.public_url,
-            retention_s=settings.retention_days * 86400,
-        )
-        return Api(
-            services,
-            self.hints,
-            self.observer,
-            self.plan.clock,
-            options,
-            available_targets=frozenset(self.targets) | {"event"},
-            is_running=lambda: self.is_running,
-        )
 
     def record(self) -> InstanceRecord:
         """What others may know of this instance."""
@@ -739,23 +536,6 @@ def spare_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-
-@contextlib.contextmanager
-def _redis_there() -> Iterator[None]:
-    """Say what is wrong with FOLIOT_REDIS_URL."""
-    try:
-        yield
-    except ImportError:
-        raise SettingError("FOLIOT_REDIS_URL needs a package: pip install 'foliot[redis]'") from None
-    except ValueError:
-        raise SettingError(
-            "FOLIOT_REDIS_URL is not a URL of Redis; right would be redis://host:6379/0"
-        ) from None
-
-
-def _revealed(secret: SecretStr | None) -> str | None:
-    return None if secret is None else secret.get_secret_value()
 
 
 def _record_of(task: Task) -> TaskRecord:

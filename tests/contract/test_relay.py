@@ -14,6 +14,7 @@ from foliot.outbox.protocol import Term, TermOverError
 from foliot.outbox.relay import BATCH, Relay
 from foliot.store.outbox_list import OutboxMessage
 from foliot.store.relays import RelayReplacedError, Relays
+from foliot.store.sql import SqlStore
 from foliot.testing.conformance.relay import TTL_S, Told, message_of, messages_of, relay_over, write
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 from foliot.timing.clock import VirtualClock
@@ -59,6 +60,11 @@ class Broker:
     @property
     def offsets(self) -> list[int]:
         return [message.c_offset for message in self.taken]
+
+
+def patient_relay(store: SqlStore, broker: Broker, told: Told, name: str = "one") -> Relay:
+    """Its lease outlasts whatever holds the machine up between two steps: nobody renews it meanwhile."""
+    return relay_over(store, broker, told, name, ttl_s=60.0)
 
 
 async def turn(relay: Relay) -> None:
@@ -147,7 +153,7 @@ class TestShipping:
     async def test_everything_is_shipped_in_order_and_the_offset_moves(self, scene: Scene) -> None:
         broker, told = Broker(), Told()
         await write(scene.store, messages_of("orders", 7))
-        relay = relay_over(scene.store, broker, told)
+        relay = patient_relay(scene.store, broker, told)
         await turn(relay)
         assert broker.offsets == [1, 2, 3, 4, 5, 6, 7]
         assert told.events[-1] == RelayConfirmed(7, 7, 0)
@@ -159,8 +165,8 @@ class TestShipping:
     async def test_one_that_is_not_active_ships_nothing(self, scene: Scene) -> None:
         await write(scene.store, messages_of("orders", 3))
         brokers, told = [Broker(), Broker()], Told()
-        one = relay_over(scene.store, brokers[0], told, "one")
-        two = relay_over(await scene.open_another(), brokers[1], told, "two")
+        one = patient_relay(scene.store, brokers[0], told, "one")
+        two = patient_relay(await scene.open_another(), brokers[1], told, "two")
         await one.leadership.step()
         await turn(two)
         await one.step()
@@ -172,7 +178,7 @@ class TestShipping:
     ) -> None:
         broker, told = Broker(), Told()
         await write(scene.store, messages_of("orders", 7))
-        relay = relay_over(scene.store, broker, told)
+        relay = patient_relay(scene.store, broker, told)
         broker.most = 3
         await turn(relay)
         assert told.events[-1] == RelayConfirmed(3, 3, 4)
@@ -188,7 +194,7 @@ class TestShipping:
     async def test_more_than_a_batch_is_shipped_without_a_pause(self, scene: Scene) -> None:
         broker = Broker()
         await write(scene.store, messages_of("orders", BATCH + 1))
-        relay = relay_over(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, Told())
         await relay.leadership.step()
         assert await relay.step() == 0
         assert len(broker.taken) == BATCH
@@ -200,7 +206,7 @@ class TestShipping:
     ) -> None:
         await write(scene.store, messages_of("orders", 3))
         broker, told = Broker(), Told()
-        relay = relay_over(scene.store, broker, told)
+        relay = patient_relay(scene.store, broker, told)
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         broker.on_publish = lambda: held
         await relay.leadership.step()
@@ -221,7 +227,7 @@ class TestShipping:
     ) -> None:
         await write(scene.store, messages_of("orders", 3))
         broker, told = Broker(), Told()
-        relay = relay_over(scene.store, broker, told)
+        relay = patient_relay(scene.store, broker, told)
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         broker.on_publish = lambda: held
         await relay.leadership.step()
@@ -237,7 +243,7 @@ class TestShipping:
 
     async def test_a_clean_stop_leaves_the_lease_to_another_at_once(self, scene: Scene) -> None:
         told = Told()
-        relay = relay_over(scene.store, Broker(), told)
+        relay = patient_relay(scene.store, Broker(), told)
         await turn(relay)
         relay.wind_up()
         await relay.release()
@@ -247,7 +253,7 @@ class TestShipping:
     async def test_one_that_winds_up_sends_nothing_more(self, scene: Scene) -> None:
         await write(scene.store, messages_of("orders", 3))
         broker = Broker()
-        relay = relay_over(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, Told())
         await relay.leadership.step()
         broker.on_publish = relay.wind_up
         await relay.step()
@@ -258,7 +264,7 @@ class TestShipping:
         await write(scene.store, messages_of("orders", 3))
         broker = Broker()
         broker.seen_epoch = 41
-        relay = relay_over(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, Told())
         await turn(relay)
         assert broker.taken == []
         await turn(relay)

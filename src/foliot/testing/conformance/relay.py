@@ -176,9 +176,14 @@ class Told:
 
 
 def relay_over(
-    store: SqlStore, publisher: Publisher, told: Observer, name: str = "one", clock: Clock | None = None
+    store: SqlStore,
+    publisher: Publisher,
+    told: Observer,
+    name: str = "one",
+    clock: Clock | None = None,
+    ttl_s: float = TTL_S,
 ) -> Relay:
-    options = RelayOptions(ttl_s=TTL_S, heartbeat_s=TTL_S / 4, poll_s=0.05)
+    options = RelayOptions(ttl_s=ttl_s, heartbeat_s=ttl_s / 4, poll_s=0.05)
     cluster_clock = ClusterClock(clock or SystemClock())
     return Relay(name, store.relays, publisher, cluster_clock, LocalHints(), told, options)
 
