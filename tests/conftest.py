@@ -3,13 +3,11 @@
 import asyncio
 import gc
 import signal
-import uuid
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from foliot.store.migrate import upgrade
@@ -17,7 +15,7 @@ from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
 from tests.etcd import EtcdCluster
-from tests.servers import PostgresServer
+from tests.servers import TEMPLATE, PostgresServer
 
 
 @pytest.hookimpl(wrapper=True)
@@ -60,10 +58,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Processes that tests start are to end by Ctrl-C, also where a shell has told whatever it runs in the
-    background to ignore that."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Processes that tests start are to end when they are told to by a signal, also where a shell has told
+    whatever it runs in the background to ignore some."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_collection_finish() -> None:
@@ -130,34 +129,24 @@ def etcd_cluster() -> Iterator[EtcdCluster]:
 def postgres_server() -> Iterator[PostgresServer]:
     server = PostgresServer()
     try:
-        asyncio.run(_make_template(server))
+        server.state(f'CREATE DATABASE "{TEMPLATE}"')
+        asyncio.run(_upgraded(server.url(TEMPLATE)))
         yield server
     finally:
         server.remove()
 
 
-async def _make_template(server: PostgresServer) -> None:
-    await _statement(server, 'CREATE DATABASE "template_foliot"')
-    store = open_store(server.url("template_foliot"), clock=SystemClock())
+async def _upgraded(url: str) -> None:
+    store = open_store(url, clock=SystemClock())
     await upgrade(store.database)
     await store.close()
-
-
-async def _statement(server: PostgresServer, statement: str) -> None:
-    connection = await asyncpg.connect(server.url("postgres"))
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()
 
 
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """A database of this test's own, cloned from one with the schema."""
-    name = f"test_{uuid.uuid4().hex}"
-    asyncio.run(_statement(postgres_server, f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
-    yield postgres_server.url(name)
-    asyncio.run(_statement(postgres_server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        yield url
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Private servers for the tests: on free loopback ports, started on first use, stopped at the end."""
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -8,7 +9,15 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import asyncpg
+
+TEMPLATE = "template_foliot"
+"""The database with the schema, which others are cloned from."""
 
 
 def free_port() -> int:
@@ -51,6 +60,28 @@ class PostgresServer:
 
     def url(self, database: str) -> str:
         return f"postgresql://foliot@127.0.0.1:{self.port}/{database}"
+
+    def state(self, statement: str) -> None:
+        """Have it done, by one who is connected to none of the databases in use."""
+
+        async def done() -> None:
+            connection = await asyncpg.connect(self.url("postgres"))
+            try:
+                await connection.execute(statement)
+            finally:
+                await connection.close()
+
+        asyncio.run(done())
+
+    @contextmanager
+    def database(self, *, template: str = TEMPLATE) -> Iterator[str]:
+        """The URL of one that nobody else uses; it is dropped in the end, whoever is connected."""
+        name = f"test_{uuid.uuid4().hex}"
+        self.state(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        try:
+            yield self.url(name)
+        finally:
+            self.state(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _run(self, tool: str, *arguments: str) -> None:
         subprocess.run(

@@ -1,11 +1,8 @@
 """One server for each module and database; every test in it makes what it needs under names of its own."""
 
-import asyncio
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import asyncpg
 import httpx2
 import pytest
 
@@ -15,17 +12,6 @@ from tests.api.served import OPERATOR_KEY, SCHEDULES, Served, served
 from tests.servers import PostgresServer
 
 
-def _statement(server: PostgresServer, text: str) -> None:
-    async def execute() -> None:
-        connection = await asyncpg.connect(server.url("postgres"))
-        try:
-            await connection.execute(text)
-        finally:
-            await connection.close()
-
-    asyncio.run(execute())
-
-
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A database of this module's own, on each of the two."""
@@ -33,10 +19,8 @@ def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         yield f"sqlite:///{tmp_path_factory.mktemp('served') / 'foliot.db'}"
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    name = f"api_{uuid.uuid4().hex}"
-    _statement(server, f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"')
-    yield server.url(name)
-    _statement(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+    with server.database() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

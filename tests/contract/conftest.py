@@ -6,12 +6,10 @@ one database that is emptied, and copy one file.
 
 import asyncio
 import shutil
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import asyncpg
 import pytest
 from tests.servers import PostgresServer
 
@@ -23,16 +21,8 @@ from foliot.timing.clock import Clock, SystemClock, VirtualClock
 
 @pytest.fixture(scope="session")
 def shared_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    name = f"contract_{uuid.uuid4().hex}"
-
-    async def statement(text: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url("postgres"))
-        await connection.execute(text)
-        await connection.close()
-
-    asyncio.run(statement(f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
-    yield postgres_server.url(name)
-    asyncio.run(statement(f'DROP DATABASE "{name}" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

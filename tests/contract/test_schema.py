@@ -1,12 +1,10 @@
 """The schema that migrations make: the one the statements were written for, made once, whoever asks."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
@@ -27,16 +25,8 @@ Open = Callable[[], SqlStore]
 
 @pytest.fixture
 def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    name = f"empty_{uuid.uuid4().hex}"
-
-    async def statement(text: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url("postgres"))
-        await connection.execute(text)
-        await connection.close()
-
-    asyncio.run(statement(f'CREATE DATABASE "{name}"'))
-    yield postgres_server.url(name)
-    asyncio.run(statement(f'DROP DATABASE "{name}" WITH (FORCE)'))
+    with postgres_server.database(template="template1") as url:
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -1,14 +1,11 @@
 """Executions carried out by real Celery workers, which Foliot sends their ids."""
 
-import asyncio
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import pytest
 
 from foliot.celery_app import CeleryApp
@@ -79,16 +76,8 @@ class Shop:
 @pytest.fixture(scope="module")
 def lasting_url(postgres_server: PostgresServer) -> Iterator[str]:
     """A database for all of these tests: the Celery worker that they share is bound to it."""
-    name = f"celery_{uuid.uuid4().hex}"
-
-    async def state(statement: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url("postgres"))
-        await connection.execute(statement)
-        await connection.close()
-
-    asyncio.run(state(f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
-    yield postgres_server.url(name)
-    asyncio.run(state(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

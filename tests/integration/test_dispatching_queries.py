@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import asyncpg
 import pytest
 
 from foliot.model.policy import Priority
@@ -42,17 +41,9 @@ def full_sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def full_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    name = f"full_{uuid4().hex}"
-
-    async def statement(line: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url("postgres"))
-        await connection.execute(line)
-        await connection.close()
-
-    asyncio.run(statement(f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
-    asyncio.run(_fill(postgres_server.url(name)))
-    yield postgres_server.url(name)
-    asyncio.run(statement(f'DROP DATABASE "{name}" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        asyncio.run(_fill(url))
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

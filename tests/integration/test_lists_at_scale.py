@@ -82,17 +82,16 @@ EXECUTION_ROWS = f"""
 
 @pytest.fixture(scope="module")
 def large_url(postgres_server: PostgresServer) -> Iterator[str]:
-    async def run(database: str, *statements: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url(database))
-        for statement in statements:
-            await connection.execute(statement)
+    async def fill(url: str) -> None:
+        connection = await asyncpg.connect(url)
+        for rows in (SCHEDULE_ROWS, QUEUE_ROWS, TEXT_ROWS, EXECUTION_ROWS):
+            await connection.execute(rows)
+        await connection.execute("VACUUM ANALYZE")
         await connection.close()
 
-    name = "lists_at_scale"
-    asyncio.run(run("postgres", f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"'))
-    asyncio.run(run(name, SCHEDULE_ROWS, QUEUE_ROWS, TEXT_ROWS, EXECUTION_ROWS, "VACUUM ANALYZE"))
-    yield postgres_server.url(name)
-    asyncio.run(run("postgres", f'DROP DATABASE "{name}" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        asyncio.run(fill(url))
+        yield url
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -399,17 +398,10 @@ def sqlite_store(runner: asyncio.Runner, clock: VirtualClock) -> Iterator[SqlSto
 
 @pytest.fixture(scope="module")
 def postgres_store(runner: asyncio.Runner, postgres_server: PostgresServer) -> Iterator[SqlStore]:
-
-    async def statement(line: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url("postgres"))
-        await connection.execute(line)
-        await connection.close()
-
-    runner.run(statement('CREATE DATABASE "model" TEMPLATE "template_foliot"'))
-    store = open_store(postgres_server.url("model"), clock=SystemClock())
-    yield store
-    runner.run(store.close())
-    runner.run(statement('DROP DATABASE "model" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        store = open_store(url, clock=SystemClock())
+        yield store
+        runner.run(store.close())
 
 
 KINDS = (

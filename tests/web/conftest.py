@@ -1,15 +1,12 @@
 """The UI in a real browser: one server and one browser for each module, a new context for each test."""
 
-import asyncio
 import fcntl
 import os
 import shutil
 import subprocess
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
@@ -71,24 +68,11 @@ def _is_being_built() -> bool:
     return True
 
 
-def _statement(server: PostgresServer, text: str) -> None:
-    async def execute() -> None:
-        connection = await asyncpg.connect(server.url("postgres"))
-        try:
-            await connection.execute(text)
-        finally:
-            await connection.close()
-
-    asyncio.run(execute())
-
-
 @pytest.fixture(scope="module")
 def module_url(postgres_server: PostgresServer) -> Iterator[str]:
     """A database of this module's own."""
-    name = f"web_{uuid.uuid4().hex}"
-    _statement(postgres_server, f'CREATE DATABASE "{name}" TEMPLATE "template_foliot"')
-    yield postgres_server.url(name)
-    _statement(postgres_server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+    with postgres_server.database() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
