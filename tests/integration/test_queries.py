@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
-import asyncpg
 import pytest
 from sqlalchemy import text
 
@@ -134,15 +133,9 @@ def large_analyzed_sqlite_url(large_sqlite_file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def large_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    async def statement(line: str) -> None:
-        connection = await asyncpg.connect(postgres_server.url("postgres"))
-        await connection.execute(line)
-        await connection.close()
-
-    asyncio.run(statement('CREATE DATABASE "large" TEMPLATE "template_foliot"'))
-    asyncio.run(prepare(postgres_server.url("large"), statistics="VACUUM ANALYZE"))
-    yield postgres_server.url("large")
-    asyncio.run(statement('DROP DATABASE "large" WITH (FORCE)'))
+    with postgres_server.database() as url:
+        asyncio.run(prepare(url, statistics="VACUUM ANALYZE"))
+        yield url
 
 
 @pytest.fixture(params=["sqlite", "analyzed_sqlite", "postgres"])
