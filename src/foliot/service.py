@@ -6,6 +6,9 @@ database that is away stops nothing for good.
 """
 
 import asyncio
+import sysconfig
+import traceback
+from pathlib import Path
 from typing import Protocol
 
 from foliot.model.event import Observer, ServiceFailed, ServiceRecovered
@@ -90,11 +93,28 @@ class Loop:
         except Exception as error:
             pause_s = min(FIRST_PAUSE_S * float(2**self._failures), LONGEST_PAUSE_S)
             self._failures = min(self._failures + 1, 16)
-            reason = f"{type(error).__name__}: {error}"
-            self._observer.notify(ServiceFailed(self.service.name, reason, pause_s))
+            self._observer.notify(ServiceFailed(self.service.name, _reason_of(error), pause_s))
             return pause_s
         self._began_at = None
         if self._failures:
             self._failures = 0
             self._observer.notify(ServiceRecovered(self.service.name))
         return pause_s
+
+
+def _reason_of(error: Exception) -> str:
+    """What an error says; of one that says nothing, as a TimeoutError does, where it came from."""
+    kind = type(error).__name__
+    if str(error).strip():
+        return f"{kind}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    last = [frame for frame in frames if _is_ours(frame.filename)][-1]  # the first is this file's
+    return f"{kind} in {last.name} ({Path(last.filename).name}, line {last.lineno})"
+
+
+_OURS = str(Path(__file__).parent)
+_OF_OTHERS = tuple(sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib"))
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_OURS) or not file.startswith(_OF_OTHERS)

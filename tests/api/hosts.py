@@ -81,7 +81,7 @@ class Host:
             instance = self.served.instance
             work = instance.store.work
             [claim] = await work.claim("worker", [(self.host_id, queue)], limit=1, lease_s=300)
-            assert await work.accept("worker", claim, lease_s=300, external_id=None)
+            assert (await work.accept("worker", claim, lease_s=300, external_id=None)).is_open
             return (await instance.tokens()).token(claim.execution_id, claim.attempt)
 
         return execution_id, self.served.run(begin())

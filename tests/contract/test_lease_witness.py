@@ -20,7 +20,7 @@ from foliot.lease.leadership import MARGIN
 from foliot.lease.protocol import ExternalLeases, ProviderUnreachableError
 from foliot.lease.redis import RedisLeases
 from foliot.lease.witness import AWAY_PAUSE_S, Witness
-from foliot.model.event import Event, LeaseProviderLost, LeaseProviderReached
+from foliot.model.event import Event, LeaseProviderLost, LeaseProviderReached, RedisFailed
 from foliot.model.lease import Lease
 from foliot.store.schema import scheduler_lock_t
 from foliot.telemetry.metrics import MetricsObserver
@@ -37,9 +37,10 @@ CALL_S = 30.0
 class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.failures: list[Event] = []
 
     def notify(self, event: Event) -> None:
-        self.events.append(event)
+        (self.failures if isinstance(event, RedisFailed) else self.events).append(event)
 
 
 class Line:
@@ -84,6 +85,8 @@ class Candidate:
     line: Line
     clock: VirtualClock
     heard: list[Event]
+    failures: list[Event]
+    """Of single calls."""
 
     async def leads(self) -> Lease:
         """Take the row, and have its key."""
@@ -123,7 +126,7 @@ class Stage:
         witness.cluster = self._cluster
         leases = (await self.scene.open_another()).leases
         provider = WitnessedLeases(leases, witness, cluster_clock, name, TTL_S)
-        found = Candidate(provider, witness, line, clock, heard.events)
+        found = Candidate(provider, witness, line, clock, heard.events, heard.failures)
         self.opened.append(found)
         await witness.step()
         assert witness.is_answering
@@ -280,6 +283,7 @@ async def test_losing_the_witness_is_told_after_a_ttl_and_its_return_at_once(sta
     await one.witness.step()
     await one.witness.step()
     assert one.heard == [LeaseProviderLost("redis", address, "the line is cut")]
+    assert one.failures == [RedisFailed("lease", "the line is cut")] * 5, "each call counts"
     assert one.witness.describe() == {
         "kind": "redis",
         "address": address,

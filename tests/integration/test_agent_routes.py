@@ -15,6 +15,7 @@ from foliot.api.routes.agents import MOST_BYTES, agent_routes
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
+from foliot.probing.page import MetricsPage
 from foliot.runtime import Instance
 from foliot.store.protocol import Claim
 from foliot.store.sql import SqlStore
@@ -43,7 +44,7 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
     routes = agent_routes(instance.steering.agents, instance.tokens)
     app = make_app(
         no_problems,
-        CollectorRegistry(),
+        MetricsPage(CollectorRegistry()),
         gate,
         [routes],
         lambda _error, _request_id: None,
@@ -59,7 +60,7 @@ async def running(store: SqlStore) -> Claim:
     schedule = await add(store, spec("agent", LATER))
     await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
     [claim] = await store.work.claim("worker", [(DEFAULT_HOST_ID, "default")], limit=1, lease_s=60)
-    assert await store.work.accept("worker", claim, lease_s=300, external_id="7")
+    assert (await store.work.accept("worker", claim, lease_s=300, external_id="7")).is_open
     return claim
 
 

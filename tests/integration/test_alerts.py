@@ -19,6 +19,9 @@ from tests.exposition import read_exposition
 ALERTS = Path(__file__).parents[2] / "deploy/prometheus/alerts.yml"
 MINUTES = 60
 
+EVERY_TWO_MINUTES = " ".join(str(minute // 2) for minute in range(MINUTES + 1))
+"""A counter that rises by one so often."""
+
 TROUBLE: dict[str, Mapping[str, str]] = {
     "FoliotLeaderMissing": {
         "foliot_scheduler_shards": "2x60",
@@ -32,12 +35,16 @@ TROUBLE: dict[str, Mapping[str, str]] = {
         'foliot_scheduler_lateness_seconds_bucket{le="5"}': "0+9x60",
         'foliot_scheduler_lateness_seconds_bucket{le="+Inf"}': "0+9x60",
     },
-    "FoliotLeadersChange": {"foliot_scheduler_elections_total": "0+1x60", "foliot_scheduler_shards": "1x60"},
+    "FoliotLeadersChange": {
+        "foliot_scheduler_elections_total": EVERY_TWO_MINUTES,
+        "foliot_scheduler_shards": "1x60",
+    },
     "FoliotFencedWrites": {"foliot_scheduler_fenced_writes_total": "0x50 1x10"},
     "FoliotLeaseProviderDown": {'foliot_lease_provider_up{provider="etcd"}': "0x60"},
     "FoliotSlaMissed": {
         'foliot_queue_sla_missed_total{priority="high"}': "0+2x60",
-        "foliot_execution_start_delay_seconds_count": "0+100x60",
+        'foliot_execution_start_delay_seconds_count{priority="high"}': "0+100x60",
+        'foliot_execution_start_delay_seconds_count{priority="low"}': "0+10000x60",
     },
     "FoliotExecutionsFailing": {
         'foliot_execution_status_total{status="unknown"}': "0+1x60",
@@ -52,6 +59,10 @@ TROUBLE: dict[str, Mapping[str, str]] = {
     "FoliotWorkersBusy": {"foliot_worker_running": "19x60", "foliot_worker_capacity": "20x60"},
     "FoliotWorkersVanish": {"foliot_worker_rescued_total": "0x50 1x10"},
     "FoliotOutboxLag": {"foliot_outbox_lag": "1001x60"},
+    "FoliotRelayMissing": {
+        'foliot_outbox_lag{instance="scheduler"}': "1x60",
+        'foliot_relay_is_active{instance="scheduler"}': "0x60",
+    },
     "FoliotConsumerLag": {'foliot_consumer_lag{group="mail"}': "1001x60"},
     "FoliotDeadLetters": {'foliot_consumer_dead_events_total{group="mail"}': "0x50 1x10"},
     "FoliotTransportAway": {'foliot_transport_is_away{kind="kafka"}': "1x60"},

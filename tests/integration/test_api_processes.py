@@ -17,6 +17,7 @@ from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
 from tests.api.waiting import until
 from tests.cluster.processes import Node
+from tests.exposition import read_exposition
 from tests.servers import free_port
 
 KEY = "a key for these processes, long enough"
@@ -59,11 +60,27 @@ def is_ready(port: int) -> bool:
     return False
 
 
+def answered(port: int) -> dict[str, float]:
+    """How many requests each process has answered well, as one of them says."""
+    page = httpx2.get(f"http://127.0.0.1:{port}/metrics").text
+    samples = read_exposition(page)["foliot_api_requests_total"].samples
+    return {process: count for (_method, process, code), count in samples.items() if code == "200"}
+
+
 def test_all_of_them_answer_at_one_address(api: Node, port: int) -> None:
     bearer = {"Authorization": f"Bearer {KEY}"}
     for _ in range(20):
         assert httpx2.get(f"http://127.0.0.1:{port}/api/v1/me", headers=bearer).status_code == 200
     until(lambda: api.told().count('"instance_started"') == 2)
+
+
+def test_whichever_answers_tells_the_metrics_of_all(api: Node, port: int) -> None:
+    bearer = {"Authorization": f"Bearer {KEY}"}
+    for _ in range(20):
+        assert httpx2.get(f"http://127.0.0.1:{port}/api/v1/me", headers=bearer).status_code == 200
+    # Whoever is asked knows of the others what is up to a second old.
+    until(lambda: all(sum(answered(port).values()) >= 20 for _ in range(10)))
+    assert all(set(answered(port)) == {"1", "2"} for _ in range(10))
 
 
 def test_one_that_is_killed_is_started_again_and_the_others_go_on(api: Node, port: int) -> None:
@@ -75,6 +92,7 @@ def test_one_that_is_killed_is_started_again_and_the_others_go_on(api: Node, por
     os.kill(killed, signal.SIGKILL)
     until(lambda: killed not in serving(api, port) and len(serving(api, port)) == 2)
     until(lambda: before - {killed} < serving(api, port))
+    until(lambda: set(answered(port)) == {"1", "2"})
 
 
 def test_asked_to_stop_all_of_them_stop(api: Node, port: int) -> None:

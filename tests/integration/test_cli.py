@@ -7,14 +7,16 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
+import yaml
 
 from foliot.cli import main
+from foliot.cli.checks import Finding, ok
 from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
@@ -181,6 +183,53 @@ def test_a_database_out_of_reach_fails(as_json: Json, monkeypatch: pytest.Monkey
     assert "hidden" not in json.dumps(findings)
 
 
+def test_a_collector_that_is_no_address_fails(as_json: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The one that all of OpenTelemetry shares is no setting of Foliot's, and still would not let it start.
+    for name in ("FOLIOT_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"):
+        with monkeypatch.context() as patched:
+            patched.setenv(name, "http://collector:notaport")
+            code, findings = as_json("doctor")
+        assert (code, findings[0]["status"]) == (1, "fail")
+        assert findings[0]["detail"].startswith(f"{name}: ")
+
+
+def test_a_folder_of_secrets_that_is_not_there_fails(
+    folder: Path, as_json: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["db", "upgrade"]) == 0
+    monkeypatch.setenv("FOLIOT_SECRETS_DIR", str(folder / "mounted"))
+    code, findings = as_json("doctor")
+    assert (code, _statuses(findings)["secret-files"]) == (1, "fail")
+    (folder / "mounted").mkdir()
+    code, findings = as_json("doctor")
+    assert (code, _statuses(findings)["secret-files"]) == (0, "ok")
+
+
+def test_findings_are_shown_as_every_other_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["db", "upgrade"]) == 0
+    capsys.readouterr()
+    assert main(["doctor", "-o", "yaml"]) == 0
+    findings = yaml.safe_load(capsys.readouterr().out)
+    assert set(findings[0]) == {"check", "status", "detail", "advice"}
+    assert main(["doctor", "-o", "name"]) == 0
+    assert capsys.readouterr().out.splitlines() == [each["check"] for each in findings]
+
+
+def test_what_is_found_is_shown_before_what_takes_longer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+
+    async def examine(_clock: object) -> AsyncIterator[Finding]:
+        for check in ("settings", "durability"):
+            yield ok(check, "all well")
+            shown.append(capsys.readouterr().out)
+
+    monkeypatch.setattr("foliot.cli.checks.examine", examine)
+    assert main(["doctor"]) == 0
+    assert shown == ["ok    settings      all well\n", "ok    durability    all well\n"]
+
+
 def test_the_table_has_a_line_for_each_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["db", "upgrade"]) == 0
     capsys.readouterr()
@@ -213,23 +262,49 @@ def _assert_one_line(ended: subprocess.CompletedProcess[str], code: int, *parts:
     assert ended.stdout == ""
 
 
+def _assert_last_of_log(ended: subprocess.CompletedProcess[str], code: int, *parts: str) -> None:
+    assert ended.returncode == code, ended.stderr
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert (lines[-1]["event"], lines[-1]["level"], lines[-1]["exit_code"]) == (
+        "process_failed",
+        "error",
+        code,
+    )
+    assert all(part in lines[-1]["error"] for part in parts), lines[-1]
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
 @pytest.mark.parametrize("role", ["scheduler", "worker"])
 def test_a_role_refuses_a_database_without_schema(role: str, folder: Path) -> None:
-    _assert_one_line(_run(role), 1, "has no schema yet", "foliot db upgrade")
+    _assert_last_of_log(_run(role), 1, "has no schema yet", "foliot db upgrade")
 
 
-@pytest.mark.parametrize("command", ["up", "scheduler"])
+@pytest.mark.parametrize("command", ["up", "scheduler", "worker", "api", "relay"])
 def test_a_database_out_of_reach_ends_with_7(command: str) -> None:
     url = f"postgresql://user:hidden@127.0.0.1:{free_port()}/none"
-    ended = _run(command, FOLIOT_DATABASE_URL=url, FOLIOT_API_PORT="0")
-    _assert_one_line(ended, 7, "can't be reached", "FOLIOT_DATABASE_URL")
+    settings = {
+        "FOLIOT_API_PORT": "0",
+        "FOLIOT_RELAY": "redis://127.0.0.1:1",
+        "FOLIOT_ADMIN_KEY": "k" * 32,
+        "FOLIOT_METRICS_PORT": "0",
+    }
+    ended = _run(command, FOLIOT_DATABASE_URL=url, **settings)
+    _assert_last_of_log(ended, 7, "can't be reached", "FOLIOT_DATABASE_URL")
     assert "hidden" not in ended.stderr
+    assert all("instance_id" in json.loads(line) for line in ended.stderr.splitlines())
+
+
+def test_on_the_console_what_ends_a_role_is_a_plain_line() -> None:
+    url = f"postgresql://user:hidden@127.0.0.1:{free_port()}/none"
+    ended = _run("scheduler", FOLIOT_DATABASE_URL=url, FOLIOT_LOG_FORMAT="console")
+    _assert_one_line(ended, 7, "can't be reached", "FOLIOT_DATABASE_URL")
 
 
 def test_a_taken_port_is_told_before_anything_starts(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        _assert_one_line(_run("up", "--port", str(port)), 1, f"127.0.0.1:{port}", "--port")
+        _assert_last_of_log(_run("up", "--port", str(port)), 1, f"127.0.0.1:{port}", "--port")
     assert list(folder.iterdir()) == []
 
 

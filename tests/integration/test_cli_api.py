@@ -458,6 +458,35 @@ def test_notification_rules_are_made_by_options_or_a_file_tested_and_deleted(
     cli(*rule, "delete", name, code=3)
 
 
+def test_notification_rules_are_changed_muted_and_disabled_and_only_dead_messages_sent_again(
+    cli: Cli, name: str
+) -> None:
+    rule = ("notification", "rule")
+    slack = ("--slack", "https://hooks.example/x")
+    on = ("--on", "failure:every", "--on", "did_not_run:grace=600")
+    made = cli.json(*rule, "create", name, *on, "--label", "team=pay", *slack)
+    assert (made["on"][0]["every"], made["on"][1]["grace_seconds"]) == (True, 600)
+    assert "failure:every did_not_run:grace=600" in cli(*rule, "list", "--all")
+    changed = cli.json(*rule, "set", name, "--on", "recovery", "--label", "tier=1")
+    assert changed["match"]["labels"] == {"tier": "1"}
+    assert ([each["kind"] for each in changed["on"]], changed["to"]) == (["recovery"], made["to"])
+    cli(*rule, "set", name, code=2)
+    cli(*rule, "set", name, "--on", "did_not_run:grace", code=2)
+    for act, state in (
+        (("disable", name), "disabled"),
+        (("enable", name), "active"),
+        (("mute", name, "--until", "2h"), "muted"),
+        (("unmute", name), "active"),
+    ):
+        cli(*rule, *act)
+        [line] = [each for each in cli(*rule, "list", "--all").splitlines() if name in each]
+        assert line.split()[-1] == state
+    sent = cli.json(*rule, "test", name)
+    cli("notification", "retry", sent["notification_id"], code=5)
+    cli("notification", "retry", "nothing", code=3)
+    cli(*rule, "delete", name)
+
+
 def test_calendars_come_from_files_and_countries_and_stay_while_they_are_used(
     cli: Cli, name: str, tmp_path: Path
 ) -> None:

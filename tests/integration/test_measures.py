@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.event import QueuesMeasured, SchedulesCounted, ServiceFailed
+from foliot.model.event import OutboxMeasured, QueuesMeasured, SchedulesCounted, ServiceFailed
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority
@@ -128,6 +128,23 @@ async def test_a_scheduler_tells_what_it_measured_and_rests_the_longer_the_longe
 
     monkeypatch.setattr(measures, "active_schedules", slowly)
     assert await measuring.step() == 2 * LEAST_REST
+
+
+async def test_what_no_relay_has_shipped_is_measured_once_there_has_been_one(store: SqlStore) -> None:
+    event = {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue"}
+    schedule = await add(store, spec("event", NEVER, target=event))
+    for _ in range(3):
+        await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
+    clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
+    measuring = Measuring(measures, store.leases, clock, recorder, every_s=0.1)
+    await measuring.step()
+    assert seen(recorder, OutboxMeasured) == [], "nobody waits for them"
+    relay = await store.relays.take("relay", ttl_s=3)
+    await measuring.step()
+    await store.relays.advance("relay", relay.epoch, relay.next_offset + 2)
+    await store.relays.release("relay", relay.epoch)
+    await measuring.step()
+    assert [measured.lag for measured in seen(recorder, OutboxMeasured)] == [3, 1]
 
 
 async def test_a_scheduler_that_was_stopped_in_mid_measure_does_not_rest_for_hours(

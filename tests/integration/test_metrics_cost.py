@@ -1,12 +1,10 @@
 """Being watched costs firing, claiming and settling no statement: the engine does the same, one for one."""
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import structlog
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
 from sqlalchemy import event
@@ -21,6 +19,7 @@ from foliot.telemetry.metrics import MetricsObserver
 from foliot.telemetry.shipping import Shipping
 from foliot.telemetry.traces import TraceObserver
 from foliot.testing import TestApp
+from tests.logging_state import logging_as_it_was
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SCHEDULES = 30
@@ -72,12 +71,8 @@ async def issued_meanwhile(observers: Sequence[Observer]) -> list[tuple[Pool, st
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with logging_as_it_was():
+        yield
 
 
 async def test_all_observers_together_add_no_statement(capsys: pytest.CaptureFixture[str]) -> None:

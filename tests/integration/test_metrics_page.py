@@ -18,11 +18,9 @@ from foliot.model.event import (
     Event,
     EventsConsumed,
     LeaseProviderReached,
-    QueuesMeasured,
     ServiceFailed,
     TransportLost,
 )
-from foliot.model.policy import Priority
 from foliot.plan import Plan
 from foliot.probing.probes import Probes
 from foliot.probing.server import ProbeServer
@@ -53,7 +51,8 @@ PROMISED = [
     "execution_status_total{status}",
     "execution_duration_seconds",
     "execution_retries_total",
-    "execution_start_delay_seconds",
+    "execution_start_delay_seconds{priority}",
+    "executions_triggered_total{triggered_by}",
     "worker_utilization",
     "worker_rescued_total",
     "agent_http_errors_total{status_code}",
@@ -85,7 +84,7 @@ ASKED_FOR = {
     "scheduler_tick_duration_ms": "scheduler_tick_duration_seconds",
     "scheduler_schedules_checked_total": "scheduler_schedules_checked_total",
     "scheduler_lock_acquisition_success_rate": "lease_acquisition_total",
-    "scheduler_execution_trigger_total": "scheduler_fires_total",
+    "scheduler_execution_trigger_total": "executions_triggered_total",
     'execution_status_total{status="success|failed"}': "execution_status_total",
     "execution_duration_ms": "execution_duration_seconds",
     "execution_retry_count": "execution_retries_total",
@@ -96,7 +95,6 @@ ASKED_FOR = {
 """Every item of the two designs that list metrics."""
 
 SHOWN_WHEN_THEY_HAPPEN: list[Event] = [
-    QueuesMeasured({"default": dict.fromkeys(Priority, 0)}),
     LeaseProviderReached("etcd", "http://127.0.0.1:1", 0.0),
     TransportLost("redis", "redis://127.0.0.1:1", "told to"),
     EventsConsumed("group", 0, 1, 0, 0.1),

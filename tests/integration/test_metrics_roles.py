@@ -100,7 +100,9 @@ async def test_scheduler_worker_and_relay_serve_their_metrics_and_say_that_they_
         (priority, "default") for priority in ("high", "medium", "low")
     }
     assert of_worker["foliot_worker_capacity"][()] == 7
-    assert of_worker["foliot_queue_depth"].samples == {}, "it does not measure"
+    default = {(priority, "default"): 0 for priority in ("high", "medium", "low")}
+    for shown in (of_worker, await relay.metrics()):
+        assert shown["foliot_queue_depth"].samples == default, "it does not measure"
     for metrics in (of_scheduler, of_worker):
         assert metrics["process_resident_memory_bytes"][()] > 1_000_000
 

@@ -11,13 +11,14 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import DatabaseUnreachableError
+from foliot.model.event import ExecutionsSettled, Observer
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, LocalHints
-from foliot.store.protocol import Claim, Note, Settlement
+from foliot.store.protocol import Claim, Note, Settled, Settlement
 from foliot.store.schema import execution_t, schedule_version_t
 from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
@@ -25,7 +26,7 @@ from foliot.timing.clock import SystemClock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
 from foliot.worker.settler import Settler
-from tests.engine import WORKER, add, make_instance, registry, running, spec, until
+from tests.engine import WORKER, add, make_instance, registry, running, seen, spec, until
 
 LATER = {"kind": "interval", "seconds": 3600}
 QUEUES = [(DEFAULT_HOST_ID, "default")]
@@ -40,9 +41,12 @@ async def claim_all(store: SqlStore) -> dict[UUID, Claim]:
     return {claim.execution_id: claim for claim in claims}
 
 
-def settler(store: SqlStore, work: Any = None, notes: Any = None) -> Settler:
+def settler(
+    store: SqlStore, work: Any = None, notes: Any = None, observer: Observer | None = None
+) -> Settler:
     journal = Journal("worker", notes or store.notes)
-    return Settler("worker", work or store.work, LocalHints(), Recorder(), journal, SystemClock())
+    observer = Recorder() if observer is None else observer
+    return Settler("worker", work or store.work, LocalHints(), observer, journal, SystemClock())
 
 
 async def status_of(store: SqlStore, execution_id: UUID) -> Status:
@@ -65,8 +69,29 @@ async def test_a_cancel_that_meets_the_agents_202_is_not_lost(store: SqlStore) -
     execution_id = await trigger(store, await add(store, spec("agent", LATER)))
     [claim] = (await claim_all(store)).values()
     await store.executions.cancel(execution_id, author=Author("ann"))
-    assert not await store.work.accept("worker", claim, lease_s=300, external_id=None)
+    accepted = await store.work.accept("worker", claim, lease_s=300, external_id=None)
+    assert (accepted.is_open, [each.execution_id for each in accepted.cancelled]) == (False, [execution_id])
     assert await status_of(store, execution_id) is Status.CANCELLED
+
+
+@pytest.mark.parametrize("status", [Status.RETRYING, Status.PENDING])
+async def test_what_was_to_go_on_and_was_cancelled_meanwhile_is_told_as_it_was_written(
+    store: SqlStore, status: Status
+) -> None:
+    stopped = await trigger(store, await add(store, spec("stopped", LATER)))
+    goes_on = await trigger(store, await add(store, spec("goes-on", LATER)))
+    claims = await claim_all(store)
+    await store.executions.cancel(stopped, author=Author("ann"))
+    recorder = Recorder()
+    settling = settler(store, observer=recorder)
+    ended = Status.FAILED if status is Status.RETRYING else Status.PENDING
+    for execution_id in (stopped, goes_on):
+        settling.settle(Settlement(claims[execution_id], ended, status))
+    await settling.write()
+    [told] = seen(recorder, ExecutionsSettled)
+    statuses = {each.execution_id: each.status for each in told.settled}
+    assert statuses == {stopped: Status.CANCELLED, goes_on: status}
+    assert statuses == {each: await status_of(store, each) for each in (stopped, goes_on)}
 
 
 async def test_what_was_said_is_written_before_the_end_also_while_the_journal_writes(store: SqlStore) -> None:
@@ -100,7 +125,7 @@ async def test_a_passing_error_costs_no_result(store: SqlStore) -> None:
     class FailsOnce:
         has_failed = False
 
-        async def settle(self, worker_id: str, batch: Sequence[Settlement]) -> frozenset[UUID]:
+        async def settle(self, worker_id: str, batch: Sequence[Settlement]) -> Settled:
             if not self.has_failed:
                 self.has_failed = True
                 raise DBAPIError("UPDATE", None, Exception("out of something"))
@@ -136,7 +161,7 @@ async def test_a_worker_that_stops_while_the_database_is_away_for_a_moment_loses
     tries = 0
 
     class Away:
-        async def settle(self, worker_id: str, batch: Sequence[Settlement]) -> frozenset[UUID]:
+        async def settle(self, worker_id: str, batch: Sequence[Settlement]) -> Settled:
             nonlocal tries
             tries += 1
             if tries < 4:

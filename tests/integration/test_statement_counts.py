@@ -17,7 +17,7 @@ from foliot.planning.change import create
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim, Settlement
+from foliot.store.protocol import Claim, Settled, Settlement
 from foliot.store.schedule_rows import row_of
 from foliot.store.schema import queue_t, schedule_t, schedule_version_t
 from foliot.store.sql import SqlStore
@@ -201,7 +201,7 @@ async def test_claiming_renewing_and_settling_take_as_many_statements_for_a_thou
             for number, each in enumerate(claims)
         ]
         with counted(store, Pool.WORK) as settling:
-            assert await store.work.settle("worker", settlements) == frozenset()
+            assert await store.work.settle("worker", settlements) == Settled()
         assert len(renewing) == 1
         counts.append((len(claiming), len(settling)))
     assert counts[0] == counts[1]

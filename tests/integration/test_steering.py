@@ -22,7 +22,7 @@ from foliot.store.cancelling import request_cancel
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint
 from foliot.store.locking import lock_executions
-from foliot.store.protocol import Claim, Settlement
+from foliot.store.protocol import Claim, Settled, Settlement
 from foliot.store.schema import execution_t, scheduler_lock_t
 from foliot.store.sql import SqlStore
 from tests.conftest import OpenStore
@@ -82,8 +82,8 @@ async def test_a_cancelled_run_is_stopped_within_a_second_and_can_be_tried_again
         execution_id = await trigger(store, schedule)
         instance.hints.send(Hint.READY)
         await asyncio.wait_for(started.wait(), 30)
-        row = await store.executions.cancel(execution_id, author=Author("ann", "enough"))
-        assert row.status is Status.RUNNING
+        row, ended = await store.executions.cancel(execution_id, author=Author("ann", "enough"))
+        assert (row.status, ended) == (Status.RUNNING, [])
         # A renewal alone would come after ten seconds: it is the hint that makes it quick.
         instance.hints.send(Hint.CANCEL, (execution_id,))
         await asyncio.wait_for(stopped.wait(), 5)
@@ -264,7 +264,7 @@ async def test_the_end_of_a_delay_locks_its_schedule_before_its_execution(
         await until(lambda: _is_anyone_waiting(store))
         async with asyncio.timeout(0.5):
             await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")
-    assert await settling == frozenset()
+    assert await settling == Settled()
 
 
 async def _is_anyone_waiting(store: SqlStore) -> bool:

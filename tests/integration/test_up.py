@@ -291,7 +291,7 @@ def test_an_application_that_cannot_start_ends_as_up_does(tmp_path: Path, start:
     )
     assert script.ended() == 7
     assert "Traceback" not in script.log
-    assert script.log.splitlines()[-1].startswith("foliot: the database at ")
+    assert json.loads(script.log.splitlines()[-1])["error"].startswith("the database at ")
 
 
 async def test_a_second_signal_hands_back_at_once_what_still_runs(

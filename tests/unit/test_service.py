@@ -1,6 +1,7 @@
 """A loop steps its service for ever, and knows for how long that has come to nothing."""
 
 import asyncio
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -22,6 +23,7 @@ class Stage:
         self.recorder = Recorder()
         self.loop = Loop(self, self.recorder, self.clock)
         self.fails = False
+        self.failure: Exception = RuntimeError("told to")
         self.may_end = asyncio.Event()
         self.may_end.set()
 
@@ -29,7 +31,7 @@ class Stage:
         self.clock.advance(1)
         await self.may_end.wait()
         if self.fails:
-            raise RuntimeError("told to")
+            raise self.failure
         return 60.0
 
 
@@ -71,3 +73,30 @@ async def test_steps_that_fail_are_stuck_since_the_first_of_them_until_one_succe
         ServiceFailed,
         ServiceRecovered,
     ]
+
+
+async def test_a_failure_is_told_in_its_own_words(stage: Stage) -> None:
+    stage.fails = True
+    await stage.loop.turn()
+    [failed] = [event for event in stage.recorder.events if isinstance(event, ServiceFailed)]
+    assert failed.error == "RuntimeError: told to"
+
+
+async def test_a_failure_without_words_is_told_by_where_it_happened(stage: Stage) -> None:
+    stage.fails, stage.failure = True, TimeoutError()
+    await stage.loop.turn()
+    [failed] = [event for event in stage.recorder.events if isinstance(event, ServiceFailed)]
+    assert re.fullmatch(r"TimeoutError in step \(test_service\.py, line \d+\)", failed.error)
+
+
+async def test_of_a_failure_within_a_library_the_last_of_our_own_lines_is_told(stage: Stage) -> None:
+    async def wait() -> float | None:
+        # As asyncio's timeout is raised within asyncio.
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+        return None
+
+    stage.step = wait  # type: ignore[method-assign]
+    await stage.loop.turn()
+    [failed] = [event for event in stage.recorder.events if isinstance(event, ServiceFailed)]
+    assert failed.error.startswith("TimeoutError in wait (test_service.py, line ")

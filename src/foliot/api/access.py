@@ -46,6 +46,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", "/readyz"): Open.PROBE,
     ("HEAD", "/readyz"): Open.PROBE,
     ("GET", "/metrics"): Open.PROBE,
+    ("HEAD", "/metrics"): Open.PROBE,
     ("GET", "/openapi.json"): Open.PROBE,
     ("GET", "/sign-in"): Open.ANYBODY,
     ("POST", "/sign-in"): Open.ANYBODY,

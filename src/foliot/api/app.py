@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
-from prometheus_client import CollectorRegistry
 
 from foliot.api import errors, openapi
 from foliot.api.front import OnAnswer, OnError, add_front
@@ -23,7 +22,7 @@ Problems = Callable[[], Awaitable[list[str]]]
 
 def make_app(
     problems: Problems,
-    metrics: CollectorRegistry,
+    metrics: MetricsPage,
     gate: Gate,
     routers: Sequence[APIRouter],
     on_error: OnError,
@@ -58,9 +57,8 @@ def _make_ready(app: FastAPI) -> None:
         route.matches(nowhere)
 
 
-def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
+def _probes(problems: Problems, metrics: MetricsPage) -> APIRouter:
     router = APIRouter(tags=["health"], route_class=GatedRoute)
-    page = MetricsPage(metrics)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Whether this process is alive")
@@ -77,9 +75,10 @@ def _probes(problems: Problems, metrics: CollectorRegistry) -> APIRouter:
         found = await problems()
         return JSONResponse(readiness_document(found), status_code=503 if found else 200)
 
+    @router.head("/metrics", include_in_schema=False)
     @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
     async def read_metrics(request: Request) -> Response:
-        content, content_type = page.render(request.headers.get("accept", ""))
+        content, content_type = await metrics.answer(request.headers.get("accept", ""))
         return Response(content, media_type=content_type)
 
     return router

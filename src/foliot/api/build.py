@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
-from prometheus_client import CollectorRegistry
 
 from foliot.api.app import Problems, make_app
 from foliot.api.credentials import SESSION_COOKIE, Authenticator
@@ -35,6 +34,7 @@ from foliot.api.services import Services
 from foliot.api.tidy import Tidy
 from foliot.model.errors import UnauthenticatedError
 from foliot.model.event import Observer, RequestFailed
+from foliot.probing.page import MetricsPage
 from foliot.security.tokens import IssuerKeys, TokenVerifier
 from foliot.service import Service
 from foliot.store.hints import Hints
@@ -116,7 +116,7 @@ class Api:
             audience=options.jwt_audience,
         )
 
-    def app(self, problems: Problems, metrics: CollectorRegistry) -> FastAPI:
+    def app(self, problems: Problems, metrics: MetricsPage) -> FastAPI:
         services = self._services
         routers = (
             schedule_routes(services),

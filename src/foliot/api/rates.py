@@ -305,7 +305,7 @@ class RedisRates:
 
     def __init__(self, url: str, clock: Clock, observer: Observer | None = None) -> None:
         """Connects with the first request. Raises SettingError."""
-        self._observer = observer or Observers(())
+        self._observer = Observers(()) if observer is None else observer
         try:
             self._storage = RedisStorage(
                 f"async+{url}",
@@ -333,7 +333,7 @@ class RedisRates:
             except (StorageError, OSError, TimeoutError) as error:
                 # Once is enough: no other request is to wait for it. The next step sees to its return.
                 self.is_away = True
-                self._observer.notify(RedisFailed("rates", f"{type(error).__name__}: {error}"))
+                self._tell(error)
         return await self._local.take(name, rate)
 
     async def _take(self, name: str, rate: RateLimitItem) -> float | None:
@@ -349,12 +349,22 @@ class RedisRates:
         """Raises RedisAwayError for as long as it is."""
         await self._local.step()
         if self.is_away:
-            async with asyncio.timeout(REDIS_LIMIT_S):
-                is_back = await self._storage.check()
-            if not is_back:
-                raise RedisAwayError("Redis can't be reached: rates hold for each process by itself")
+            try:
+                await self._look()
+            except (RedisAwayError, OSError, TimeoutError) as error:
+                self._tell(error)
+                raise
             self.is_away = False
         return EXCHANGE_S
+
+    async def _look(self) -> None:
+        async with asyncio.timeout(REDIS_LIMIT_S):
+            is_back = await self._storage.check()
+        if not is_back:
+            raise RedisAwayError("Redis can't be reached: rates hold for each process by itself")
+
+    def _tell(self, error: Exception) -> None:
+        self._observer.notify(RedisFailed("rates", f"{type(error).__name__}: {error}"))
 
     async def close(self) -> None:
         bridge: Any = self._storage.bridge

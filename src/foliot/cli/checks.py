@@ -1,18 +1,22 @@
 """What `foliot doctor` looks at. A check is a function that returns what it found; none of them raises."""
 
 import importlib.metadata
+import os
 import zoneinfo
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.cli.database import missing_file, opened
-from foliot.cli.process_check import ask_readiness
+from foliot.cli.operator_key import running_file
+from foliot.cli.process_check import Told, ask_readiness, ask_readiness_at
+from foliot.cli.server import running_at
 from foliot.model.errors import FoliotError
 from foliot.settings import Settings, load_settings
 from foliot.store.database import Database
@@ -64,6 +68,7 @@ async def examine(clock: Clock) -> AsyncIterator[Finding]:
     zones = check_zones(zoneinfo.available_timezones())
     try:
         settings = load_settings()
+        settings.traces_url  # noqa: B018 - of variables that are not Foliot's own, and raises as these do
     except FoliotError as error:
         yield fail("settings", str(error), "correct it in the environment or in foliot.toml")
         yield zones
@@ -73,19 +78,36 @@ async def examine(clock: Clock) -> AsyncIterator[Finding]:
     async for finding in _look(settings, lambda store: _examine_state(store, settings, clock)):
         has_database = has_database and (finding.check, finding.level) != ("database", Level.FAIL)
         yield finding
+    if settings.secrets_dir is not None:
+        yield check_secret_files(settings.secrets_dir)
     yield zones
-    if settings.metrics_port:
-        yield await check_process(settings.metrics_host, settings.metrics_port)
+    async for finding in examine_processes(settings):
+        yield finding
     if has_database:
         async for finding in _look(settings, _examine_server):
             yield finding
 
 
+async def examine_processes(settings: Settings) -> AsyncIterator[Finding]:
+    """The `foliot up` of this folder, and the role that serves its metrics where the settings say."""
+    up = running_at(running_file(settings.database_url))
+    if up is not None:
+        yield _readiness(await ask_readiness_at(up), "see its log")
+    if settings.metrics_port:
+        finding = await check_process(settings.metrics_host, settings.metrics_port)
+        # `foliot up` serves its metrics beside the API, and leaves this port alone.
+        if up is None or finding.level is not Level.WARN:
+            yield finding
+
+
 async def check_process(host: str, port: int) -> Finding:
     """What the process says of itself that serves its metrics on this machine."""
-    told = await ask_readiness(host, port)
+    return _readiness(await ask_readiness(host, port), "start a role with this --metrics-port")
+
+
+def _readiness(told: Told, advice: str) -> Finding:
     if told.problems is None:
-        return warn("process", f"{told.url} does not answer", "start a role with this --metrics-port")
+        return warn("process", f"{told.url} does not answer", advice)
     if told.problems:
         return fail("process", f"{told.url} is not ready: {'; '.join(told.problems)}", "see its log")
     return ok("process", f"{told.url} is ready")
@@ -255,6 +277,15 @@ def check_secrets(standing: SecretsStanding, *, has_key: bool) -> Finding:
         detail = f"{stored}, {standing.outdated} of them under an older key"
         return warn("secrets", detail, "run `foliot secret rotate` before that key is taken away")
     return ok("secrets", f"{stored}, FOLIOT_SECRET_KEY fits all of them")
+
+
+def check_secret_files(folder: Path) -> Finding:
+    if not folder.is_dir():
+        advice = "mount it, or take the setting away: no secret is found there"
+        return fail("secret-files", f"FOLIOT_SECRETS_DIR: there is no folder {folder}", advice)
+    if not os.access(folder, os.X_OK):
+        return fail("secret-files", f"FOLIOT_SECRETS_DIR: {folder} can't be read", "give its user the right")
+    return ok("secret-files", f"{folder} is there")
 
 
 def check_zones(names: set[str]) -> Finding:

@@ -5,41 +5,58 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foliot.cli.output import Output, OutputOption, print_json, print_rows
+from foliot.cli.output import Format, FormatOption, print_json, print_rows, print_yaml, write
 from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
     from foliot.cli.checks import Finding
 
 _STYLE_OF = {"ok": "green", "warn": "yellow", "fail": "red"}
+_LEVEL_WIDTH, _CHECK_WIDTH = 4, len("secret-files")
+"""Known beforehand, so that a line can be shown before the next is there."""
 
 
-def doctor(output: OutputOption = Output.TABLE) -> None:
+def doctor(output: FormatOption = Format.TABLE) -> None:
     """Check that everything is in order.
 
     Looks at settings, database, schema, clocks, locks, secrets and time zones, and says what to do. Exit 1 if
     anything failed.
     """
-    findings = asyncio.run(_findings())
-    if output is Output.JSON:
-        print_json(
-            [
-                {"check": each.check, "status": each.level, "detail": each.detail, "advice": each.advice}
-                for each in findings
-            ]
-        )
-    else:
-        rows = [
-            (each.level, each.check, each.detail + (f"; {each.advice}" if each.advice else ""))
-            for each in findings
-        ]
-        print_rows(rows, styles=[_STYLE_OF[each.level] for each in findings])
+    findings = asyncio.run(_examine(is_shown=output is Format.TABLE))
+    match output:
+        case Format.JSON:
+            print_json([_document_of(each) for each in findings])
+        case Format.YAML:
+            print_yaml([_document_of(each) for each in findings])
+        case Format.NAME:
+            write("\n".join(each.check for each in findings))
     if any(each.level == "fail" for each in findings):
         raise typer.Exit(Exit.FAILED)
 
 
-async def _findings() -> "list[Finding]":
+async def _examine(*, is_shown: bool) -> "list[Finding]":
+    """What was found; shown as it comes, since a database that hangs takes its time."""
     from foliot.cli.checks import examine
     from foliot.timing.clock import SystemClock
 
-    return [finding async for finding in examine(SystemClock())]
+    findings = []
+    async for finding in examine(SystemClock()):
+        findings.append(finding)
+        if is_shown:
+            _show(finding)
+    return findings
+
+
+def _show(finding: "Finding") -> None:
+    level, check = finding.level.ljust(_LEVEL_WIDTH), finding.check.ljust(_CHECK_WIDTH)
+    told = finding.detail + (f"; {finding.advice}" if finding.advice else "")
+    print_rows([(level, check, told)], styles=[_STYLE_OF[finding.level]])
+
+
+def _document_of(finding: "Finding") -> dict[str, str]:
+    return {
+        "check": finding.check,
+        "status": str(finding.level),
+        "detail": finding.detail,
+        "advice": finding.advice,
+    }

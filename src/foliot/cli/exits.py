@@ -2,35 +2,44 @@
 
 import sys
 from collections.abc import Callable
+from typing import NamedTuple
 
 import typer
 
+from foliot.cli.failures import exit_of
 from foliot.model.errors import FoliotError
-from foliot.model.verdict import Exit, verdict_on
+from foliot.model.verdict import Exit
+
+
+class Ending(NamedTuple):
+    told: str
+    code: int
 
 
 def run_command(command: Callable[[], object]) -> int:
     """Run a command; what a user can act on becomes one line, anything else is a bug and is raised."""
     try:
         returned = command()
-    except FoliotError as error:
-        return _fail(str(error), verdict_on(error).exit)
-    except typer.TyperException as error:
-        told = error.format_message().replace("Value error, ", "").rstrip(".")
-        return _fail(f"{told}; see `foliot --help`", error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
     except Exception as error:
-        reason = _told_by_database(error)
-        if reason is None:
+        ending = ending_by(error)
+        if ending is None:
             raise
-        return _fail(f"the database refused: {reason}", Exit.FAILED)
+        typer.echo(f"foliot: {ending.told}", err=True)
+        return ending.code
     return returned if isinstance(returned, int) else Exit.OK
 
 
-def _fail(message: str, code: int) -> int:
-    typer.echo("foliot: " + " ".join(message.split()), err=True)
-    return code
+def ending_by(error: Exception) -> Ending | None:
+    """What a user can act on, in one line, and the code to end with; None: it is a bug."""
+    if isinstance(error, FoliotError):
+        return Ending(" ".join(str(error).split()), exit_of(error))
+    if isinstance(error, typer.TyperException):
+        told = error.format_message().replace("Value error, ", "").rstrip(".")
+        return Ending(f"{' '.join(told.split())}; see `foliot --help`", error.exit_code)
+    reason = _told_by_database(error)
+    return None if reason is None else Ending(f"the database refused: {reason}", Exit.FAILED)
 
 
 def _told_by_database(error: Exception) -> str | None:

@@ -1,28 +1,58 @@
 """Running an instance as a process of its own: logs, metrics, the event loop. Signals are the instance's."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from foliot.cli.exits import ending_by
 from foliot.model.event import Observer
+from foliot.model.verdict import Exit
 from foliot.plan import Plan, Role
 from foliot.runtime import Instance, spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
 from foliot.telemetry import logs
+from foliot.telemetry.rendering import sign
 
 
 def run_role(role: Role, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None) -> None:
     """One role, on a database whose schema somebody else keeps up to date."""
+    with logged(settings):
+        plan = plan_of(
+            app, settings, frozenset({role}), [logs.LogObserver()], queues=queues, is_own_process=True
+        )
+        if settings.metrics_port is None:
+            run_loop(lambda: run_instance(make_instance(plan)))
+        else:
+            run_loop(lambda: _run_with_probes(plan, settings.metrics_host, settings.metrics_port or 0))
+
+
+@contextmanager
+def logged(settings: Settings) -> Iterator[None]:
+    """The process logs as the settings say; as JSON, what ends it is a line of the log like all others."""
     logs.configure(settings.effective_log_format, settings.log_level)
-    plan = plan_of(app, settings, frozenset({role}), [logs.LogObserver()], queues=queues, is_own_process=True)
-    if settings.metrics_port is None:
-        run_loop(lambda: run_instance(Instance(plan)))
-    else:
-        run_loop(lambda: _run_with_probes(plan, settings.metrics_host, settings.metrics_port or 0))
+    try:
+        yield
+    except Exception as error:
+        if settings.effective_log_format != "json":
+            raise
+        ending = ending_by(error)
+        if ending is None:
+            log().exception("process_failed", exit_code=int(Exit.FAILED))
+            raise SystemExit(Exit.FAILED) from None
+        log().error("process_failed", error=ending.told, exit_code=int(ending.code))
+        raise SystemExit(ending.code) from None
+
+
+def make_instance(plan: Plan) -> Instance:
+    """An instance whose lines are all lines of this process from now on."""
+    instance = Instance(plan)
+    sign(instance.instance_id)
+    return instance
 
 
 async def _run_with_probes(plan: Plan, host: str, port: int) -> None:
@@ -32,7 +62,7 @@ async def _run_with_probes(plan: Plan, host: str, port: int) -> None:
 
     probes = Probes(plan.clock)
     async with ProbeServer(probes).listening(host, port) as url:
-        instance = Instance(replace(plan, observers=[*plan.observers, *probes.observers]))
+        instance = make_instance(replace(plan, observers=[*plan.observers, *probes.observers]))
         instance.show(probes)
         log().info("listening", url=url, serves="metrics and health")
         await run_instance(instance)

@@ -23,7 +23,11 @@ class Told:
 async def ask_readiness(host: str, port: int) -> Told:
     """What `/readyz` says at an address that a process was told to listen on."""
     name = _HERE.get(host, host)
-    url = f"http://[{name}]:{port}/readyz" if ":" in name else f"http://{name}:{port}/readyz"
+    return await ask_readiness_at(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}")
+
+
+async def ask_readiness_at(address: str) -> Told:
+    url = f"{address}/readyz"
     return Told(url, await asyncio.to_thread(_ask, url))
 
 

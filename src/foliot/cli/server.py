@@ -58,7 +58,7 @@ def _of_this_folder(address: str | None, secret: str | None) -> Server:
     from foliot.settings import load_settings
 
     settings = load_settings()
-    local = _running_at(running_file(settings.database_url))
+    local = running_at(running_file(settings.database_url))
     if address is None and local is None:
         raise UnreachableError(
             f"no server: set {URL} (or --url), or run this in the folder of a running `foliot up`"
@@ -73,7 +73,7 @@ def _of_this_folder(address: str | None, secret: str | None) -> Server:
     return Server(server, secret)
 
 
-def _running_at(file: Path) -> str | None:
+def running_at(file: Path) -> str | None:
     """The address that a `foliot up` left; None: none runs."""
     try:
         told: Any = json.loads(file.read_text(encoding="utf-8"))

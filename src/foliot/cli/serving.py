@@ -8,7 +8,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +19,10 @@ from foliot.api.credentials import operator_principal
 from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
 from foliot.cli.api_processes import serve_in_processes
-from foliot.cli.foreground import log, plan_of, run_instance, run_loop
+from foliot.cli.foreground import log, logged, make_instance, plan_of, run_instance, run_loop
 from foliot.cli.operator_key import keep_key, key_file, running_file
 from foliot.plan import Plan, Role
+from foliot.probing.siblings import Place
 from foliot.runtime import Instance
 from foliot.sdk import Foliot
 from foliot.settings import Settings
@@ -30,43 +31,38 @@ from foliot.telemetry import logs
 
 def run_everything(app: Foliot, settings: Settings) -> None:
     """All roles, until SIGTERM or SIGINT."""
-    listener = listen(settings.api_host, settings.api_port)
-    if settings.admin_key is None:
-        key = keep_key(key_file(settings.database_url))
-        settings = settings.model_copy(update={"admin_key": SecretStr(key)})
-    _serve(app, settings, frozenset(Role), listener, upgrades_schema=True, is_up=True)
+    with logged(settings):
+        listener = listen(settings.api_host, settings.api_port)
+        if settings.admin_key is None:
+            key = keep_key(key_file(settings.database_url))
+            settings = settings.model_copy(update={"admin_key": SecretStr(key)})
+        plan = plan_of(app, settings, frozenset(Role), [logs.LogObserver()], upgrades_schema=True)
+        run_loop(lambda: _run_with_http(plan, listener, is_up=True))
 
 
 def run_api(app: Foliot, settings: Settings) -> None:
     """HTTP alone, on a database whose schema somebody else keeps up to date."""
 
-    def serve(listener: socket.socket) -> None:
-        _serve(app, settings, frozenset({Role.API}), listener, upgrades_schema=False, is_up=False)
+    def serve(listener: socket.socket, place: Place | None = None) -> None:
+        plan = plan_of(app, settings, frozenset({Role.API}), [logs.LogObserver()])
+        run_loop(lambda: _run_with_http(plan, listener, place=place))
 
-    if settings.api_processes == 1:
-        serve(listen(settings.api_host, settings.api_port))
-    else:
-        serve_in_processes(settings.api_processes, settings.api_host, settings.api_port, serve)
+    with logged(settings):
+        if settings.api_processes == 1:
+            serve(listen(settings.api_host, settings.api_port))
+        else:
+            serve_in_processes(settings.api_processes, settings.api_host, settings.api_port, serve)
 
 
-def _serve(
-    app: Foliot,
-    settings: Settings,
-    roles: frozenset[Role],
-    listener: socket.socket,
-    *,
-    upgrades_schema: bool,
-    is_up: bool,
+async def _run_with_http(
+    plan: Plan, listener: socket.socket, *, place: Place | None = None, is_up: bool = False
 ) -> None:
-    logs.configure(settings.effective_log_format, settings.log_level)
-    plan = plan_of(app, settings, roles, [logs.LogObserver()], upgrades_schema=upgrades_schema)
-    run_loop(lambda: _run_with_http(plan, listener, is_up=is_up))
-
-
-async def _run_with_http(plan: Plan, listener: socket.socket, *, is_up: bool) -> None:
-    made = Serving(lambda observers: Instance(replace(plan, observers=observers)), plan.observers)
+    made = Serving(lambda observers: make_instance(replace(plan, observers=observers)), plan.observers, place)
     instance, url = made.instance, url_of(listener)
-    async with serving(made.app, listener, trusted_proxies=plan.settings.trusted_proxies):
+    async with (
+        made.shared_page.shared() if made.shared_page is not None else nullcontext(),
+        serving(made.app, listener, trusted_proxies=plan.settings.trusted_proxies),
+    ):
         log().info("listening", url=url, database=instance.store.database.url)
         if not is_up:
             await run_instance(instance)

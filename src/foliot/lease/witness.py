@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from foliot.lease.protocol import ExternalLeases, ProviderUnreachableError
-from foliot.model.event import LeaseProviderLost, LeaseProviderReached, Observer
+from foliot.model.broker import BrokerKind
+from foliot.model.event import LeaseProviderLost, LeaseProviderReached, Observer, RedisFailed
 from foliot.model.lease import Shard
 from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
@@ -157,6 +158,8 @@ class Witness:
         return answer
 
     def _failed(self, error: ProviderUnreachableError) -> None:
+        if self._external.name == BrokerKind.REDIS:
+            self._observer.notify(RedisFailed("lease", str(error)))
         now = self._clock.monotonic()
         if self._silent_since is None:
             self._silent_since = now

@@ -158,6 +158,16 @@ class RequestFailed(Event):
 # --- schedules -------------------------------------------------------------------------------------
 
 
+class SkippedExecution(NamedTuple):
+    execution_id: UUID
+    schedule_id: UUID
+    fire_ts: datetime
+    reason: SkipReason
+    missed_count: int
+    """Earlier due times that the same row decides."""
+    schedule_name: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduleChanged(Event):
     schedule_id: UUID
@@ -168,6 +178,8 @@ class ScheduleChanged(Event):
     changed_ts: datetime | None = None
     trace_context: str | None = None
     """Of the request that asked for it, if that was part of a trace."""
+    skipped: SkippedExecution | None = None
+    """What was due already and does not fire for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +188,8 @@ class ScheduleParked(Event):
 
     schedule_id: UUID
     reason: str
+    skipped: SkippedExecution | None = None
+    """The time that could not be planned."""
 
 
 # --- firing ----------------------------------------------------------------------------------------
@@ -191,15 +205,6 @@ class FiredExecution(NamedTuple):
     """None in a large batch, unless somebody asked for all names."""
     queue: str = ""
     aggregate_version: int = 0
-
-
-class SkippedExecution(NamedTuple):
-    execution_id: UUID
-    schedule_id: UUID
-    fire_ts: datetime
-    reason: SkipReason
-    missed_count: int
-    schedule_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +312,69 @@ class ExecutionsSettled(Event):
     """Settles that came too late: the attempt was no longer this worker's."""
 
 
+def settled_at_once(by: str, fired: Sequence[FiredExecution]) -> ExecutionsSettled:
+    """Of events, which are over as they fire; `by` is the instance that fired them, if that is known."""
+    ended = [
+        SettledExecution(
+            each.execution_id,
+            each.schedule_id,
+            1,
+            Status.SUCCESS,
+            0.0,
+            None,
+            each.schedule_name,
+            each.queue,
+        )
+        for each in fired
+    ]
+    return ExecutionsSettled(by, ended, ())
+
+
+class CancelledExecution(NamedTuple):
+    """One that a cancel ended at once: it waited, or was with an agent, whom nobody renews."""
+
+    execution_id: UUID
+    schedule_id: UUID
+    attempt: int
+    """How many there have been, with the one that an agent was at."""
+    reason: str
+    cancelled_ts: datetime
+    schedule_name: str | None = None
+    queue: str = ""
+    worker_id: str | None = None
+    """Who had begun the agent's attempt."""
+    started_ts: datetime | None = None
+    """When that was; None: it waited."""
+    trace_context: str | None = None
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long the agent was at it; None: it waited."""
+        if self.started_ts is None:
+            return None
+        return max(0.0, (self.cancelled_ts - self.started_ts).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionsCancelled(Event):
+    """Executions ended by being cancelled. What runs in a worker is settled by it instead, when it stops."""
+
+    cancelled: Sequence[CancelledExecution]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRetried(Event):
+    """Somebody had an execution that had ended badly tried once more."""
+
+    execution_id: UUID
+    schedule_id: UUID
+    schedule_name: str | None
+    attempt: int
+    """How many there have been."""
+    by: str | None
+    trace_context: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerLoadChanged(Event):
     worker_id: str
@@ -385,7 +453,7 @@ class RelayConfirmed(Event):
 
 @dataclass(frozen=True, slots=True)
 class OutboxMeasured(Event):
-    """The active relay looked how many messages are committed and not yet confirmed."""
+    """The active relay, or a scheduler, looked how many messages are committed and not yet confirmed."""
 
     lag: int
 
@@ -433,6 +501,11 @@ class LostAttempt(NamedTuple):
     queue: str
     started_ts: datetime | None
     trace_context: str | None
+    duration_s: float = 0.0
+    """From its start until somebody looked."""
+    is_remote: bool = False
+    """An agent had taken it over: no worker vanished, its time is up."""
+    agent_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,6 +537,8 @@ class OverdueCounted(Event):
     """A watchdog looked how many schedules have been due for too long and are not decided."""
 
     count: int
+    late_s: float = 0.0
+    """How long the oldest of them has been waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,7 +604,7 @@ class RedisFailed(Event):
     """Redis did not do what it was asked for; it is done without."""
 
     what: str
-    """`hints`, `rates` or `cache`."""
+    """`hints`, `rates`, `cache`, `lease`, `transport` or `relay`."""
     error: str
 
 

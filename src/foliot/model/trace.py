@@ -9,6 +9,7 @@ the caller's goes on with that one, and keeps it in its row (`trace_context`, a 
     fire      the root of an execution's trace, or a child of the caller's span; linked to `create`
     execute   an attempt, child of `fire`
     settle    writing down how the attempt ended, child of `execute`
+    cancel    the end of one that waited, child of `fire`
 """
 
 import re
@@ -28,6 +29,7 @@ class SpanName(StrEnum):
     FIRE = "fire"
     EXECUTE = "execute"
     SETTLE = "settle"
+    CANCEL = "cancel"
 
 
 class TraceContext(NamedTuple):
@@ -95,6 +97,11 @@ def execute_span(execution_id: UUID, attempt: int, trace_context: str | None = N
 
 def settle_span(execution_id: UUID, attempt: int, trace_context: str | None = None) -> TraceContext:
     return _span(execution_id, SpanName.SETTLE, attempt, trace_context)
+
+
+def cancel_span(execution_id: UUID, attempt: int, trace_context: str | None = None) -> TraceContext:
+    """After so many attempts: one that is tried again by hand may be cancelled again."""
+    return _span(execution_id, SpanName.CANCEL, attempt, trace_context)
 
 
 def _span(execution_id: UUID, name: SpanName, number: int, trace_context: str | None) -> TraceContext:

@@ -19,7 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from foliot.lease.leadership import Leadership
-from foliot.model.event import Observer, RelayConfirmed
+from foliot.model.broker import BrokerKind
+from foliot.model.event import Observer, RedisFailed, RelayConfirmed
 from foliot.model.lease import Lease
 from foliot.outbox.leading import WHOLE, RelayLeases, RelayObserver
 from foliot.outbox.protocol import Publisher, Term, TermOverError
@@ -27,6 +28,7 @@ from foliot.service import Service, Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.relays import RelayReplacedError, Relays
 from foliot.timing.clock import ClusterClock
+from foliot.transport.protocol import BrokerUnreachableError
 
 BATCH = 500
 
@@ -90,6 +92,11 @@ class Relay:
             self._begun = None
             self.leadership.lose("another relay has taken over")
             return self._poll_s
+        except BrokerUnreachableError as error:
+            self._begun = None
+            if self._publisher.name == BrokerKind.REDIS:
+                self._observer.notify(RedisFailed("relay", str(error)))
+            raise
         except BaseException:
             self._begun = None
             raise

@@ -136,9 +136,11 @@ class ProbeServer:
         request = _Request()
         parser = httptools.HttpRequestParser(request)
         try:
-            parser.feed_data(head)
+            # Another protocol is an offer, which need not be taken.
+            with suppress(httptools.HttpParserUpgrade):
+                parser.feed_data(head)
             path = (httptools.parse_url(request.target).path or b"").decode("ascii")
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        except httptools.HttpParserError:
             return b"", _refusal(HTTPStatus.BAD_REQUEST)
         method = parser.get_method()
         if path not in self._paths:
@@ -158,5 +160,5 @@ class ProbeServer:
         return Answer(status, json.dumps(readiness_document(problems)).encode(), JSON)
 
     async def _metrics(self, accept: str) -> Answer:
-        content, content_type = self._probes.page.render(accept)
+        content, content_type = await self._probes.page.answer(accept)
         return Answer(HTTPStatus.OK, content, content_type)

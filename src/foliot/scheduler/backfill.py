@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError, InvalidError
-from foliot.model.event import BackfillAdvanced, Observer, WriteFenced
+from foliot.model.event import BackfillAdvanced, Observer, WriteFenced, settled_at_once
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.backfill import BackfillStep, plan_backfill
@@ -84,6 +84,8 @@ class Backfiller:
             ready += advance.ready
             if advance.fired:
                 self._observer.notify(BackfillAdvanced(backfill_id, lease.instance_id, advance.fired))
+            if advance.has_events:
+                self._observer.notify(settled_at_once(lease.instance_id, advance.fired))
             has_events = has_events or advance.has_events
             has_more = has_more or (advance.has_moved and not advance.is_over)
         if ready:

@@ -15,14 +15,14 @@ from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     BatchFired,
-    ExecutionsSettled,
+    ExecutionsCancelled,
     Observer,
     ScheduleParked,
-    SettledExecution,
     TickCompleted,
     WriteFenced,
+    settled_at_once,
 )
-from foliot.model.execution import SkipReason, Status
+from foliot.model.execution import SkipReason
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
@@ -159,9 +159,10 @@ class FiringService:
             reason = "; ".join(str(problem) for problem in problems_of(error))
         else:
             reason = str(error).partition("\n")[0] or type(error).__name__
-        await self._store.park(term.lease, due, reason)
+        skipped = await self._store.park(term.lease, due, reason)
         term.in_flight.discard(due.schedule_id)
-        self._observer.notify(ScheduleParked(due.schedule_id, reason))
+        if skipped is not None:
+            self._observer.notify(ScheduleParked(due.schedule_id, reason, skipped))
 
     async def _commit(self, term: Term, firings: Sequence[Firing], planned_ts: datetime) -> None:
         if not firings:
@@ -197,7 +198,9 @@ class FiringService:
         if fired.has_replaced:
             self._hints.send(Hint.CANCEL)
         if are_events and fired.fired:
-            self._observer.notify(_settled(term.lease.instance_id, fired))
+            self._observer.notify(settled_at_once(term.lease.instance_id, fired.fired))
+        if fired.cancelled:
+            self._observer.notify(ExecutionsCancelled(fired.cancelled))
         self._observer.notify(
             BatchFired(
                 term.lease.shard.number,
@@ -269,21 +272,3 @@ def _apart(firings: Sequence[Firing]) -> list[Sequence[Firing]]:
         return [firings]
     others = [firing for firing in firings if not firing.due.definition.is_event]
     return [events, others] if others else [events]
-
-
-def _settled(instance_id: str, fired: Fired) -> ExecutionsSettled:
-    """An event is over as it fires."""
-    ended = [
-        SettledExecution(
-            each.execution_id,
-            each.schedule_id,
-            1,
-            Status.SUCCESS,
-            0.0,
-            None,
-            each.schedule_name,
-            each.queue,
-        )
-        for each in fired.fired
-    ]
-    return ExecutionsSettled(instance_id, ended, ())

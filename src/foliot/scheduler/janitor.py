@@ -4,20 +4,25 @@ Rescues executions whose lease ran out, releases held ones, restarts `delay` sch
 bounded; what is left over is done in the next.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from uuid import UUID
 
 from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError
 from foliot.model.event import (
+    AgentFailed,
+    Event,
     ExecutionsReleased,
     ExecutionsRescued,
+    ExecutionsSettled,
     HistoryPruned,
+    LostAttempt,
     Observer,
+    SettledExecution,
     WriteFenced,
 )
-from foliot.model.execution import FINAL
+from foliot.model.execution import FINAL, Status
 from foliot.model.lease import Lease
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
@@ -103,8 +108,8 @@ class Janitor:
     async def _sweep(self, lease: Lease) -> bool:
         rescued = await self._upkeep.rescue(lease, limit=BATCH)
         if rescued:
-            statuses = {each.execution_id: each.status for each in rescued}
-            self._observer.notify(ExecutionsRescued(lease.shard.number, statuses, rescued))
+            for event in _told(lease.shard.number, rescued):
+                self._observer.notify(event)
             self._hints.send(Hint.READY)
             if any(each.status in FINAL for each in rescued):
                 self._hints.send(Hint.ENDED)
@@ -123,3 +128,34 @@ class Janitor:
             events = await self._upkeep.prune_events(lease, before=before, limit=PRUNE_BATCH)
         await self._registry.forget_stale(FORGET_AFTER_S)
         return max(count, events) < PRUNE_BATCH
+
+
+def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[Event]:
+    """An agent that let its time pass is no worker that vanished: its attempt has timed out."""
+    vanished = [each for each in lost if not each.is_remote]
+    if vanished:
+        yield ExecutionsRescued(shard, {each.execution_id: each.status for each in vanished}, vanished)
+    by_worker: dict[str, list[SettledExecution]] = {}
+    for each in lost:
+        if each.is_remote:
+            by_worker.setdefault(each.worker_id or "", []).append(_timed_out(each))
+            yield AgentFailed("timeout")
+    for worker_id, settled in by_worker.items():
+        yield ExecutionsSettled(worker_id, settled, ())
+
+
+def _timed_out(lost: LostAttempt) -> SettledExecution:
+    return SettledExecution(
+        lost.execution_id,
+        lost.schedule_id,
+        lost.attempt,
+        lost.status,
+        lost.duration_s,
+        lost.error,
+        lost.schedule_name,
+        lost.queue,
+        lost.started_ts,
+        agent_url=lost.agent_url,
+        trace_context=lost.trace_context,
+        attempt_status=Status.TIMEOUT,
+    )

@@ -1,6 +1,7 @@
-"""Every scheduler measures what is of nobody in particular: how much waits, how many schedules there are."""
+"""Every scheduler measures what is of nobody in particular: what waits for workers, how many schedules there
+are, and what no relay has shipped."""
 
-from foliot.model.event import Observer, QueuesMeasured, SchedulesCounted, ServiceFailed
+from foliot.model.event import Observer, OutboxMeasured, QueuesMeasured, SchedulesCounted, ServiceFailed
 from foliot.service import Wake
 from foliot.store.leases import Leases
 from foliot.store.measures import Measures
@@ -45,6 +46,10 @@ class Measuring:
         self._observer.notify(QueuesMeasured(await self._measures.queue_depths()))
         active, shards = await self._measures.active_schedules(), await self._leases.shard_count()
         self._observer.notify(SchedulesCounted(active, shards))
+        lag = await self._measures.outbox_lag()
+        if lag is not None:
+            # A relay that does not run can't tell that it ships nothing.
+            self._observer.notify(OutboxMeasured(lag))
 
     def _rest_s(self, began_at: float) -> float:
         took_s = self._clock.monotonic() - began_at

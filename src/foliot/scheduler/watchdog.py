@@ -33,18 +33,20 @@ class Watchdog:
 
     async def step(self) -> float | None:
         found = await self._overviews.overdue_anywhere(ttl_s=self._ttl_s)
-        self._observer.notify(OverdueCounted(found.count))
-        self._tell(found, self._clock.monotonic())
+        late_s = 0.0
+        if found.oldest is not None:
+            late_s = (self._clock.now() - found.oldest.next_run_ts).total_seconds()
+        self._observer.notify(OverdueCounted(found.count, late_s))
+        self._tell(found, late_s, self._clock.monotonic())
         return self._every_s
 
-    def _tell(self, found: Overdue, now: float) -> None:
+    def _tell(self, found: Overdue, late_s: float, now: float) -> None:
         if found.oldest is None:
             if self._told_at is not None:
                 self._told_at = None
                 self._observer.notify(OverdueEnded())
         elif self._told_at is None or now - self._told_at >= REMIND_EVERY_S:
             self._told_at = now
-            late_s = (self._clock.now() - found.oldest.next_run_ts).total_seconds()
             self._observer.notify(
                 OverdueFound(found.count, found.is_capped, found.oldest.schedule_id, late_s)
             )

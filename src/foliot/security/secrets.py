@@ -14,12 +14,12 @@ from urllib.parse import quote, quote_plus
 from uuid import UUID
 
 from foliot.model.errors import FoliotError
+from foliot.model.hiding import HIDDEN, pattern_of
 from foliot.model.ids import DEFAULT_HOST_ID
 
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]{0,125}\Z")
 MAX_LENGTH = 32 * 1024
 ENVIRONMENT_PREFIX = "FOLIOT_SECRET_VALUE_"
-HIDDEN = "***"
 LEAST_HIDDEN = 4
 """Shorter values are not hidden: they would turn up in any text, and mark themselves by being hidden."""
 
@@ -95,10 +95,11 @@ class Redactor:
     """Hides values in whatever is kept or shown, in the forms that URLs and JSON give them."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        forms = {form for value in values for form in _forms_of(value) if len(form) >= LEAST_HIDDEN}
-        # Longest first: a value may contain another.
-        self._forms = sorted(forms, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(map(re.escape, self._forms))) if forms else None
+        self.forms = frozenset(
+            form for value in values for form in _forms_of(value) if len(form) >= LEAST_HIDDEN
+        )
+        """All that is hidden."""
+        self._pattern = pattern_of(self.forms)
 
     def text(self, text: str, *, is_cut: bool = False) -> str:
         """The text without the values; of one that was cut off, also without the beginning of a value."""
@@ -121,7 +122,7 @@ class Redactor:
 
     def _without_beginning(self, text: str) -> str:
         longest = 0
-        for form in self._forms:
+        for form in self.forms:
             for length in range(min(len(form) - 1, len(text)), max(longest, LEAST_HIDDEN - 1), -1):
                 if text.endswith(form[:length]):
                     longest = length

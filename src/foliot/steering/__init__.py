@@ -45,7 +45,7 @@ class Steering:
         admission = admission or Admission(store)
         self.schedules = ScheduleSteering(store, hints, observer, admission)
         self.apply = ApplySteering(store, self.schedules, admission)
-        self.executions = ExecutionSteering(store, hints)
+        self.executions = ExecutionSteering(store, hints, observer)
         self.shared = SharedSteering(store, hints)
         self.cluster = ClusterSteering(store, hints)
         self.notifications = NotificationSteering(store, hints, admission)

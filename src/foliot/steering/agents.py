@@ -71,8 +71,11 @@ class AgentSteering:
             result=kept_result(result, redactor),
             error=None if error is None else kept_text(error, redactor),
         )
-        if await self._store.work.settle(worker_id, [settlement]):
+        outcome = await self._store.work.settle(worker_id, [settlement])
+        if outcome.refused:
             raise IllegalTransitionError(execution_id, "no longer running", status)
+        if outcome.cancelled:
+            settlement = settlement._replace(status=Status.CANCELLED)
         self._tell(worker_id, settlement)
         return settlement.status
 

@@ -2,27 +2,41 @@
 
 from uuid import UUID
 
+from foliot.model.event import ExecutionRetried, Observer
 from foliot.model.execution import FINAL, Execution
 from foliot.planning.change import Author
-from foliot.steering.schedules import tell_replaced
+from foliot.steering.schedules import tell_cancelled, tell_replaced
 from foliot.store.hints import Hint, Hints
 from foliot.store.sql import SqlStore
 
 
 class ExecutionSteering:
-    def __init__(self, store: SqlStore, hints: Hints) -> None:
+    def __init__(self, store: SqlStore, hints: Hints, observer: Observer) -> None:
         self._store = store
         self._hints = hints
+        self._observer = observer
 
     async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
         """Stop it: at once what waits, within a second what runs."""
-        execution = await self._store.executions.cancel(execution_id, author, host_id=host_id)
+        execution, cancelled = await self._store.executions.cancel(execution_id, author, host_id=host_id)
         self._hints.send(Hint.ENDED if execution.status in FINAL else Hint.CANCEL, (execution_id,))
+        tell_cancelled(self._observer, cancelled)
         return execution
 
     async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
         """Try an execution that has ended badly once more, with its whole budget of attempts."""
-        execution = await self._store.executions.retry(execution_id, author, host_id=host_id)
+        execution, cancelled = await self._store.executions.retry(execution_id, author, host_id=host_id)
         self._hints.send(Hint.READY)
+        self._observer.notify(
+            ExecutionRetried(
+                execution_id,
+                execution.schedule_id,
+                execution.schedule_name,
+                execution.attempt,
+                author.name,
+                execution.trace_context,
+            )
+        )
+        tell_cancelled(self._observer, cancelled)
         tell_replaced(self._hints, await self._store.schedules.get(execution.schedule_id))
         return execution

@@ -1,6 +1,6 @@
 """Making, changing and running schedules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,16 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from foliot.model.backfill import Backfill
 from foliot.model.errors import InvalidError, NotFoundError, OverloadedError
-from foliot.model.event import ExecutionTriggered, Observer, ScheduleChanged
+from foliot.model.event import (
+    CancelledExecution,
+    ExecutionsCancelled,
+    ExecutionTriggered,
+    FiredExecution,
+    Observer,
+    ScheduleChanged,
+    SkippedExecution,
+    settled_at_once,
+)
 from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
@@ -17,6 +26,7 @@ from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Change, Owner, adopt, create, delete, edit, pause, resume
 from foliot.steering.admission import Admission
 from foliot.store.hints import Hint, Hints
+from foliot.store.protocol import Triggered
 from foliot.store.sql import SqlStore
 
 Redefine = Callable[[Schedule], ScheduleSpec]
@@ -185,12 +195,13 @@ class ScheduleSteering:
             planned.append(plan(schedule, now))
             return planned[-1]
 
-        schedule = await self._store.schedules.change(
+        changed = await self._store.schedules.change_known(
             schedule_id, remembered, author, host_id=host_id, expected_version=expected_version
         )
         if planned[-1] is not None:
-            self._tell(planned[-1], author)
-        return schedule
+            self._tell(planned[-1], author, changed.skipped)
+            tell_cancelled(self._observer, changed.cancelled)
+        return changed.schedule
 
     async def _calendars_for(self, host_id: UUID, spec: ScheduleSpec) -> frozenset[str] | None:
         """The names a definition may choose from, read only if it names any."""
@@ -198,7 +209,7 @@ class ScheduleSteering:
             return None
         return await self._store.calendars.names(host_id)
 
-    def _tell(self, change: Change, author: Author) -> None:
+    def _tell(self, change: Change, author: Author, skipped: SkippedExecution | None = None) -> None:
         schedule = change.schedule
         self._hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
         self._observer.notify(
@@ -210,6 +221,7 @@ class ScheduleSteering:
                 author.name,
                 schedule.updated_ts,
                 author.trace_context,
+                skipped,
             )
         )
 
@@ -230,11 +242,18 @@ class ScheduleSteering:
             _require_storable(args)
             target = (await self._store.schedules.get(schedule_id, host_id=host_id)).spec.target
             await self._admission.check_arguments(target, args)
-        made, schedule = await self._store.schedules.trigger_known(
+        triggered = await self._store.schedules.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
-        self._hints.send(Hint.EVENTS if isinstance(schedule.spec.target, EventTarget) else Hint.READY)
-        tell_replaced(self._hints, schedule)
+        is_event = isinstance(triggered.schedule.spec.target, EventTarget)
+        self._hints.send(Hint.EVENTS if is_event else Hint.READY)
+        tell_replaced(self._hints, triggered.schedule)
+        if triggered.is_new:
+            self._tell_triggered(triggered, author, is_event=is_event)
+        return triggered.execution
+
+    def _tell_triggered(self, triggered: Triggered, author: Author, *, is_event: bool) -> None:
+        made, schedule = triggered.execution, triggered.schedule
         self._observer.notify(
             ExecutionTriggered(
                 made.execution_id,
@@ -243,12 +262,24 @@ class ScheduleSteering:
                 made.aggregate_version,
                 made.fire_ts,
                 made.queue,
-                by,
+                made.triggered_by,
                 author.name,
                 made.trace_context,
             )
         )
-        return made
+        tell_cancelled(self._observer, triggered.cancelled)
+        if is_event:
+            fired = FiredExecution(
+                made.execution_id,
+                schedule.schedule_id,
+                made.fire_ts,
+                0.0,
+                0,
+                schedule.spec.name,
+                made.queue,
+                made.aggregate_version,
+            )
+            self._observer.notify(settled_at_once("", [fired]))
 
     async def backfill(
         self,
@@ -271,9 +302,16 @@ class ScheduleSteering:
         self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> Backfill:
         """Make no more of its executions, and cancel those that wait; what runs goes on."""
-        backfill = await self._store.backfills.cancel(backfill_id, author, host_id=host_id)
+        backfill, cancelled = await self._store.backfills.cancel(backfill_id, author, host_id=host_id)
         self._hints.send(Hint.ENDED)
+        tell_cancelled(self._observer, cancelled)
         return backfill
+
+
+def tell_cancelled(observer: Observer, cancelled: Sequence[CancelledExecution]) -> None:
+    """What ended by an act that is committed."""
+    if cancelled:
+        observer.notify(ExecutionsCancelled(cancelled))
 
 
 def tell_replaced(hints: Hints, schedule: Schedule) -> None:

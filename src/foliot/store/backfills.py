@@ -37,7 +37,7 @@ from foliot.store.inserting import know_queue, lock_schedule
 from foliot.store.leases import require_lease
 from foliot.store.ledger import count_open
 from foliot.store.locking import lock_executions
-from foliot.store.protocol import BackfillAdvance, PlanBackfill
+from foliot.store.protocol import BackfillAdvance, CancelledBackfill, PlanBackfill
 from foliot.store.schedule_rows import schedule_of
 from foliot.store.schema import IS_OPEN, backfill_t, execution_t, schedule_t
 from foliot.store.shards import is_of
@@ -148,8 +148,10 @@ class Backfills:
         async with self._database.read(Pool.API) as connection:
             return [_backfill_of(row) for row in await connection.execute(statement)]
 
-    async def cancel(self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None) -> Backfill:
-        async def work(connection: AsyncConnection) -> Backfill:
+    async def cancel(
+        self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> CancelledBackfill:
+        async def work(connection: AsyncConnection) -> CancelledBackfill:
             known = await self._locked(connection, backfill_id)
             if known is None or (host_id is not None and known.host_id != host_id):
                 raise NotFoundError("backfill", backfill_id)
@@ -165,7 +167,9 @@ class Backfills:
                 execution_t.c.status.in_([each.value for each in CLAIMABLE]),
             )
             told = "its backfill was cancelled" + (f" by {author.name}" if author.name else "")
-            await cancel_locked(connection, self._dialect, rows, reason="backfill cancelled", error=told)
+            cancelled = await cancel_locked(
+                connection, self._dialect, rows, reason="backfill cancelled", error=told
+            )
             await record_audit(
                 connection,
                 self._dialect,
@@ -175,7 +179,7 @@ class Backfills:
                 host_id=known.host_id,
                 after={"schedule_id": str(known.schedule_id)},
             )
-            return await _read(connection, backfill_id, None)
+            return CancelledBackfill(await _read(connection, backfill_id, None), cancelled)
 
         return await self._database.write(Pool.API, work)
 

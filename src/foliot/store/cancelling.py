@@ -1,6 +1,7 @@
 """Stopping what is open: what waits ends at once, what runs is told when its worker next renews.
 
-What an agent has taken over ends at once too: nobody renews it, so nobody could be told.
+What an agent has taken over ends at once too: nobody renews it, so nobody could be told. What ended is the
+caller's to tell, once it is committed.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Uuid, and_, not_, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.event import CancelledExecution
 from foliot.model.execution import CLAIMABLE, Status, TriggeredBy
 from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.dialect import Dialect
@@ -27,8 +29,8 @@ async def request_cancel(
     keep: Sequence[UUID] = (),
     with_running: bool = True,
     with_held_backfill: bool = False,
-) -> None:
-    """Cancel the open executions of these schedules, but not those to keep.
+) -> list[CancelledExecution]:
+    """Cancel the open executions of these schedules, but not those to keep; those that ended by it.
 
     Held ones of a backfill stay unless asked for: a run that replaces the one under way must not throw away
     the past that somebody wanted.
@@ -46,7 +48,7 @@ async def request_cancel(
         is_of_backfill = execution_t.c.triggered_by == TriggeredBy.BACKFILL.value
         conditions.append(not_(and_(is_of_backfill, execution_t.c.due_by_ts.is_(None))))
     rows = await lock_executions(connection, dialect, *conditions)
-    await cancel_locked(connection, dialect, rows, reason=reason)
+    return await cancel_locked(connection, dialect, rows, reason=reason)
 
 
 async def cancel_locked(
@@ -56,8 +58,8 @@ async def cancel_locked(
     *,
     reason: str,
     error: str | None = None,
-) -> None:
-    """Cancel open executions whose rows this transaction has locked."""
+) -> list[CancelledExecution]:
+    """Cancel open executions whose rows this transaction has locked; those that ended by it."""
     ending = [row for row in rows if Status(row.status) in CLAIMABLE or _is_with_agent(row)]
     ended_ids = {row.execution_id for row in ending}
     await _end(connection, dialect, ending, reason, error)
@@ -68,6 +70,7 @@ async def cancel_locked(
             .where(execution_t.c.execution_id.in_(_ids(dialect, stopping)))
             .values(cancel_requested=True, reason=reason)
         )
+    return [_cancelled(row, error or reason) for row in ending]
 
 
 async def _end(
@@ -97,6 +100,22 @@ async def _end(
         connection,
         dialect,
         [LastRun(row.schedule_id, row.started_ts, Status.CANCELLED, row.execution_id) for row in has_run],
+    )
+
+
+def _cancelled(row: Any, reason: str) -> CancelledExecution:
+    is_with_agent = _is_with_agent(row)
+    return CancelledExecution(
+        row.execution_id,
+        row.schedule_id,
+        row.attempt,
+        reason,
+        row.store_now,
+        row.schedule_name,
+        row.queue,
+        row.worker_id if is_with_agent else None,
+        row.started_ts if is_with_agent else None,
+        row.trace_context,
     )
 
 

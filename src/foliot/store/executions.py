@@ -27,7 +27,7 @@ from foliot.store.execution_list import ExecutionList
 from foliot.store.execution_rows import attempt_of, line_of, read_execution
 from foliot.store.inserting import know_queue, lock_schedule, make_room
 from foliot.store.locking import lock_executions
-from foliot.store.protocol import ExecutionFilter
+from foliot.store.protocol import ExecutionFilter, Steered
 from foliot.store.schema import attempt_t, execution_log_t, execution_t
 from foliot.store.types import storable
 
@@ -41,22 +41,24 @@ class Executions:
 
     # --- steering ---------------------------------------------------------------------------------
 
-    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
+    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
         told = _told("cancelled", author.name, author.reason)
 
-        async def work(connection: AsyncConnection) -> Execution:
+        async def work(connection: AsyncConnection) -> Steered:
             row = await self._locked(connection, execution_id, host_id)
             status = Status(row.status)
             if not can_become(status, Status.CANCELLED):
                 raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
-            await cancel_locked(connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told)
+            cancelled = await cancel_locked(
+                connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told
+            )
             await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
-            return await read_execution(connection, execution_id)
+            return Steered(await read_execution(connection, execution_id), cancelled)
 
         return await self._database.write(Pool.API, work)
 
-    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
-        async def work(connection: AsyncConnection) -> Execution:
+    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
+        async def work(connection: AsyncConnection) -> Steered:
             known = await read_execution(connection, execution_id, host_id=host_id)
             # The schedule's row first, as every inserter does; then what it is really about.
             schedule = await lock_schedule(connection, known.schedule_id)
@@ -65,7 +67,7 @@ class Executions:
             if not can_be_retried(status):
                 raise IllegalTransitionError(execution_id, status, Status.PENDING)
             await know_queue(connection, self._dialect, row.host_id, row.queue)
-            is_ready, now = await make_room(connection, self._dialect, schedule)
+            is_ready, now, replaced = await make_room(connection, self._dialect, schedule)
             await connection.execute(
                 update(execution_t)
                 .where(execution_t.c.execution_id == execution_id)
@@ -81,7 +83,7 @@ class Executions:
                 )
             )
             await self._audit(connection, author, Action.EXECUTION_RETRIED, row)
-            return await read_execution(connection, execution_id)
+            return Steered(await read_execution(connection, execution_id), replaced)
 
         return await self._database.write(Pool.API, work)
 

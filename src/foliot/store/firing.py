@@ -35,7 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.event import FiredExecution, SkippedExecution
+from foliot.model.event import CancelledExecution, FiredExecution, SkippedExecution
 from foliot.model.execution import SkipReason
 from foliot.model.ids import ids_at, new_id
 from foliot.model.lease import Lease, Shard
@@ -56,7 +56,7 @@ from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.event_firing import fire_events
 from foliot.store.leases import require_lease
-from foliot.store.ledger import NewExecution, count_open, insert_executions
+from foliot.store.ledger import NewExecution, count_open, insert_executions, skipped_by
 from foliot.store.protocol import Fired, Position
 from foliot.store.schema import host_t, schedule_t
 from foliot.store.shards import is_of
@@ -155,8 +155,9 @@ class FiringStatements:
             opened = await self._count_open(connection, moved)
             rows = _admit(moved, opened, now)
             await insert_executions(connection, self._dialect, rows, lease.instance_id)
-            has_replaced = await self._after_overlap(connection, moved, rows)
-            return replace(report(rows, refused, now, names), has_replaced=has_replaced)
+            has_replaced, cancelled = await self._after_overlap(connection, moved, rows)
+            told = report(rows, refused, now, names)
+            return replace(told, has_replaced=has_replaced, cancelled=cancelled)
 
         try:
             return await self._database.write(Pool.FIRING, work)
@@ -223,8 +224,11 @@ class FiringStatements:
 
     async def _after_overlap(
         self, connection: AsyncConnection, firings: Sequence[Firing], rows: Sequence[NewExecution]
-    ) -> bool:
-        """The rare rest: runs that overlap skipped are not counted, runs that it replaces are cancelled."""
+    ) -> tuple[bool, Sequence[CancelledExecution]]:
+        """The rare rest: runs that overlap skipped are not counted, runs that it replaces are cancelled.
+
+        Whether there were such runs, and those of them that ended at once.
+        """
         skipped = {row.due.schedule_id for row in rows if row.admission is Admission.SKIP}
         uncounted = [
             (firing.due.schedule_id, *_next_of(firing))
@@ -234,10 +238,11 @@ class FiringStatements:
         if uncounted:
             await self._uncount(connection, uncounted)
         replaced = [row.due.schedule_id for row in rows if row.admission is Admission.REPLACE]
-        if replaced:
-            keep = [row.execution_id for row in rows]
-            await request_cancel(connection, self._dialect, replaced, keep=keep, reason="replaced")
-        return bool(replaced)
+        if not replaced:
+            return False, ()
+        keep = [row.execution_id for row in rows]
+        cancelled = await request_cancel(connection, self._dialect, replaced, keep=keep, reason="replaced")
+        return True, cancelled
 
     async def _uncount(self, connection: AsyncConnection, rows: Sequence[tuple[Any, ...]]) -> None:
         skipped = self._dialect.rows(
@@ -256,10 +261,10 @@ class FiringStatements:
             )
         )
 
-    async def park(self, lease: Lease, due: Due, reason: str) -> None:
+    async def park(self, lease: Lease, due: Due, reason: str) -> SkippedExecution | None:
         decision = Decision(due.fire_ts, due.run_ts, SkipReason.ERROR)
 
-        async def work(connection: AsyncConnection) -> None:
+        async def work(connection: AsyncConnection) -> SkippedExecution | None:
             await require_lease(connection, lease)
             result = await connection.execute(
                 update(schedule_t)
@@ -275,12 +280,14 @@ class FiringStatements:
                     next_run_ts=null(),
                 )
             )
-            if result.rowcount:
-                now = (await connection.execute(select(self._dialect.now()))).scalar_one()
-                row = NewExecution(new_id(now), due, decision, Admission.RUN, decision.reason)
-                await insert_executions(connection, self._dialect, [row], lease.instance_id)
+            if not result.rowcount:
+                return None
+            now = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            row = NewExecution(new_id(now), due, decision, Admission.RUN, decision.reason)
+            await insert_executions(connection, self._dialect, [row], lease.instance_id)
+            return skipped_by(row, SkipReason.ERROR)
 
-        await self._database.write(Pool.FIRING, work)
+        return await self._database.write(Pool.FIRING, work)
 
 
 def select_due(shard: Shard, until: datetime) -> Select[Any]:
@@ -368,14 +375,5 @@ def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime, 
                 )
             )
         else:
-            skipped.append(
-                SkippedExecution(
-                    row.execution_id,
-                    due.schedule_id,
-                    decision.fire_ts,
-                    row.reason,
-                    decision.missed_count,
-                    name,
-                )
-            )
+            skipped.append(skipped_by(row, row.reason, name))
     return Fired(fired, skipped, refused, held=frozenset(held))

@@ -1,5 +1,6 @@
 """What everyone does who adds work to a single schedule: lock its row, then see what overlap allows."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -8,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
+from foliot.model.event import CancelledExecution
 from foliot.model.schedule import Schedule
 from foliot.planning.overlap import Admission, admit_execution
 from foliot.store.cancelling import request_cancel
@@ -38,6 +40,8 @@ class Room(NamedTuple):
     """Whether one more execution may run now; it is held otherwise, never skipped."""
     now: datetime
     """By the store's clock."""
+    replaced: Sequence[CancelledExecution] = ()
+    """Those that ended for it at once."""
 
 
 async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Schedule) -> Room:
@@ -48,9 +52,10 @@ async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Sch
     opened = await connection.execute(count_open_now(dialect), {"wanted_id": schedule.schedule_id})
     open_count, now = opened.one()
     admission = admit_execution(schedule.spec.overlap, open_count, is_skippable=False)
+    replaced: Sequence[CancelledExecution] = ()
     if admission is Admission.REPLACE:
-        await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")
-    return Room(admission is Admission.RUN, now)
+        replaced = await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")
+    return Room(admission is Admission.RUN, now, replaced)
 
 
 async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUID, queue: str) -> None:

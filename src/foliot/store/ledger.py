@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.event import SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.planning.fire import Decision, Due
 from foliot.planning.overlap import Admission
@@ -45,6 +46,19 @@ class NewExecution(NamedTuple):
     admission: Admission
     reason: SkipReason | None
     """Why it is skipped, by policy or by overlap; None: it fires."""
+
+
+def skipped_by(row: NewExecution, reason: SkipReason, schedule_name: str | None = None) -> SkippedExecution:
+    """What there is to tell of a row that does not fire."""
+    decision = row.decision
+    return SkippedExecution(
+        row.execution_id,
+        row.due.schedule_id,
+        decision.fire_ts,
+        reason,
+        decision.missed_count,
+        schedule_name,
+    )
 
 
 async def count_open(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, select
+from sqlalchemy import Label, Uuid, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.store.dialect import Dialect
@@ -29,10 +29,17 @@ async def lock_schedules(connection: AsyncConnection, dialect: Dialect, schedule
     )
 
 
+def schedule_name() -> Label[str]:
+    """Of the schedule of an execution, for those who tell of it."""
+    named = select(schedule_t.c.schedule_name).where(schedule_t.c.schedule_id == execution_t.c.schedule_id)
+    return named.correlate(execution_t).scalar_subquery().label("schedule_name")
+
+
 async def lock_executions(connection: AsyncConnection, dialect: Dialect, *conditions: Any) -> Sequence[Any]:
-    """The executions of which the conditions hold, as they are once they are locked, and `store_now`."""
+    """The executions of which the conditions hold, as they are once they are locked; with `schedule_name` and
+    `store_now`."""
     statement = (
-        select(execution_t, dialect.now().label("store_now"))
+        select(execution_t, schedule_name(), dialect.now().label("store_now"))
         .where(*conditions)
         .order_by(execution_t.c.execution_id)
         .with_for_update()

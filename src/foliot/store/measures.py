@@ -16,7 +16,15 @@ from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleState
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t, schedule_t
+from foliot.store.events import OFFSETS
+from foliot.store.schema import (
+    IS_CLAIMABLE,
+    execution_t,
+    log_counter,
+    queue_t,
+    relay_t,
+    schedule_t,
+)
 
 MOST_OF_QUEUE = 10_000
 MOST_WAITING = 100_000
@@ -78,6 +86,15 @@ class Measures:
         async with self._database.read(Pool.LEASE) as connection:
             count: int = (await connection.execute(statement)).scalar_one()
         return count
+
+    async def outbox_lag(self) -> int | None:
+        """Messages that no relay has shipped; None: there has never been one, so nobody waits for them."""
+        statement = select(log_counter.c.next_offset - relay_t.c.next_offset).join_from(
+            relay_t, log_counter, log_counter.c.id == OFFSETS
+        )
+        async with self._database.read(Pool.LEASE) as connection:
+            lags = (await connection.execute(statement)).scalars().all()
+        return max(0, *lags) if lags else None
 
     def _some(self, *conditions: Any) -> Any:
         some = select(literal(1).label("one")).select_from(schedule_t).where(*conditions)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from foliot.model.backfill import Backfill
 from foliot.model.calendar import CalendarSpec
-from foliot.model.event import FiredExecution, LostAttempt, SkippedExecution
+from foliot.model.event import CancelledExecution, FiredExecution, LostAttempt, SkippedExecution
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
@@ -84,6 +84,8 @@ class Fired:
     """Runs were asked to stop, for others to take their place."""
     held: frozenset[UUID] = frozenset()
     """Of those fired, the ones that wait for another run of their schedule."""
+    cancelled: Sequence[CancelledExecution] = ()
+    """Those that others took the place of, as far as that ended them at once."""
 
 
 class FiringStore(Protocol):
@@ -115,12 +117,30 @@ class FiringStore(Protocol):
         """
         ...
 
-    async def park(self, lease: Lease, due: Due, reason: str) -> None:
-        """Put a schedule that can't be planned into state `error`, unless it has changed since."""
+    async def park(self, lease: Lease, due: Due, reason: str) -> SkippedExecution | None:
+        """Put a schedule that can't be planned into state `error`; None: it has changed since."""
         ...
 
 
 # --- schedules -------------------------------------------------------------------------------------
+
+
+class Changed(NamedTuple):
+    """A schedule after a change, and what became of its executions by it."""
+
+    schedule: Schedule
+    skipped: SkippedExecution | None = None
+    """What was due already and does not fire any more."""
+    cancelled: Sequence[CancelledExecution] = ()
+
+
+class Triggered(NamedTuple):
+    execution: Execution
+    """As it was made; or as it stands, if it had been made before."""
+    schedule: Schedule
+    is_new: bool = True
+    cancelled: Sequence[CancelledExecution] = ()
+    """Those whose place it took, as far as that ended them at once."""
 
 
 class ScheduleStore(Protocol):
@@ -138,6 +158,18 @@ class ScheduleStore(Protocol):
         expected_version: int | None = None,
     ) -> Schedule:
         """Apply a planned change under the schedule's lock. Raises NotFoundError, StaleVersionError."""
+        ...
+
+    async def change_known(
+        self,
+        schedule_id: UUID,
+        plan: Callable[[Schedule, datetime], Change | None],
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+    ) -> Changed:
+        """The same, with all that there is to tell of it."""
         ...
 
     async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
@@ -188,17 +220,23 @@ class ExecutionFilter:
     """Fire times before this; `fire_from` itself is included."""
 
 
+class Steered(NamedTuple):
+    execution: Execution
+    cancelled: Sequence[CancelledExecution] = ()
+    """What ended by it at once: the execution itself, or those whose place it took."""
+
+
 class ExecutionStore(Protocol):
     """Single executions. With a `host_id`, those of other hosts are not found."""
 
-    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
+    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
         """End what waits or is with an agent; ask for what runs to be stopped: it stays `running` until then.
 
         Raises IllegalTransitionError for what has ended, NotFoundError.
         """
         ...
 
-    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
+    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
         """Another try at what did not succeed: the same execution, with a fresh budget of retries.
 
         Held, never skipped, when overlap forbids. Raises IllegalTransitionError, NotFoundError (also for a
@@ -262,6 +300,11 @@ class BackfillAdvance:
     fired: Sequence[FiredExecution] = ()
 
 
+class CancelledBackfill(NamedTuple):
+    backfill: Backfill
+    cancelled: Sequence[CancelledExecution] = ()
+
+
 class BackfillStore(Protocol):
     async def create(
         self,
@@ -287,7 +330,9 @@ class BackfillStore(Protocol):
         """Those of one schedule, latest first; `after` is the last of the page before."""
         ...
 
-    async def cancel(self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None) -> Backfill:
+    async def cancel(
+        self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> CancelledBackfill:
         """Make no more executions, and cancel those that wait; what runs goes on. Again is harmless."""
         ...
 
@@ -393,6 +438,22 @@ class NoteStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    refused: frozenset[UUID] = frozenset()
+    """Those that were no longer this worker's."""
+    cancelled: frozenset[UUID] = frozenset()
+    """Those that were to be tried again or handed back, and have ended: somebody had asked them to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    is_open: bool
+    """False: it was not ours any more, or somebody had asked for it to stop."""
+    cancelled: Sequence[CancelledExecution] = ()
+    """Itself, in the second case."""
+
+
 class WorkStore(Protocol):
     async def queues(self, names: Sequence[str] | None) -> list[tuple[UUID, str]]:
         """The (host_id, queue)s there are that are not paused; all of them, or those with these names."""
@@ -433,14 +494,16 @@ class WorkStore(Protocol):
         """Extend the leases of all of them in one statement."""
         ...
 
-    async def settle(self, worker_id: str, settlements: Sequence[Settlement]) -> frozenset[UUID]:
-        """Record how attempts ended; the ids of those that were no longer this worker's come back."""
+    async def settle(self, worker_id: str, settlements: Sequence[Settlement]) -> Settled:
+        """Record how attempts ended; what comes back are those that did not end as they were to."""
         ...
 
-    async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
+    async def accept(
+        self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
+    ) -> Accepted:
         """Leave it to an agent, which has so long from its start to report its end.
 
-        False: it was not ours any more, or somebody had asked for it to stop, and it is cancelled.
+        One that somebody had asked to stop is cancelled instead.
         """
         ...
 

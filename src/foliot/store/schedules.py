@@ -5,7 +5,7 @@ records it, the row of the ledger that decides what was due and can't fire any m
 remembers the old version finds its guarded update refused by `aggregate_version`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
+from foliot.model.event import CancelledExecution, SkippedExecution
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule
@@ -34,8 +35,9 @@ from foliot.store.execution_rows import (
     read_execution,
     select_executions,
 )
-from foliot.store.inserting import lock_schedule, make_room, queue_write
-from foliot.store.ledger import NewExecution, insert_executions
+from foliot.store.inserting import Room, lock_schedule, make_room, queue_write
+from foliot.store.ledger import NewExecution, insert_executions, skipped_by
+from foliot.store.protocol import Changed, Triggered
 from foliot.store.schedule_rows import row_of, schedule_of
 from foliot.store.schema import execution_t, schedule_t, schedule_version_t
 from foliot.store.search import keep_text, text_write
@@ -67,18 +69,33 @@ class Schedules:
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Schedule:
-        async def work(connection: AsyncConnection) -> Schedule:
+        changed = await self.change_known(
+            schedule_id, plan, author, host_id=host_id, expected_version=expected_version
+        )
+        return changed.schedule
+
+    async def change_known(
+        self,
+        schedule_id: UUID,
+        plan: Callable[[Schedule, datetime], Change | None],
+        author: Author,
+        *,
+        host_id: UUID | None = None,
+        expected_version: int | None = None,
+    ) -> Changed:
+        async def work(connection: AsyncConnection) -> Changed:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if expected_version is not None and schedule.aggregate_version != expected_version:
                 raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
             change = plan(schedule, await self._now(connection))
             if change is None:
-                return schedule
+                return Changed(schedule)
             with _named(change.schedule):
                 await self._replace(connection, change)
-            await self._decide(connection, schedule, change)
+            skipped = await self._decide(connection, schedule, change)
+            cancelled = await self._cancel_deleted(connection, change)
             await self._record(connection, schedule, change, author)
-            return change.schedule
+            return Changed(change.schedule, skipped, cancelled)
 
         return await self._database.write(Pool.API, work)
 
@@ -97,25 +114,33 @@ class Schedules:
         )
         assert result.rowcount == 1, "the row is locked, so its version can't have moved"
 
-    async def _decide(self, connection: AsyncConnection, before: Schedule, change: Change) -> None:
-        if change.decision is not None:
-            row = NewExecution(
-                new_id(change.schedule.updated_ts),
-                due_of(before),
-                change.decision,
-                Admission.RUN,
-                change.decision.reason,
-            )
-            await insert_executions(connection, self._dialect, [row], None)
-        if change.kind is ChangeKind.DELETED:
-            await request_cancel(
-                connection,
-                self._dialect,
-                [before.schedule_id],
-                reason="deleted",
-                with_running=False,
-                with_held_backfill=True,
-            )
+    async def _decide(
+        self, connection: AsyncConnection, before: Schedule, change: Change
+    ) -> SkippedExecution | None:
+        decision = change.decision
+        if decision is None:
+            return None
+        reason = decision.reason
+        assert reason is not None, "what fires is decided by the leader"
+        row = NewExecution(
+            new_id(change.schedule.updated_ts), due_of(before), decision, Admission.RUN, reason
+        )
+        await insert_executions(connection, self._dialect, [row], None)
+        return skipped_by(row, reason, change.schedule.spec.name)
+
+    async def _cancel_deleted(
+        self, connection: AsyncConnection, change: Change
+    ) -> Sequence[CancelledExecution]:
+        if change.kind is not ChangeKind.DELETED:
+            return ()
+        return await request_cancel(
+            connection,
+            self._dialect,
+            [change.schedule.schedule_id],
+            reason="deleted",
+            with_running=False,
+            with_held_backfill=True,
+        )
 
     async def _record(
         self, connection: AsyncConnection, before: Schedule | None, change: Change, author: Author
@@ -175,10 +200,10 @@ class Schedules:
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> UUID:
-        made, _ = await self.trigger_known(
+        made = await self.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
-        return made.execution_id
+        return made.execution.execution_id
 
     async def trigger_known(
         self,
@@ -189,17 +214,17 @@ class Schedules:
         args: Mapping[str, Any] | None = None,
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
-    ) -> tuple[Execution, Schedule]:
-        """The same: the execution as it was made, and the schedule that was triggered."""
+    ) -> Triggered:
+        """The same, with all that there is to tell of it."""
 
-        async def work(connection: AsyncConnection) -> tuple[Execution, Schedule]:
+        async def work(connection: AsyncConnection) -> Triggered:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
                 # Asked for again, by one who had not heard of it.
-                return await read_execution(connection, execution_id), schedule
+                return Triggered(await read_execution(connection, execution_id), schedule, is_new=False)
             is_event = isinstance(schedule.spec.target, EventTarget)
-            is_ready, now = (
-                (True, await self._now(connection))
+            is_ready, now, replaced = (
+                Room(True, await self._now(connection))
                 if is_event
                 else await make_room(connection, self._dialect, schedule)
             )
@@ -237,7 +262,8 @@ class Schedules:
             await write_together(connection, self._dialect, [queue, execution, audit])
             if is_event:
                 await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
-            return execution_as_written(values, schedule.spec.name), schedule
+            made = execution_as_written(values, schedule.spec.name)
+            return Triggered(made, schedule, cancelled=replaced)
 
         return await self._database.write(Pool.API, work)
 

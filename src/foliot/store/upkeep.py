@@ -28,6 +28,7 @@ from foliot.model.execution import FINAL, Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.lease import Lease
 from foliot.model.policy import OverlapPolicy, Priority
+from foliot.model.schedule import ScheduleSpec
 from foliot.planning.definition import Policies
 from foliot.planning.outcome import Outcome, outcome_of
 from foliot.store.attempts import EndedAttempt, record_attempts
@@ -37,6 +38,7 @@ from foliot.store.dialect import Limit, Pool
 from foliot.store.event_pruning import prune_consumed, prune_events
 from foliot.store.leases import require_lease
 from foliot.store.schema import IS_OPEN, attempt_t, execution_log_t, execution_t, schedule_t
+from foliot.store.settlement import agent_url_of
 from foliot.store.shards import is_of
 from foliot.store.status import LastRun, record_status
 from foliot.store.types import Instant
@@ -82,7 +84,14 @@ class Upkeep:
                 for row in rows
             }
             await self._write_rescued(connection, rows, outcomes)
-            return [_lost(row, outcomes[row.execution_id].status) for row in rows]
+            return [
+                _lost(
+                    row,
+                    outcomes[row.execution_id].status,
+                    specs.get((row.schedule_id, row.aggregate_version)),
+                )
+                for row in rows
+            ]
 
         return await self._database.write(Pool.FIRING, work)
 
@@ -320,7 +329,8 @@ def _outcome_of_lost(row: Any, spec: Any) -> Outcome:
     )
 
 
-def _lost(row: Any, status: Status) -> LostAttempt:
+def _lost(row: Any, status: Status, spec: ScheduleSpec | None) -> LostAttempt:
+    started_ts = row.started_ts or row.store_now
     return LostAttempt(
         row.execution_id,
         row.schedule_id,
@@ -332,6 +342,9 @@ def _lost(row: Any, status: Status) -> LostAttempt:
         row.queue,
         row.started_ts,
         row.trace_context,
+        max(0.0, (row.store_now - started_ts).total_seconds()),
+        bool(row.is_remote),
+        None if spec is None else agent_url_of(spec),
     )
 
 

@@ -4,7 +4,7 @@
 was stopped past its lease and the one that took over, only the latter can settle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -44,8 +44,8 @@ from foliot.store.columns import Shape, Spread
 from foliot.store.database import Database
 from foliot.store.delays import set_next_after_end
 from foliot.store.dialect import Columns, Dialect, Pool
-from foliot.store.locking import lock_schedules
-from foliot.store.protocol import Claim, ClaimScope, Renewal, Settlement
+from foliot.store.locking import lock_schedules, schedule_name
+from foliot.store.protocol import Accepted, Claim, ClaimScope, Renewal, Settled, Settlement
 from foliot.store.schema import (
     IS_CLAIMABLE,
     execution_t,
@@ -138,19 +138,19 @@ class Work:
         lost = frozenset(claim.execution_id for claim in claims).difference(kept)
         return Renewal(lost, frozenset(key for key, is_cancelled in kept.items() if is_cancelled))
 
-    async def settle(self, worker_id: str, settlements: Sequence[Settlement]) -> frozenset[UUID]:
+    async def settle(self, worker_id: str, settlements: Sequence[Settlement]) -> Settled:
         for each in settlements:
             if not can_become(Status.RUNNING, each.status):
                 raise IllegalTransitionError(each.claim.execution_id, Status.RUNNING, each.status)
         if not settlements:
-            return frozenset()
+            return Settled()
 
-        async def work(connection: AsyncConnection) -> frozenset[UUID]:
+        async def work(connection: AsyncConnection) -> Settled:
             delayed = {each.claim.schedule_id for each in settlements if each.is_delay}
             if delayed:
                 await lock_schedules(connection, self._dialect, sorted(delayed))
             settled = await self._settle(connection, worker_id, settlements)
-            done = settlements
+            done, outcome = settlements, Settled()
             if len(settled) < len(settlements) or any(each.status is not Status.SUCCESS for each in done):
                 # As it was written: what was to be tried again, but cancelled meanwhile, has ended.
                 written = dict(settled)
@@ -159,6 +159,7 @@ class Work:
                     for each in settlements
                     if each.claim.execution_id in written
                 ]
+                outcome = _outcome(settlements, written)
             await record_attempts(connection, self._dialect, _failed(done, worker_id))
             await record_status(connection, self._dialect, _runs_of(done))
             ended = {
@@ -168,9 +169,7 @@ class Work:
             }
             if ended:
                 await set_next_after_end(connection, self._dialect, sorted(ended))
-            if len(settled) == len(settlements):
-                return frozenset()
-            return frozenset(each.claim.execution_id for each in settlements).difference(dict(settled))
+            return outcome
 
         return await self._database.write(Pool.WORK, work)
 
@@ -202,8 +201,10 @@ class Work:
         rows: Sequence[tuple[UUID, str]] = result.all()
         return rows
 
-    async def accept(self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None) -> bool:
-        async def work(connection: AsyncConnection) -> bool:
+    async def accept(
+        self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
+    ) -> Accepted:
+        async def work(connection: AsyncConnection) -> Accepted:
             result = await connection.execute(
                 update(execution_t)
                 .where(
@@ -217,14 +218,14 @@ class Work:
                     external_id=external_id,
                     lease_until=self._dialect.plus(execution_t.c.started_ts, lease_s),
                 )
-                .returning(execution_t, self._dialect.now().label("store_now"))
+                .returning(execution_t, schedule_name(), self._dialect.now().label("store_now"))
             )
             row = result.one_or_none()
-            if row is not None and row.cancel_requested:
-                # Nobody renews it from now on, so nobody would see that it was to stop.
-                await cancel_locked(connection, self._dialect, [row], reason=row.reason or "cancelled")
-                return False
-            return row is not None
+            if row is None or not row.cancel_requested:
+                return Accepted(row is not None)
+            # Nobody renews it from now on, so nobody would see that it was to stop.
+            reason = row.reason or "cancelled"
+            return Accepted(False, await cancel_locked(connection, self._dialect, [row], reason=reason))
 
         return await self._database.write(Pool.WORK, work)
 
@@ -236,6 +237,16 @@ class Work:
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
         async with self._database.read(Pool.WORK) as connection:
             return await read_specs(connection, self._dialect, versions)
+
+
+def _outcome(settlements: Sequence[Settlement], written: Mapping[UUID, str]) -> Settled:
+    refused = frozenset(each.claim.execution_id for each in settlements).difference(written)
+    cancelled = frozenset(
+        each.claim.execution_id
+        for each in settlements
+        if each.status not in FINAL and written.get(each.claim.execution_id) == Status.CANCELLED
+    )
+    return Settled(refused, cancelled)
 
 
 def _failed(done: Sequence[Settlement], worker_id: str) -> list[EndedAttempt]:

@@ -23,12 +23,16 @@ class _Capture(logging.Handler):
         try:
             log(line_of(record))
         except Exception:
-            self.handleError(record)
+            # Without the text and its arguments, which are printed as they are.
+            self.handleError(logging.makeLogRecord({"name": record.name, "msg": "a line was not kept"}))
 
 
 def line_of(record: logging.LogRecord) -> LogLine:
     logged_ts = datetime.fromtimestamp(record.created, UTC)
-    message = record.getMessage()
+    try:
+        message = record.getMessage()
+    except Exception:  # arguments that don't fit
+        message = f"{record.msg} {record.args!r}"
     if record.exc_info:
         message += "\n" + logging.Formatter().formatException(record.exc_info)
     return LogLine(logged_ts, record.levelname.lower(), record.name, message)

@@ -11,6 +11,8 @@ from foliot.telemetry.instruments import Instruments
 ANSWER_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 OTHER = "other"
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked every few seconds and answered at once: they would hide how the API does."""
 _KNOWN = frozenset(status.value for status in HTTPStatus)
 _USUAL = (("GET", 200), ("GET", 500), ("POST", 201), ("POST", 500))
 """Shown from the start, so that a rate over the first error is right."""
@@ -39,6 +41,8 @@ class ApiMetrics:
         observer.on(CredentialRefused, lambda _: self._refused.inc())
 
     def _request_answered(self, answered: RequestAnswered) -> None:
+        if answered.path in PROBES:
+            return
         method = answered.method if answered.method in self._durations else OTHER
         status = answered.status_code if answered.status_code in _KNOWN else OTHER
         self._requests.labels(method, status).inc()

@@ -91,7 +91,7 @@ class DeliveryMetrics:
         )
         self._is_relay = self._make.gauge("relay_is_active", "1 while this instance ships the outbox")
         self._outbox_lag = self._make.gauge(
-            "outbox_lag", "Messages committed and not yet confirmed by the broker, by the active relay"
+            "outbox_lag", "Messages committed and not yet confirmed by the broker; 0 where nobody looks"
         )
         self._observer.on(RelayTookOver, lambda _: self._is_relay.set(1))
         self._observer.on(RelayLost, self._relay_ended)

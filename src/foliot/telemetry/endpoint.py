@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from foliot.model.errors import SettingError
 
@@ -13,7 +14,13 @@ _URL = re.compile(r"https?://[^/?#\s]+[^?#\s]*")
 
 
 def is_endpoint(text: str) -> bool:
-    return _URL.fullmatch(text) is not None
+    if _URL.fullmatch(text) is None:
+        return False
+    try:
+        parts = urlsplit(text)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or half of an IPv6 address
+        return False
 
 
 def traces_url(endpoint: str | None, environment: Mapping[str, str]) -> str | None:

@@ -15,17 +15,14 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 
-class BatchHistogram(Collector):
-    """Counts values by bucket; shows what the client library's histogram would show."""
+class Buckets:
+    """Counts values by bucket."""
 
-    def __init__(self, name: str, text: str, buckets: Sequence[float], registry: CollectorRegistry) -> None:
-        self._name = name
-        self._text = text
-        self._bounds = tuple(buckets)
-        self._counts = [0] * (len(buckets) + 1)
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
         self._lock = Lock()
-        registry.register(self)
 
     def observe(self, values: list[float]) -> None:
         """Add a batch of values; sorts the list in place."""
@@ -41,10 +38,48 @@ class BatchHistogram(Collector):
                 below = up_to
             self._counts[-1] += len(values) - below
 
-    def collect(self) -> Iterator[HistogramMetricFamily]:
+    def shown(self) -> tuple[list[tuple[str, float]], float]:
+        """How many values are below each bound, as the client library wants it; and their sum."""
         with self._lock:
             counts, total = list(accumulate(self._counts)), self._sum
         names = [*map(floatToGoString, self._bounds), "+Inf"]
-        yield HistogramMetricFamily(
-            self._name, self._text, buckets=list(zip(names, counts, strict=True)), sum_value=total
-        )
+        return list(zip(names, counts, strict=True)), total
+
+
+class BatchHistogram(Buckets, Collector):
+    """Shows what the client library's histogram would show."""
+
+    def __init__(self, name: str, text: str, buckets: Sequence[float], registry: CollectorRegistry) -> None:
+        super().__init__(buckets)
+        self._name = name
+        self._text = text
+        registry.register(self)
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        buckets, total = self.shown()
+        yield HistogramMetricFamily(self._name, self._text, buckets=buckets, sum_value=total)
+
+
+class LabelledHistogram(Collector):
+    """The same with one label, whose values are few."""
+
+    def __init__(
+        self, name: str, text: str, buckets: Sequence[float], label: str, registry: CollectorRegistry
+    ) -> None:
+        self._name = name
+        self._text = text
+        self._bounds = tuple(buckets)
+        self._label = label
+        self._parts: dict[str, Buckets] = {}
+        registry.register(self)
+
+    def labelled(self, value: str) -> Buckets:
+        """What is counted under this value; shown from now on."""
+        return self._parts.setdefault(value, Buckets(self._bounds))
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        family = HistogramMetricFamily(self._name, self._text, labels=[self._label])
+        for value, part in list(self._parts.items()):
+            buckets, total = part.shown()
+            family.add_metric([value], buckets, total)
+        yield family

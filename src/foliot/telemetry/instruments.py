@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from foliot.telemetry.histogram import BatchHistogram
+from foliot.telemetry.histogram import BatchHistogram, Buckets, LabelledHistogram
 
 Label = TypeVar("Label", bound=str)
 Metric = TypeVar("Metric", Counter, Gauge)
@@ -38,6 +38,13 @@ class Instruments:
     def by(self, label: str, kind: type[Metric], name: str, text: str) -> Metric:
         """With a label whose values are not known beforehand, and must be few."""
         return kind(f"foliot_{name}", text, [label], registry=self._registry)
+
+    def batches_by(
+        self, label: str, values: Iterable[Label], name: str, text: str, buckets: tuple[float, ...]
+    ) -> dict[Label, Buckets]:
+        """One for each value of a label."""
+        family = LabelledHistogram(f"foliot_{name}", text, buckets, label, self._registry)
+        return {value: family.labelled(str(value)) for value in values}
 
     def batches(self, name: str, text: str, buckets: tuple[float, ...]) -> BatchHistogram:
         return BatchHistogram(f"foliot_{name}", text, buckets, self._registry)

@@ -9,10 +9,8 @@ success, 0.5 µs for 1,000 claimed, nothing for a tick; a line of its own costs 
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import fields
-from enum import StrEnum
 
 import structlog
 from structlog.typing import FilteringBoundLogger
@@ -27,12 +25,13 @@ from foliot.model.event import (
     Event,
     EventsConsumed,
     EventsDeadLettered,
+    ExecutionRetried,
+    ExecutionsCancelled,
     ExecutionsClaimed,
     ExecutionsReleased,
     ExecutionsRescued,
     ExecutionsSettled,
     ExecutionTriggered,
-    FiredExecution,
     HistoryPruned,
     InstanceStarted,
     InstanceStopped,
@@ -67,7 +66,7 @@ from foliot.model.event import (
     SchedulesLoaded,
     ServiceFailed,
     ServiceRecovered,
-    SettledExecution,
+    SkippedExecution,
     TickCompleted,
     TicketsRepublished,
     TransportLost,
@@ -75,10 +74,29 @@ from foliot.model.event import (
     WorkerLoadChanged,
     WriteFenced,
 )
-from foliot.model.execution import Status, TriggeredBy
+from foliot.model.execution import Status
 from foliot.model.incident import FAILING
 from foliot.model.trace import trace_id_text
 from foliot.telemetry.dispatch import Dispatch
+from foliot.telemetry.execution_lines import (
+    SETTLED_AS,
+    Fields,
+    Line,
+    backfill_lines,
+    backfill_summary,
+    cancelled_lines,
+    cancelled_summary,
+    claimed_values,
+    fired_lines,
+    fired_summary,
+    rescued_lines,
+    rescued_summary,
+    retried_values,
+    settled_lines,
+    settled_summary,
+    skipped_values,
+    triggered_values,
+)
 from foliot.telemetry.rendering import configure, sign
 
 __all__ = ["LINES", "MOST_LINES", "LogObserver", "configure"]
@@ -100,7 +118,6 @@ LINES: dict[type[Event], int] = {
     WriteFenced: logging.WARNING,
     CredentialRefused: logging.INFO,
     RequestAnswered: logging.DEBUG,
-    ScheduleParked: logging.WARNING,
     SchedulesLoaded: logging.DEBUG,
     TickCompleted: logging.DEBUG,
     WorkerLoadChanged: logging.DEBUG,
@@ -135,20 +152,8 @@ LINES: dict[type[Event], int] = {
 }
 """Events that are one line with all their fields, and its level. The others have methods of their own."""
 
-_SETTLED_AS = {
-    Status.SUCCESS: "execution_succeeded",
-    Status.FAILED: "execution_failed",
-    Status.TIMEOUT: "execution_timed_out",
-    Status.CANCELLED: "execution_cancelled",
-    Status.UNKNOWN: "execution_unknown",
-    Status.RETRYING: "execution_retrying",
-    Status.PENDING: "execution_handed_back",
-}
-
-_LINE_LEVELS = {name: logging.INFO for status, name in _SETTLED_AS.items() if status not in FAILING}
+_LINE_LEVELS = {name: logging.INFO for status, name in SETTLED_AS.items() if status not in FAILING}
 """Of lines that stand beside those of failures, which are errors."""
-
-Fields = dict[str, object]
 
 
 class DefectLog(Dispatch):
@@ -177,11 +182,14 @@ class LogObserver(Dispatch):
         self.on(InstanceStarted, self._instance_started)
         self.on(LeaseAttempted, self._lease_attempted)
         self.on(ScheduleChanged, self._schedule_changed)
+        self.on(ScheduleParked, self._schedule_parked)
         self.on(BatchFired, self._batch_fired)
         self.on(ExecutionTriggered, self._execution_triggered)
         self.on(BackfillAdvanced, self._backfill_advanced)
         self.on(ExecutionsClaimed, self._executions_claimed)
         self.on(ExecutionsSettled, self._executions_settled)
+        self.on(ExecutionsCancelled, self._executions_cancelled)
+        self.on(ExecutionRetried, self._execution_retried)
         self.on(ExecutionsRescued, self._executions_rescued)
         self.on(ClockObserved, self._clock_observed)
         self.on(RequestFailed, self._request_failed)
@@ -200,8 +208,8 @@ class LogObserver(Dispatch):
         self,
         level: int,
         count: int,
-        summary: Callable[[], tuple[str, Fields]],
-        lines: Callable[[], Iterable[tuple[str, Fields]]],
+        summary: Callable[[], Line],
+        lines: Callable[[], Iterable[Line]],
     ) -> None:
         """Write a batch's lines at this level and its summary at debug; for a large batch the reverse."""
         at, otherwise = (level, logging.DEBUG) if count <= MOST_LINES else (logging.DEBUG, level)
@@ -253,62 +261,44 @@ class LogObserver(Dispatch):
         if changed.trace_context is not None:
             values["trace_id"] = trace_id_text(changed.schedule_id, changed.trace_context)
         self._log.info("schedule_changed", **values)
+        self._tell_skipped(changed.skipped)
+
+    def _schedule_parked(self, parked: ScheduleParked) -> None:
+        self._log.warning("schedule_parked", schedule_id=parked.schedule_id, reason=parked.reason)
+        self._tell_skipped(parked.skipped)
+
+    def _tell_skipped(self, skipped: SkippedExecution | None) -> None:
+        if skipped is not None:
+            self._log.info("execution_skipped", **skipped_values(skipped))
 
     # --- executions -------------------------------------------------------------------------------
 
     def _execution_triggered(self, triggered: ExecutionTriggered) -> None:
-        values: Fields = {
-            "execution_id": triggered.execution_id,
-            "schedule_id": triggered.schedule_id,
-            "schedule_name": triggered.schedule_name,
-            "fire_time": triggered.fire_ts,
-            "triggered_by": triggered.triggered_by,
-            "trace_id": trace_id_text(triggered.execution_id, triggered.trace_context),
-        }
-        if triggered.by is not None:
-            values["by"] = triggered.by
-        self._log.info("execution_triggered", **values)
+        self._log.info("execution_triggered", **triggered_values(triggered))
 
     def _batch_fired(self, batch: BatchFired) -> None:
         count = len(batch.fired) + len(batch.skipped)
-        self._tell(logging.INFO, count, lambda: _fired_summary(batch), lambda: _fired_lines(batch))
+        self._tell(logging.INFO, count, lambda: fired_summary(batch), lambda: fired_lines(batch))
 
     def _backfill_advanced(self, batch: BackfillAdvanced) -> None:
-        def summary() -> tuple[str, Fields]:
-            return "backfill_advanced", {"backfill_id": batch.backfill_id, "count": len(batch.fired)}
-
-        def lines() -> Iterator[tuple[str, Fields]]:
-            for fired in batch.fired:
-                of_backfill = {"triggered_by": TriggeredBy.BACKFILL, "backfill_id": batch.backfill_id}
-                yield "execution_triggered", _fired_values(fired, batch.instance_id) | of_backfill
-
-        self._tell(logging.INFO, len(batch.fired), summary, lines)
+        count = len(batch.fired)
+        self._tell(logging.INFO, count, lambda: backfill_summary(batch), lambda: backfill_lines(batch))
 
     def _executions_claimed(self, batch: ExecutionsClaimed) -> None:
         if not self._log.is_enabled_for(logging.DEBUG):
             return
         for claimed in batch.claimed:
-            self._log.debug(
-                "execution_claimed",
-                execution_id=claimed.execution_id,
-                schedule_id=claimed.schedule_id,
-                attempt=claimed.attempt,
-                queue=claimed.queue,
-                priority=claimed.priority,
-                start_delay_seconds=claimed.start_delay_s,
-                worker_id=batch.worker_id,
-                trace_id=trace_id_text(claimed.execution_id, claimed.trace_context),
-            )
+            self._log.debug("execution_claimed", **claimed_values(claimed, batch.worker_id))
 
     def _executions_settled(self, batch: ExecutionsSettled) -> None:
         success = Status.SUCCESS  # looking a member up costs more than comparing it
         others = [settled for settled in batch.settled if settled.status is not success]
         has_failed = any(settled.status in FAILING for settled in others)
         level = logging.ERROR if has_failed else logging.INFO
-        self._tell(level, len(others), lambda: _settled_summary(batch), lambda: _settled_lines(batch, others))
+        self._tell(level, len(others), lambda: settled_summary(batch), lambda: settled_lines(batch, others))
         if self._log.is_enabled_for(logging.DEBUG):
             successes = [settled for settled in batch.settled if settled.status is success]
-            for name, values in _settled_lines(batch, successes):
+            for name, values in settled_lines(batch, successes):
                 self._log.debug(name, **values)
         if batch.refused:
             self._log.warning(
@@ -318,109 +308,20 @@ class LogObserver(Dispatch):
                 worker_id=batch.worker_id,
             )
 
+    def _executions_cancelled(self, batch: ExecutionsCancelled) -> None:
+        count = len(batch.cancelled)
+        self._tell(logging.INFO, count, lambda: cancelled_summary(batch), lambda: cancelled_lines(batch))
+
+    def _execution_retried(self, retried: ExecutionRetried) -> None:
+        self._log.info("execution_retried", **retried_values(retried))
+
     def _executions_rescued(self, batch: ExecutionsRescued) -> None:
-        def summary() -> tuple[str, Fields]:
-            counts = _counts(batch.rescued.values())
-            return "executions_rescued", {"shard": batch.shard, "count": len(batch.rescued), **counts}
-
-        def lines() -> Iterator[tuple[str, Fields]]:
-            for lost in batch.attempts:
-                yield (
-                    "execution_rescued",
-                    {
-                        "execution_id": lost.execution_id,
-                        "schedule_id": lost.schedule_id,
-                        "schedule_name": lost.schedule_name,
-                        "attempt": lost.attempt,
-                        "status": lost.status,
-                        "error": lost.error,
-                        "worker_id": lost.worker_id,
-                        "trace_id": trace_id_text(lost.execution_id, lost.trace_context),
-                    },
-                )
-
-        self._tell(logging.WARNING, len(batch.rescued), summary, lines)
+        count = len(batch.rescued)
+        self._tell(logging.WARNING, count, lambda: rescued_summary(batch), lambda: rescued_lines(batch))
 
 
 def _tell_defect(log: FilteringBoundLogger, failed: RequestFailed) -> None:
     log.error("request_failed", request_id=failed.request_id, exc_info=failed.error)
-
-
-def _fired_summary(batch: BatchFired) -> tuple[str, Fields]:
-    return "batch_fired", {
-        "count": len(batch.fired),
-        "max_lateness_seconds": max((fired.lateness_s for fired in batch.fired), default=0.0),
-        "skipped": _counts(skipped.reason for skipped in batch.skipped),
-        "refused": batch.refused,
-        "duration_seconds": batch.duration_s,
-        "shard": batch.shard,
-        "epoch": batch.epoch,
-    }
-
-
-def _fired_lines(batch: BatchFired) -> Iterator[tuple[str, Fields]]:
-    for fired in batch.fired:
-        yield "execution_triggered", _fired_values(fired, batch.instance_id)
-    for skipped in batch.skipped:
-        values: Fields = {
-            "execution_id": skipped.execution_id,
-            "schedule_id": skipped.schedule_id,
-            "fire_time": skipped.fire_ts,
-            "reason": skipped.reason,
-            "instance_id": batch.instance_id,
-        }
-        if skipped.schedule_name is not None:
-            values["schedule_name"] = skipped.schedule_name
-        if skipped.missed_count:
-            values["missed_count"] = skipped.missed_count
-        yield "execution_skipped", values
-
-
-def _fired_values(fired: FiredExecution, instance_id: str) -> Fields:
-    values: Fields = {
-        "execution_id": fired.execution_id,
-        "schedule_id": fired.schedule_id,
-        "fire_time": fired.fire_ts,
-        "lateness_seconds": fired.lateness_s,
-        "instance_id": instance_id,
-        "trace_id": trace_id_text(fired.execution_id),
-    }
-    if fired.schedule_name is not None:
-        values["schedule_name"] = fired.schedule_name
-    if fired.missed_count:
-        values["missed_count"] = fired.missed_count
-    return values
-
-
-def _settled_summary(batch: ExecutionsSettled) -> tuple[str, Fields]:
-    counts = _counts(settled.status for settled in batch.settled)
-    return "executions_settled", {"worker_id": batch.worker_id, "count": len(batch.settled), **counts}
-
-
-def _settled_lines(
-    batch: ExecutionsSettled, settleds: Iterable[SettledExecution]
-) -> Iterator[tuple[str, Fields]]:
-    for settled in settleds:
-        values: Fields = {
-            "execution_id": settled.execution_id,
-            "schedule_id": settled.schedule_id,
-            "attempt": settled.attempt,
-            "duration_seconds": settled.duration_s,
-            "worker_id": batch.worker_id,
-            "trace_id": trace_id_text(settled.execution_id, settled.trace_context),
-        }
-        values |= {name: value for name, value in _known(settled) if value is not None}
-        yield _SETTLED_AS[settled.status], values
-
-
-def _known(settled: SettledExecution) -> Iterator[tuple[str, str | None]]:
-    yield "schedule_name", settled.schedule_name
-    yield "error", settled.error
-    yield "agent_url", settled.agent_url
-
-
-def _counts(values: Iterable[StrEnum]) -> dict[str, int]:
-    return {str(value): count for value, count in Counter(values).items()}
 
 
 def _snake_case(name: str) -> str:

@@ -11,23 +11,27 @@ from foliot.model.event import QueuesMeasured
 from foliot.model.policy import Priority
 
 MOST_QUEUES = 100
+DEFAULT = "default"
 OTHER = "other"
+_EMPTY = dict.fromkeys(Priority, 0)
 
 
 class QueueDepths(Collector):
-    """Shows what was measured last. Before that, and in processes that do not measure, it shows nothing.
+    """Shows what was measured last. The queue `default` is there from the start, and in processes that do not
+    measure, with zeros: whoever takes the largest of all is told the truth.
 
-    A queue that is empty has zeros, one that is gone has nothing. Of more than a hundred, those that are
-    shown stay so; the deepest of the rest take the places that become free, and all others are one, `other`.
+    A queue that is empty has zeros, one that is gone has nothing. Of more than a hundred others, those that
+    are shown stay so; the deepest of the rest take the places that become free, and all else is one, `other`.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._shown: dict[str, Mapping[Priority, int]] = {}
+        self._shown: dict[str, Mapping[Priority, int]] = {DEFAULT: _EMPTY}
         self._lock = Lock()
         registry.register(self)
 
     def measured(self, measured: QueuesMeasured) -> None:
         depths = dict(measured.depths)
+        always = {DEFAULT: depths.pop(DEFAULT, _EMPTY)}
         with self._lock:
             stay = [queue for queue in self._shown if queue in depths and queue != OTHER]
             newcomers = sorted(
@@ -40,7 +44,7 @@ class QueueDepths(Collector):
                     priority: sum(depth.get(priority, 0) for depth in depths.values())
                     for priority in Priority
                 }
-            self._shown = shown
+            self._shown = always | shown
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         family = GaugeMetricFamily(

@@ -1,12 +1,14 @@
-"""How a log line looks: for people or for machines, one event per line, without passwords.
+"""How a log line looks: for people or for machines, one event per line, without passwords and secrets.
 
-Lines go to stderr. What libraries log through `logging`, from warning up, takes the same form.
+Lines go to stderr. What libraries and task functions log through `logging`, from warning up, takes the same
+form, and so do Python's warnings and what ends a thread.
 """
 
 import json
 import logging
 import re
 import sys
+import threading
 from collections.abc import Callable
 from copy import copy
 from datetime import datetime
@@ -17,7 +19,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from foliot.model.hiding import hiding
+from foliot.telemetry.hidden import hidden
 
 Format = Literal["console", "json"]
 LevelName = Literal["debug", "info", "warning", "error"]
@@ -37,10 +39,11 @@ def configure(log_format: Format, level: LevelName) -> None:
     timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     _signature.instance_id = None
     finish: list[Processor] = [
+        structlog.processors.format_exc_info,
+        hidden,
         structlog.processors.add_log_level,
         _signature,
         timestamp,
-        structlog.processors.format_exc_info,
         plain,
         *_renderers(log_format),
     ]
@@ -60,6 +63,7 @@ def configure(log_format: Format, level: LevelName) -> None:
         ),
         least,
     )
+    threading.excepthook = _tell_end
 
 
 class _Signature:
@@ -89,25 +93,31 @@ def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
     for other in [one for one in root.handlers if one.get_name() == _HANDLER_NAME]:
         root.removeHandler(other)
     root.addHandler(handler)
-    root.setLevel(max(least, logging.WARNING))
+    # Both: once a task function has run, the root lets more pass, for the log of its execution.
+    handler.setLevel(max(least, logging.WARNING))
+    root.setLevel(handler.level)
+    logging.captureWarnings(True)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
     def format(self, record: logging.LogRecord) -> str:
-        return super().format(_hide(record))
+        try:
+            return super().format(record)
+        except Exception:  # arguments that don't fit its text, most likely
+            bare = copy(record)
+            bare.msg, bare.args = str(record.msg), ()
+            return super().format(bare)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Nothing: by default the arguments are printed, with all that may be secret in them."""
 
 
-def _hide(record: logging.LogRecord) -> logging.LogRecord:
-    """What a task logs goes to its execution without its secrets, and comes out here without them too."""
-    hide = hiding.get()
-    if hide is None:
-        return record
-    hidden = copy(record)
-    hidden.msg, hidden.args = hide(record.getMessage()), ()
-    if record.exc_info:
-        hidden.msg += "\n" + hide(logging.Formatter().formatException(record.exc_info))
-        hidden.exc_info = hidden.exc_text = None
-    return hidden
+def _tell_end(ended: threading.ExceptHookArgs) -> None:
+    """What nobody caught in a thread is a line as well; by default it is printed as it is."""
+    if ended.exc_type is not SystemExit:
+        name = None if ended.thread is None else ended.thread.name
+        failure = (ended.exc_type, ended.exc_value, ended.exc_traceback)
+        structlog.get_logger().error("thread_failed", thread=name, exc_info=failure)
 
 
 def _renderers(log_format: Format) -> list[Processor]:
@@ -138,11 +148,17 @@ def plain(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
 def printable(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
     """Line breaks and control characters spelled out: no text can forge a line or drive the terminal."""
     for name, value in line.items():
-        if isinstance(value, str) and name != "exception" and not value.isprintable():
-            line[name] = "".join(
-                char if char.isprintable() else char.encode("unicode_escape").decode() for char in value
-            )
+        if isinstance(value, str) and not value.isprintable():
+            # A traceback is shown line by line.
+            line[name] = _spelled_out(value, spared="\n\t" if name == "exception" else "")
     return line
+
+
+def _spelled_out(text: str, *, spared: str) -> str:
+    return "".join(
+        char if char.isprintable() or char in spared else char.encode("unicode_escape").decode()
+        for char in text
+    )
 
 
 def _to_json(line: EventDict, default: Callable[[object], object]) -> str:

@@ -8,6 +8,7 @@ so they agree on that too. Nothing of this is imported unless spans are wanted.
     fire      from the time that was due to its commit; of a run by hand, from its transaction's time
     execute   from the claim to the end of the attempt
     settle    from there until it was written down
+    cancel    the end of an execution that waited: from when somebody asked for it to its commit
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ from opentelemetry.trace import (
 from foliot.model.event import (
     BackfillAdvanced,
     BatchFired,
+    CancelledExecution,
+    ExecutionsCancelled,
     ExecutionsRescued,
     ExecutionsSettled,
     ExecutionTriggered,
@@ -46,6 +49,7 @@ from foliot.model.execution import TriggeredBy
 from foliot.model.trace import (
     SpanName,
     TraceContext,
+    cancel_span,
     create_span,
     execute_span,
     fire_span,
@@ -98,6 +102,7 @@ class TraceObserver(Dispatch):
         self.on(BatchFired, self._batch_fired)
         self.on(BackfillAdvanced, self._backfill_advanced)
         self.on(ExecutionsSettled, self._executions_settled)
+        self.on(ExecutionsCancelled, self._executions_cancelled)
         self.on(ExecutionsRescued, self._executions_rescued)
 
     def is_kept(self, trace_id: int, trace_context: str | None) -> bool:
@@ -230,6 +235,17 @@ class TraceObserver(Dispatch):
                 for span in _of_attempt(settled, context, batch.worker_id, now):
                     self._put(span)
 
+    def _executions_cancelled(self, batch: ExecutionsCancelled) -> None:
+        now = self._now()
+        for count, cancelled in enumerate(batch.cancelled):
+            if self._shipping.is_full:
+                self._shipping.drop(len(batch.cancelled) - count)
+                return
+            context = cancel_span(cancelled.execution_id, cancelled.attempt, cancelled.trace_context)
+            if self.is_kept(context.trace_id, cancelled.trace_context):
+                for span in _of_cancelled(cancelled, context, now):
+                    self._put(span)
+
     def _executions_rescued(self, batch: ExecutionsRescued) -> None:
         """Who carried these out is not there to tell."""
         now = self._now()
@@ -290,7 +306,7 @@ def _of_attempt(
         "schedule.name": settled.schedule_name,
         "execution.id": str(settled.execution_id),
         "execution.attempt": settled.attempt,
-        "worker.id": worker_id,
+        "worker.id": worker_id or None,
     }
     yield _Span(
         SpanName.EXECUTE,
@@ -319,6 +335,42 @@ def _of_attempt(
             **of_both,
             "execution.status": settled.status.value,
             "execution.duration_seconds": settled.duration_s,
+        },
+    )
+
+
+def _of_cancelled(cancelled: CancelledExecution, context: TraceContext, now: datetime) -> Iterator[_Span]:
+    """What an agent was at is an attempt like any other; what waited ends with a span of its own."""
+    if cancelled.duration_s is not None:
+        settled = SettledExecution(
+            cancelled.execution_id,
+            cancelled.schedule_id,
+            cancelled.attempt,
+            Ended.CANCELLED,
+            cancelled.duration_s,
+            cancelled.reason,
+            cancelled.schedule_name,
+            cancelled.queue,
+            cancelled.started_ts,
+            max(0.0, (now - cancelled.cancelled_ts).total_seconds()),
+            trace_context=cancelled.trace_context,
+        )
+        attempt = execute_span(cancelled.execution_id, cancelled.attempt, cancelled.trace_context)
+        yield from _of_attempt(settled, attempt, cancelled.worker_id or "", now)
+        return
+    yield _Span(
+        SpanName.CANCEL,
+        context,
+        fire_span(cancelled.execution_id, cancelled.trace_context),
+        min(cancelled.cancelled_ts, now),
+        now,
+        {
+            "schedule.id": str(cancelled.schedule_id),
+            "schedule.name": cancelled.schedule_name,
+            "execution.id": str(cancelled.execution_id),
+            "execution.queue": cancelled.queue or None,
+            "execution.status": Ended.CANCELLED.value,
+            "execution.reason": cancelled.reason,
         },
     )
 

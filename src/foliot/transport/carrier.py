@@ -1,11 +1,12 @@
 """One broker as this process knows it: whether it answers, and since when."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from foliot.celery_app import CeleryApp
 from foliot.model.broker import BrokerKind, kind_of, shown, transports_of
-from foliot.model.event import Observer, TransportLost, TransportRecovered
+from foliot.model.event import Observer, RedisFailed, TransportLost, TransportRecovered
 from foliot.model.policy import Priority
 from foliot.timing.clock import Clock
 from foliot.transport.opening import open_transport
@@ -40,7 +41,8 @@ class Carrier:
 
     async def publish(self, tickets: Sequence[Ticket]) -> None:
         try:
-            await self.transport.publish(tickets)
+            with self._counting():
+                await self.transport.publish(tickets)
         except BrokerUnreachableError as error:
             self._failed(error)
             raise
@@ -48,7 +50,8 @@ class Carrier:
 
     async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
         try:
-            found = await self.transport.receive(lanes, most=most, wait_s=wait_s)
+            with self._counting():
+                found = await self.transport.receive(lanes, most=most, wait_s=wait_s)
         except BrokerUnreachableError as error:
             self._failed(error)
             raise
@@ -56,13 +59,25 @@ class Carrier:
         return found
 
     async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
-        await self.transport.acknowledge(deliveries)
+        with self._counting():
+            await self.transport.acknowledge(deliveries)
 
     async def give_back(self, deliveries: Sequence[Delivery]) -> None:
-        await self.transport.give_back(deliveries)
+        with self._counting():
+            await self.transport.give_back(deliveries)
 
     async def close(self) -> None:
         await self.transport.close()
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Tell of every call of Redis that fails, as of those for other things."""
+        try:
+            yield
+        except BrokerUnreachableError as error:
+            if self.kind is BrokerKind.REDIS:
+                self._observer.notify(RedisFailed("transport", str(error)))
+            raise
 
     def _failed(self, error: BrokerUnreachableError) -> None:
         now = self._clock.monotonic()

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from foliot.model.errors import FoliotError, InvalidError
 from foliot.model.execution import Status
-from foliot.model.hiding import hiding
+from foliot.model.hiding import hiding, running
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trace import Sampling, as_told, execute_span
 from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_text
@@ -167,11 +167,17 @@ class Attempt:
         if args:
             # Only those of the definition: who may trigger a schedule may not read every secret through it.
             args, self._redactor = await prepare(claim.host_id, args)
-            hiding.set(self._redactor.text)
+            self._hide()
         args = {**args, **(claim.args or {})}
         return await target.run(
             Assignment(fire, spec, args, claim.host_id, self._log, self._keep_external_id)
         )
+
+    def _hide(self) -> None:
+        """Keep this attempt's secrets out of the process's log."""
+        if self._redactor.forms:
+            hiding.set(self._redactor.text)
+            running.add(self._redactor.forms)
 
     def _traceparent(self) -> str:
         claim = self.claim
@@ -198,6 +204,7 @@ class Attempt:
     # --- its end ----------------------------------------------------------------------------------
 
     def _done(self, task: asyncio.Task[Any]) -> None:
+        running.remove(self._redactor.forms)
         failure = None if task.cancelled() else task.exception()
         if self._ending is not None:
             self._end(self._ending)

@@ -2,15 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
-from uuid import UUID
+from collections.abc import Callable, Iterator, Sequence
 
 from foliot.model.errors import DatabaseUnreachableError, UnstorableError
-from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
+from foliot.model.event import ExecutionsCancelled, ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Status
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Settlement, WorkStore
+from foliot.store.protocol import Settled, Settlement, WorkStore
 from foliot.timing.clock import Clock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
@@ -107,31 +106,35 @@ class Settler:
     async def _write_batch(self, batch: Sequence[Settlement]) -> None:
         try:
             async with self._journal.rows:
-                refused = await self._store.settle(self._worker_id, batch)
+                outcome = await self._store.settle(self._worker_id, batch)
         except UnstorableError as error:
             if len(batch) > 1:
                 raise
             batch = [_unstorable(batch[0], error)]
             async with self._journal.rows:
-                refused = await self._store.settle(self._worker_id, batch)
-        self._tell(batch, refused)
+                outcome = await self._store.settle(self._worker_id, batch)
+        self._tell(batch, outcome)
 
     async def _hand_over(self, handover: Handover) -> None:
         claim, external_id, lease_s = handover
         try:
-            is_open = await self._store.accept(
+            accepted = await self._store.accept(
                 self._worker_id, claim, lease_s=lease_s, external_id=external_id
             )
         except UnstorableError:
-            is_open = await self._store.accept(self._worker_id, claim, lease_s=lease_s, external_id=None)
-        if not is_open:
+            accepted = await self._store.accept(self._worker_id, claim, lease_s=lease_s, external_id=None)
+        if not accepted.is_open:
             self._hints.send(Hint.ENDED)
+        if accepted.cancelled:
+            self._observer.notify(ExecutionsCancelled(accepted.cancelled))
 
-    def _tell(self, batch: Sequence[Settlement], refused: frozenset[UUID]) -> None:
-        settled = [each for each in batch if each.claim.execution_id not in refused] if refused else batch
+    def _tell(self, batch: Sequence[Settlement], outcome: Settled) -> None:
+        settled = batch if outcome == Settled() else list(_as_written(batch, outcome))
         now = self._clock.monotonic()
         self._observer.notify(
-            ExecutionsSettled(self._worker_id, [_settled(each, now) for each in settled], tuple(refused))
+            ExecutionsSettled(
+                self._worker_id, [_settled(each, now) for each in settled], tuple(outcome.refused)
+            )
         )
         statuses = {each.status for each in settled}
         if not statuses.isdisjoint(FINAL):
@@ -145,6 +148,14 @@ class Settler:
             for each in settled:
                 if each.status is Status.RETRYING:
                     self.on_retrying(each.retry_in_s)
+
+
+def _as_written(batch: Sequence[Settlement], outcome: Settled) -> Iterator[Settlement]:
+    for each in batch:
+        if each.claim.execution_id in outcome.cancelled:
+            yield each._replace(status=Status.CANCELLED)
+        elif each.claim.execution_id not in outcome.refused:
+            yield each
 
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter
 from foliot.api.app import make_app
 from foliot.api.gate import Gate
 from foliot.api.server import CannotListenError, listen, serving, url_of
+from foliot.probing.page import MetricsPage
 
 
 class _Probe:
@@ -27,7 +28,12 @@ def make(probe: _Probe, registry: CollectorRegistry) -> FastAPI:
     nobody: Any = None  # probes are let through before anybody is asked
     gate = Gate(nobody, nobody, nobody, nobody, lambda: True)
     return make_app(
-        probe.problems, registry, gate, (), lambda _error, _request_id: None, lambda _answer: None
+        probe.problems,
+        MetricsPage(registry),
+        gate,
+        (),
+        lambda _error, _request_id: None,
+        lambda _answer: None,
     )
 
 
@@ -76,6 +82,13 @@ async def test_metrics_are_those_of_the_registry_it_was_given(
     answer = await client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
     assert "foliot_things_total 3.0" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+async def test_whoever_wants_the_head_alone_gets_it(client: httpx2.AsyncClient, path: str) -> None:
+    full, head = await client.get(path), await client.head(path)
+    assert head.status_code == full.status_code == 200
+    assert head.headers["content-type"] == full.headers["content-type"]
 
 
 async def test_the_first_page_says_what_this_is(client: httpx2.AsyncClient) -> None:

@@ -26,7 +26,7 @@ from foliot.api.rates import (
     wait_s,
 )
 from foliot.model.errors import DatabaseUnreachableError, RateLimitedError, SettingError
-from foliot.model.event import Event, ServiceFailed, ServiceRecovered
+from foliot.model.event import Event, Observer, RedisFailed, ServiceFailed, ServiceRecovered
 from foliot.service import Loop
 from foliot.store.rates import Rates, RateWindow
 from foliot.timing.clock import VirtualClock
@@ -502,8 +502,10 @@ class RedisPuppet:
 
 
 @asynccontextmanager
-async def redis_rates(port: int, clock: VirtualClock) -> AsyncIterator[RedisRates]:
-    rates = RedisRates(f"redis://127.0.0.1:{port}/0", clock)
+async def redis_rates(
+    port: int, clock: VirtualClock, observer: Observer | None = None
+) -> AsyncIterator[RedisRates]:
+    rates = RedisRates(f"redis://127.0.0.1:{port}/0", clock, observer)
     yield rates
     await rates.close()
 
@@ -541,6 +543,17 @@ async def test_while_redis_is_away_limits_are_local_and_only_one_request_waits_f
             assert isinstance(told[-1], ServiceRecovered)
             assert await hits(limiter, 1) == 1
             assert len(puppet.evaluated) == 1
+
+
+async def test_as_long_as_redis_is_away_every_look_for_it_is_told(clock: VirtualClock) -> None:
+    """An outage of an hour is more than one error."""
+    told = Told()
+    async with redis_rates(free_port(), clock, told) as rates:
+        assert await hits(limiter_of(rates), 3) == 3
+        for _ in range(3):
+            with pytest.raises(RedisAwayError):
+                await rates.step()
+    assert [event.what for event in told if isinstance(event, RedisFailed)] == ["rates"] * 4
 
 
 async def test_redis_that_can_not_serve_in_between_is_no_error(clock: VirtualClock) -> None:

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 from tests.servers import free_port
 
-from foliot.cli.checks import Level, check_overdue, check_process
+from foliot.cli.checks import Level, check_overdue, check_process, examine_processes
+from foliot.settings import Settings
 from foliot.store.overview import NextFire, Overdue
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -75,6 +78,36 @@ async def test_a_process_is_asked_whether_it_is_ready(
 async def test_a_process_that_is_not_there_is_a_warning() -> None:
     finding = await check_process("127.0.0.1", free_port())
     assert (finding.level, bool(finding.advice)) == (Level.WARN, True)
+
+
+def up_at(folder: Path, port: int) -> str:
+    """A `foliot up` that serves there, as it says beside its database."""
+    told = {"url": f"http://127.0.0.1:{port}", "pid": os.getpid()}
+    (folder / "foliot.db.up").write_text(json.dumps(told))
+    return f"sqlite:///{folder / 'foliot.db'}"
+
+
+async def processes(database_url: str, metrics_port: int | None) -> list[tuple[str, Level]]:
+    settings = Settings(database_url=database_url, metrics_port=metrics_port)
+    return [(each.detail, each.level) async for each in examine_processes(settings)]
+
+
+async def test_a_running_up_is_asked_and_not_missed_at_a_port_it_does_not_use(tmp_path: Path) -> None:
+    with answering(200, b'{"problems": []}') as port:
+        database_url = up_at(tmp_path, port)
+        url = f"http://127.0.0.1:{port}/readyz"
+        for metrics_port in (None, free_port()):
+            assert await processes(database_url, metrics_port) == [(f"{url} is ready", Level.OK)]
+        # A role beside it is asked too.
+        assert await processes(database_url, port) == [(f"{url} is ready", Level.OK)] * 2
+
+
+async def test_an_up_that_is_gone_says_nothing(tmp_path: Path) -> None:
+    database_url = up_at(tmp_path, free_port())
+    assert [level for _, level in await processes(database_url, None)] == [Level.WARN]
+    (tmp_path / "foliot.db.up").unlink()
+    assert await processes(database_url, None) == []
+    assert [level for _, level in await processes(database_url, free_port())] == [Level.WARN]
 
 
 async def test_what_does_not_even_speak_http_is_a_warning_too() -> None:

@@ -11,6 +11,7 @@ from foliot.model.ids import ids_at, new_id
 from foliot.model.trace import (
     TraceContext,
     as_told,
+    cancel_span,
     create_span,
     execute_span,
     fire_span,
@@ -34,7 +35,11 @@ def test_ids_are_the_same_wherever_and_whenever_they_are_worked_out() -> None:
 
 def test_all_spans_of_an_execution_are_of_one_trace_and_each_has_an_id_of_its_own() -> None:
     spans = [fire_span(EXECUTION)]
-    spans += [make(EXECUTION, attempt) for make in (execute_span, settle_span) for attempt in range(1, 50)]
+    spans += [
+        make(EXECUTION, attempt)
+        for make in (execute_span, settle_span, cancel_span)
+        for attempt in range(1, 50)
+    ]
     assert {span.trace_id for span in spans} == {trace_id_of(EXECUTION)}
     assert len({span.span_id for span in spans}) == len(spans)
     others = {fire_span(new_id()).trace_id for _ in range(100)}

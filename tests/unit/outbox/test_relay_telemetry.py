@@ -1,9 +1,29 @@
 """What the relay does is counted: how much waits, what was confirmed, and which instance is active."""
 
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
 from prometheus_client import CollectorRegistry
 
-from foliot.model.event import OutboxMeasured, RelayConfirmed, RelayLost, RelayReleased, RelayTookOver
+from foliot.model.event import (
+    OutboxMeasured,
+    RedisFailed,
+    RelayConfirmed,
+    RelayLost,
+    RelayReleased,
+    RelayTookOver,
+)
+from foliot.outbox.protocol import Publisher, Term
+from foliot.outbox.relay import Relay, RelayOptions
+from foliot.store.hints import LocalHints
+from foliot.store.relays import Relays, RelayStanding
 from foliot.telemetry.metrics import MetricsObserver
+from foliot.testing.app import Recorder
+from foliot.timing.clock import ClusterClock, VirtualClock
+from foliot.transport.protocol import BrokerUnreachableError
+
+NOW = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
 
 
 def test_the_lag_is_what_was_told_last_and_ends_with_being_active() -> None:
@@ -26,3 +46,43 @@ def test_the_lag_is_what_was_told_last_and_ends_with_being_active() -> None:
     metrics.notify(RelayReleased(5))
     assert (shown("outbox_lag"), shown("relay_is_active")) == (0, 0)
     assert shown("scheduler_elections_total") == 0, "it is no scheduler's"
+
+
+# --- a broker that does not answer --------------------------------------------------------------------
+
+
+class Row:
+    """The relay's row, which is ours at once."""
+
+    async def take(self, _instance_id: str, _ttl_s: float) -> RelayStanding:
+        return RelayStanding(True, NOW, 3, 1, 0)
+
+    async def position(self, _instance_id: str, _epoch: int) -> int:
+        return 1
+
+    async def outbox_id(self) -> str:
+        return "outbox"
+
+
+class Away:
+    """A publisher whose broker is."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def begin(self, _term: Term) -> None:
+        raise BrokerUnreachableError("no answer")
+
+
+@pytest.mark.parametrize(("kind", "count"), [("redis", 2), ("rabbitmq", 0)])
+async def test_every_time_that_redis_does_not_take_the_outbox_is_told(kind: str, count: int) -> None:
+    recorder, clock = Recorder(), ClusterClock(VirtualClock(NOW))
+    row, publisher = cast("Relays", Row()), cast("Publisher", Away(kind))
+    options = RelayOptions(3.0, 1.0, 1.0)
+    relay = Relay("one", row, publisher, clock, LocalHints(), recorder, options)
+    await relay.leadership.step()
+    for _ in range(2):
+        with pytest.raises(BrokerUnreachableError):
+            await relay.step()
+    told = [event for event in recorder.events if isinstance(event, RedisFailed)]
+    assert told == [RedisFailed("relay", "no answer")] * count

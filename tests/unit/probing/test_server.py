@@ -125,7 +125,7 @@ async def test_a_head_is_answered_without_a_body(stage: Stage) -> None:
         (b"GET /\xff HTTP/1.1\r\n\r\n", 400),
         (b"GET /metrics HTTP/9.9\r\n\r\n", 400),
         (b"CONNECT here:443 HTTP/1.1\r\n\r\n", 400),
-        (b"GET /metrics HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 2 * MOST_HEAD_BYTES, 431),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
         (b"GET /metrics\r\n\r\n", 200),
@@ -153,6 +153,14 @@ async def rest_of(reader: asyncio.StreamReader) -> bytes:
             return await reader.read()
     except ConnectionResetError:
         return b""
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_whoever_offers_another_protocol_is_answered_in_this_one(stage: Stage, method: str) -> None:
+    headers = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAA")
+    status, fields, _ = await stage.ask("/healthz", method, *headers)
+    assert status == 200
+    assert "upgrade" not in fields
 
 
 async def test_whoever_sends_without_end_is_cut_off(stage: Stage) -> None:

@@ -23,6 +23,7 @@ ALL = "OTEL_EXPORTER_OTLP_ENDPOINT"
         ("http://host:4318/v1/traces", {}, "http://host:4318/v1/traces"),
         ("https://host/otlp", {}, "https://host/otlp/v1/traces"),
         (None, {ALL: "http://host:4318"}, "http://host:4318/v1/traces"),
+        ("http://user:pass@[::1]:4318", {}, "http://user:pass@[::1]:4318/v1/traces"),
         (None, {TRACES: "http://host:4318/take"}, "http://host:4318/take"),
         (None, {TRACES: "http://one/take", ALL: "http://two"}, "http://one/take"),
         ("http://ours", {TRACES: "http://one", ALL: "http://two"}, "http://ours/v1/traces"),
@@ -38,7 +39,20 @@ def test_the_address_is_made_as_the_specification_has_it(
 
 
 @pytest.mark.parametrize(
-    "wrong", ["host:4318", "grpc://host:4317", "http:///v1/traces", "http://host?x=1", "http://a b"]
+    "wrong",
+    [
+        "host:4318",
+        "grpc://host:4317",
+        "http:///v1/traces",
+        "http://host?x=1",
+        "http://a b",
+        "http://host:notaport",
+        "http://host:99999",
+        "http://host:0",
+        "http://:4318",
+        "http://user:hidden@:4318",
+        "http://[::1",
+    ],
 )
 @pytest.mark.parametrize("name", ["FOLIOT_OTLP_ENDPOINT", TRACES, ALL])
 def test_a_wrong_address_is_refused_by_the_name_of_its_variable(

@@ -4,21 +4,26 @@ import io
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 import structlog
+from tests.logging_state import logging_as_it_was
 
 from foliot.model import event as events
 from foliot.model.event import (
     BackfillAdvanced,
     BatchFired,
+    CancelledExecution,
     ClaimedExecution,
     ClockObserved,
     Event,
+    ExecutionRetried,
+    ExecutionsCancelled,
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
@@ -44,6 +49,7 @@ from foliot.model.incident import FAILING
 from foliot.model.policy import Priority
 from foliot.model.schedule import ChangeKind
 from foliot.model.trace import trace_id_text
+from foliot.target.logs import capturing
 from foliot.telemetry import logs
 from foliot.telemetry.rendering import LONGEST_TEXT, Format, LevelName
 
@@ -109,12 +115,8 @@ class Log:
 
 @pytest.fixture(autouse=True)
 def _logging_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with logging_as_it_was():
+        yield
 
 
 @pytest.fixture
@@ -286,6 +288,51 @@ def test_rescued_executions_are_a_warning_each_and_one_when_they_are_many(log: L
     assert (line["event"], line["level"], line["unknown"]) == ("executions_rescued", "warning", 21)
 
 
+def test_an_execution_that_was_cancelled_while_it_waited_is_told_with_its_reason(log: Log) -> None:
+    waited = CancelledExecution(execution_id(1), SCHEDULE, 0, "cancelled by ada", FIRE_TS, "report")
+    [line] = log.told(ExecutionsCancelled([waited]))
+    assert line == {
+        "event": "execution_cancelled",
+        "level": "info",
+        "instance_id": "node-1",
+        "execution_id": str(execution_id(1)),
+        "schedule_id": str(SCHEDULE),
+        "schedule_name": "report",
+        "attempt": 0,
+        "reason": "cancelled by ada",
+        "trace_id": trace_id_text(execution_id(1)),
+    }
+    taken_over = waited._replace(worker_id="worker-1", started_ts=FIRE_TS - timedelta(seconds=3))
+    [line] = log.told(ExecutionsCancelled([taken_over]))
+    assert (line["worker_id"], line["duration_seconds"]) == ("worker-1", 3.0)
+
+
+def test_many_that_are_cancelled_at_once_are_summed_up(log: Log) -> None:
+    many = [CancelledExecution(execution_id(number), SCHEDULE, 0, "deleted", FIRE_TS) for number in range(21)]
+    [line] = log.told(ExecutionsCancelled(many))
+    assert (line["event"], line["count"], line["reason"]) == ("executions_cancelled", 21, "deleted")
+
+
+def test_a_try_by_hand_is_told_and_by_whom(log: Log) -> None:
+    [line] = log.told(ExecutionRetried(execution_id(1), SCHEDULE, "report", 3, "ada", TRACEPARENT))
+    assert (line["event"], line["level"], line["by"], line["attempt"]) == (
+        "execution_retried",
+        "info",
+        "ada",
+        3,
+    )
+    assert line["trace_id"] == trace_id_text(execution_id(1), TRACEPARENT)
+
+
+@pytest.mark.parametrize("is_parked", [True, False])
+def test_a_due_time_that_a_change_holds_back_has_a_line_of_its_own(log: Log, is_parked: bool) -> None:
+    skipped = SkippedExecution(execution_id(1), SCHEDULE, FIRE_TS, SkipReason.PAUSED, 2, "report")
+    changed = ScheduleChanged(SCHEDULE, "report", ChangeKind.PAUSED, 4, "ada", skipped=skipped)
+    _, line = log.told(ScheduleParked(SCHEDULE, "no such zone", skipped) if is_parked else changed)
+    assert (line["event"], line["reason"], line["missed_count"]) == ("execution_skipped", "paused", 2)
+    assert (line["execution_id"], line["schedule_name"]) == (str(execution_id(1)), "report")
+
+
 def test_leading_is_told_from_election_to_loss(log: Log) -> None:
     lines = log.told(
         LeaderElected(3, 7, "node-1"),
@@ -396,6 +443,16 @@ def test_no_text_can_forge_a_console_line_or_drive_the_terminal(console: Log) ->
     assert "all is well" in text
 
 
+def test_no_exception_can_drive_the_terminal_and_its_lines_stay_lines(console: Log) -> None:
+    try:
+        raise ValueError("bad\x1b[2J\u202e\r\nand more")
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    text = console.text()
+    assert not {"\x1b", "\u202e", "\r"} & set(text)
+    assert "\nValueError: bad\\x1b[2J\\u202e\\r\nand more" in text
+
+
 def test_the_console_shows_values_without_python_around_them(console: Log) -> None:
     console.observer.notify(batch(0, skips=1))
     text = console.text()
@@ -419,6 +476,28 @@ def test_what_libraries_warn_of_takes_the_same_form_and_their_chatter_is_left_ou
     library.warning("pool of %d is full", 5)
     [line] = log.lines()
     assert line == {"event": "pool of 5 is full", "level": "warning", "logger": "some.library"}
+
+
+@pytest.mark.parametrize(("level", "told"), [("info", ["warning", "error"]), ("error", ["error"])])
+def test_levels_hold_also_once_a_task_has_run(
+    monkeypatch: pytest.MonkeyPatch, level: LevelName, told: list[str]
+) -> None:
+    log, kept = Log(monkeypatch, "json", level), list[str]()
+    with capturing(lambda line: kept.append(line.message)):
+        for name in ("debug", "info", "warning", "error"):
+            getattr(logging.getLogger("some.task"), name)(name)
+    logging.getLogger("some.library").info("chatter")
+    assert [line["event"] for line in log.lines()] == told
+    assert kept == ["info", "warning", "error"]
+
+
+def test_warnings_of_python_are_lines(log: Log) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("old\nstyle", DeprecationWarning, stacklevel=1)
+    [line] = log.lines()
+    assert (line["level"], line["logger"]) == ("warning", "py.warnings")
+    assert "DeprecationWarning: old\nstyle" in line["event"]
 
 
 def test_configuring_again_does_not_double_the_lines(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

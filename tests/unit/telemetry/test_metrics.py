@@ -1,6 +1,6 @@
 """Events add up to the metrics that operators were promised by name."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -8,21 +8,27 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from foliot.model.event import (
     AgentFailed,
+    BackfillAdvanced,
     BatchFired,
+    CancelledExecution,
     ClaimedExecution,
     ConsumerLagChanged,
     CredentialRefused,
     Event,
     EventsConsumed,
+    ExecutionsCancelled,
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
+    ExecutionTriggered,
     FiredExecution,
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
+    OverdueCounted,
     QueuesMeasured,
+    RedisFailed,
     RequestAnswered,
     SchedulesCounted,
     ServiceFailed,
@@ -32,7 +38,7 @@ from foliot.model.event import (
     WorkerLoadChanged,
     WriteFenced,
 )
-from foliot.model.execution import SkipReason, Status
+from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.telemetry.histogram import BatchHistogram
 from foliot.telemetry.metrics import MetricsObserver
@@ -76,6 +82,9 @@ def settled(status: Status, duration_s: float = 1.0) -> SettledExecution:
     return SettledExecution(ID, ID, 1, status, duration_s, None)
 
 
+REDIS_USES = ("hints", "rates", "cache", "lease", "transport", "relay")
+
+
 @pytest.mark.parametrize(
     "sample",
     [
@@ -99,13 +108,15 @@ def settled(status: Status, duration_s: float = 1.0) -> SettledExecution:
         ],
         "foliot_execution_duration_seconds_count",
         "foliot_execution_retries_total",
-        "foliot_execution_start_delay_seconds_count",
+        *[f'foliot_execution_start_delay_seconds_count{{priority="{priority}"}}' for priority in Priority],
+        *[f'foliot_executions_triggered_total{{triggered_by="{each}"}}' for each in TriggeredBy],
+        *[f'foliot_queue_depth{{priority="{priority}",queue="default"}}' for priority in Priority],
         "foliot_worker_utilization",
         "foliot_worker_rescued_total",
         "foliot_scheduler_schedules_checked_total",
         "foliot_lock_contention_total",
         *[f'foliot_agent_http_errors_total{{status_code="{code}"}}' for code in ("500", "none", "timeout")],
-        *[f'foliot_redis_errors_total{{what="{what}"}}' for what in ("hints", "rates", "cache")],
+        *[f'foliot_redis_errors_total{{what="{what}"}}' for what in REDIS_USES],
         "foliot_outbox_lag",
         "foliot_schedules_active",
         "foliot_schedules_overdue",
@@ -124,6 +135,29 @@ def test_a_batch_counts_its_fires_and_its_skips_by_reason(metrics: Metrics) -> N
     assert metrics("scheduler_skips_total", reason="misfire") == 1
     assert metrics("scheduler_skips_total", reason="window") == 0
     assert metrics("execution_status_total", status="skipped") == 3
+    assert metrics("executions_triggered_total", triggered_by="scheduler") == 3
+
+
+def test_a_skipped_row_that_decides_several_due_times_counts_all_of_them(metrics: Metrics) -> None:
+    row = skipped(SkipReason.MISFIRE)._replace(missed_count=59)
+    metrics.tell(BatchFired(0, 1, "node-1", [], [row, skipped(SkipReason.MISFIRE)], 0, 0.01))
+    assert metrics("scheduler_skips_total", reason="misfire") == 61
+    assert metrics("execution_status_total", status="skipped") == 2
+
+
+def test_executions_are_counted_by_what_asked_for_them(metrics: Metrics) -> None:
+    metrics.tell(BackfillAdvanced(ID, "node-1", [fired(0.0), fired(0.0)]))
+    for by in (TriggeredBy.MANUAL, TriggeredBy.API, TriggeredBy.API):
+        metrics.tell(ExecutionTriggered(ID, ID, "report", 1, FIRE_TS, "default", by, "ann", None))
+    counts = [metrics("executions_triggered_total", triggered_by=each) for each in TriggeredBy]
+    assert dict(zip(TriggeredBy, counts, strict=True)) == {
+        "scheduler": 0,
+        "manual": 1,
+        "api": 2,
+        "backfill": 2,
+    }
+    assert metrics("scheduler_fires_total") == 2, "what is asked for by hand is not fired by a scheduler"
+    assert metrics("scheduler_lateness_seconds_count") == 0, "the past is never late"
 
 
 def test_lateness_falls_into_buckets_from_a_millisecond_to_a_minute(metrics: Metrics) -> None:
@@ -180,6 +214,18 @@ def test_a_shard_that_is_led_no_more_leaves_the_sums(metrics: Metrics, end: Even
     assert metrics("scheduler_elections_total") == 3
 
 
+def test_the_lag_is_told_by_whoever_watches_when_nobody_leads_or_a_tick_hangs(metrics: Metrics) -> None:
+    metrics.tell(LeaderElected(0, 9, "node-1"), TickCompleted(0, 0, 100, 0.5, 0.001))
+    # The tick that is under way hangs, so nothing more is heard of it.
+    metrics.tell(OverdueCounted(3, 12.0))
+    assert metrics("scheduler_lag_seconds") == 12.0
+    metrics.tell(OverdueCounted(3, 17.0), LeaseLost(0, 9, "no answer"))
+    assert metrics("scheduler_lag_seconds") == 17.0, "losing the lease decides nothing"
+    assert metrics("schedules_overdue") == 3
+    metrics.tell(OverdueCounted(0))
+    assert metrics("scheduler_lag_seconds") == 0.0
+
+
 def test_attempts_at_a_lease_count_by_result_and_show_the_shard(metrics: Metrics) -> None:
     metrics.tell(*[LeaseAttempted(2, result) for result in ("held", "held", "contended", "acquired")])
     assert metrics("lease_acquisition_total", result="held") == 2
@@ -211,14 +257,18 @@ def test_a_start_later_than_its_priority_promises_misses_the_sla(metrics: Metric
     assert metrics("queue_sla_missed_total", priority="high") == 1
     assert metrics("queue_sla_missed_total", priority="medium") == 2
     assert metrics("queue_sla_missed_total", priority="low") == 0
-    assert metrics("execution_start_delay_seconds_count") == 6
+    counts = [metrics("execution_start_delay_seconds_count", priority=each) for each in Priority]
+    assert dict(zip(Priority, counts, strict=True)) == {"high": 2, "medium": 3, "low": 1}
+    assert metrics("execution_start_delay_seconds_sum", priority="medium") == 60.0
 
 
 @pytest.mark.parametrize("priority", Priority)
 def test_start_delays_have_a_bucket_that_ends_at_each_sla(metrics: Metrics, priority: Priority) -> None:
     delays = [claimed(priority, priority.sla_s), claimed(priority, priority.sla_s + 0.01)]
     metrics.tell(ExecutionsClaimed("worker-1", delays))
-    assert metrics("execution_start_delay_seconds_bucket", le=f"{priority.sla_s:.1f}") == 1
+    border = f"{priority.sla_s:.1f}"
+    assert metrics("execution_start_delay_seconds_bucket", priority=priority, le=border) == 1
+    assert metrics("execution_start_delay_seconds_bucket", priority=priority, le="+Inf") == 2
 
 
 def test_settled_executions_count_by_status_with_their_duration(metrics: Metrics) -> None:
@@ -237,6 +287,17 @@ def test_what_is_handed_back_has_no_duration(metrics: Metrics) -> None:
     metrics.tell(ExecutionsSettled("worker-1", [settled(Status.PENDING)], []))
     assert metrics("execution_status_total", status="pending") == 1
     assert metrics("execution_duration_seconds_count") == 0
+
+
+def test_cancelled_executions_are_counted_and_those_that_an_agent_was_at_have_a_duration(
+    metrics: Metrics,
+) -> None:
+    waited = CancelledExecution(ID, ID, 0, "replaced", FIRE_TS)
+    with_agent = waited._replace(attempt=1, started_ts=FIRE_TS - timedelta(seconds=3))
+    metrics.tell(ExecutionsCancelled([waited, waited, with_agent]))
+    assert metrics("execution_status_total", status="cancelled") == 3
+    assert metrics("execution_duration_seconds_count") == 1
+    assert metrics("execution_duration_seconds_sum") == 3.0
 
 
 def test_rescued_executions_count_by_what_became_of_them(metrics: Metrics) -> None:
@@ -279,6 +340,15 @@ def test_queues_show_what_was_measured_last_and_vanish_when_they_are_gone(metric
     metrics.tell(QueuesMeasured({"mail": depth()}))
     assert metrics("queue_depth", queue="mail", priority="high") == 0
     assert metrics("queue_depth", queue="reports", priority="low") is None
+
+
+def test_the_default_queue_is_shown_whether_anybody_measures_or_not(metrics: Metrics) -> None:
+    assert metrics("queue_depth", queue="default", priority="high") == 0
+    metrics.tell(QueuesMeasured({}))
+    assert metrics("queue_depth", queue="default", priority="high") == 0
+    metrics.tell(QueuesMeasured({"default": depth(high=3)}))
+    assert metrics("queue_depth", queue="default", priority="high") == 3
+    assert metrics("queue_depth", queue="default", priority="low") == 0
 
 
 def test_of_many_queues_the_deepest_are_shown_and_stay_and_the_rest_is_one(metrics: Metrics) -> None:
@@ -334,6 +404,12 @@ def test_failed_steps_count_by_service_and_refused_credentials_in_all(metrics: M
     assert metrics("credentials_refused_total") == 1
 
 
+def test_failed_calls_of_redis_count_by_what_they_were_for(metrics: Metrics) -> None:
+    metrics.tell(*[RedisFailed(what, "told to") for what in (*REDIS_USES, "lease")])
+    counts = [metrics("redis_errors_total", what=what) for what in REDIS_USES]
+    assert dict(zip(REDIS_USES, counts, strict=True)) == dict.fromkeys(REDIS_USES, 1) | {"lease": 2}
+
+
 def test_an_event_that_cannot_be_counted_does_not_reach_the_core(
     metrics: Metrics, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -363,3 +439,10 @@ def test_requests_are_counted_under_labels_that_callers_cannot_multiply() -> Non
     assert (counted("GET", "200"), counted("other", "200"), counted("POST", "other")) == (2, 1, 1)
     assert (counted("BREW", "200"), counted("GET", "500")) == (None, 0)
     assert registry.get_sample_value("foliot_api_request_duration_seconds_count", {"method": "GET"}) == 2
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_probes_are_not_counted_with_the_requests(metrics: Metrics, path: str) -> None:
+    metrics.tell(RequestAnswered("GET", path, 200, 0.001, "r1"))
+    assert metrics("api_requests_total", method="GET", status_code="200") == 0
+    assert metrics("api_request_duration_seconds_count", method="GET") == 0

@@ -15,7 +15,9 @@ from structlog.testing import capture_logs
 from foliot.model.event import (
     BackfillAdvanced,
     BatchFired,
+    CancelledExecution,
     Event,
+    ExecutionsCancelled,
     ExecutionsRescued,
     ExecutionsSettled,
     ExecutionTriggered,
@@ -23,11 +25,12 @@ from foliot.model.event import (
     LostAttempt,
     ScheduleChanged,
     SettledExecution,
+    settled_at_once,
 )
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind
-from foliot.model.trace import create_span, execute_span, fire_span, settle_span
+from foliot.model.trace import cancel_span, create_span, execute_span, fire_span, settle_span
 from foliot.telemetry.shipping import Shipping
 from foliot.telemetry.traces import LONGEST_ERROR, TraceObserver
 
@@ -224,6 +227,57 @@ def test_an_attempt_whose_worker_vanished_is_in_the_trace_too(spans: Spans) -> N
         "unknown",
     )
     assert execute.status.description == "gone"
+
+
+def test_an_execution_that_waited_and_was_cancelled_has_an_end_in_its_trace(spans: Spans) -> None:
+    execution_id = new_id()
+    waited = CancelledExecution(
+        execution_id, SCHEDULE, 0, "cancelled by ann", NOW - SECOND, "report", "default", trace_context=CALLER
+    )
+    [cancel] = spans.of(ExecutionsCancelled([waited]))
+    assert cancel.name == "cancel"
+    trace_id, span_id, parent_id = ids(cancel)
+    assert (trace_id, span_id) == cancel_span(execution_id, 0, CALLER)[:2]
+    assert (trace_id, parent_id) == fire_span(execution_id, CALLER)[:2]
+    assert times(cancel) == (NOW - SECOND, NOW)
+    assert cancel.attributes == {
+        "schedule.id": str(SCHEDULE),
+        "schedule.name": "report",
+        "execution.id": str(execution_id),
+        "execution.queue": "default",
+        "execution.status": "cancelled",
+        "execution.reason": "cancelled by ann",
+    }
+    assert cancel.status.status_code is StatusCode.UNSET
+
+
+def test_what_an_agent_was_at_when_it_was_cancelled_is_an_attempt_like_any_other(spans: Spans) -> None:
+    execution_id = new_id()
+    taken_over = CancelledExecution(
+        execution_id,
+        SCHEDULE,
+        2,
+        "replaced",
+        NOW - SECOND,
+        worker_id="worker-9",
+        started_ts=NOW - 5 * SECOND,
+    )
+    execute, settle = spans.of(ExecutionsCancelled([taken_over]))
+    assert ids(execute)[:2] == execute_span(execution_id, 2)[:2]
+    assert times(execute) == (NOW - 5 * SECOND, NOW - SECOND)
+    assert execute.attributes is not None
+    assert (execute.attributes["execution.result"], execute.attributes["worker.id"]) == (
+        "cancelled",
+        "worker-9",
+    )
+    assert (settle.name, times(settle)) == ("settle", (NOW - SECOND, NOW))
+
+
+def test_an_event_that_nobody_known_fired_names_no_worker(spans: Spans) -> None:
+    execute, _settle = spans.of(settled_at_once("", [fired(new_id())]))
+    assert execute.attributes is not None
+    assert "worker.id" not in execute.attributes
+    assert execute.attributes["execution.result"] == "success"
 
 
 def test_a_changed_schedule_has_a_trace_of_its_own_linked_to_who_asked(spans: Spans) -> None:

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from foliot.model.errors import SettingError
-from foliot.model.event import Observers, TransportLost, TransportRecovered
+from foliot.model.event import Observers, RedisFailed, TransportLost, TransportRecovered
 from foliot.model.policy import Priority
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock
@@ -45,9 +45,11 @@ class Fickle:
         self._answer()
         return []
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None: ...
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        self._answer()
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None: ...
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        self._answer()
 
     async def close(self) -> None: ...
 
@@ -104,6 +106,19 @@ async def test_a_single_answer_brings_it_back(
     await carrier.receive([], most=1, wait_s=1)
     assert (carrier.is_failing, carrier.is_away) == (False, False)
     assert recorder.events[1:] == [TransportRecovered("rabbitmq", "amqp://broker:5672/", 60.0)]
+
+
+async def test_every_call_of_redis_that_fails_is_told_to_those_who_count(
+    broker: Fickle, clock: VirtualClock, recorder: Recorder
+) -> None:
+    carrier = Carrier(broker, "redis://:secret@broker:6379/0", clock, Observers([recorder]), PACE)
+    broker.is_there = False
+    for _ in range(2):
+        await fail(carrier)
+    for call in (carrier.receive([], most=1, wait_s=1), carrier.acknowledge([]), carrier.give_back([])):
+        with pytest.raises(BrokerUnreachableError):
+            await call
+    assert recorder.events == [RedisFailed("transport", "no answer")] * 5
 
 
 async def test_a_stumble_is_told_to_nobody(

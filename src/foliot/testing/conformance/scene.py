@@ -184,7 +184,7 @@ class Scene:
         self, claim: Claim, status: Status, worker_id: str = "worker", **fields: Any
     ) -> frozenset[UUID]:
         settlement = Settlement(claim, fields.pop("attempt_status", status), status, **fields)
-        return await self.store.work.settle(worker_id, [settlement])
+        return (await self.store.work.settle(worker_id, [settlement])).refused
 
     async def rescue(
         self, lease: Lease, *, limit: int = 10, store: SqlStore | None = None

@@ -290,16 +290,17 @@ class BackfillConformance:
         await step(scene, lease, backfill, most=4)
         running = await scene.claim_one()
         manual = await scene.trigger(schedule)
-        told = await scene.store.backfills.cancel(backfill.backfill_id, author=Author("bob"))
+        told, ended = await scene.store.backfills.cancel(backfill.backfill_id, author=Author("bob"))
         assert (told.state, told.created_count, told.ended_count) == (BackfillState.CANCELLED, 4, 3)
         assert (await step(scene, lease, backfill)).is_over
         rows = await made(scene, schedule)
         assert [row.status for row in rows] == [Status.RUNNING, *[Status.CANCELLED] * 3]
         assert {row.error for row in rows[1:]} == {"its backfill was cancelled by bob"}
+        assert {each.execution_id for each in ended} == {row.execution_id for row in rows[1:]}
         assert (await scene.execution(manual)).status is Status.PENDING
         assert await scene.settle(running, Status.SUCCESS) == frozenset()
-        again = await scene.store.backfills.cancel(backfill.backfill_id, Author())
-        assert (again.state, again.ended_count) == (BackfillState.CANCELLED, 4)
+        again, ended = await scene.store.backfills.cancel(backfill.backfill_id, Author())
+        assert (again.state, again.ended_count, ended) == (BackfillState.CANCELLED, 4, [])
 
     async def test_what_was_cancelled_before_it_started_runs_when_asked_for_again(self, scene: Scene) -> None:
         schedule = await scene.add(trigger=HOURLY)

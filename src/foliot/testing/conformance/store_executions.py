@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 from foliot.model.errors import IllegalTransitionError, NotFoundError
+from foliot.model.event import CancelledExecution
 from foliot.model.execution import FINAL, RETRY_BY_HAND, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule
 from foliot.model.trace import trace_id_text
 from foliot.planning.change import Author
-from foliot.store.protocol import Claim, ExecutionFilter
+from foliot.store.protocol import Claim, ExecutionFilter, Steered
 from foliot.store.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 
@@ -36,11 +37,11 @@ async def ended(scene: Scene, status: Status, name: str = "each", **fields: Any)
 
 
 async def cancel(scene: Scene, execution_id: UUID, reason: str | None = None) -> Execution:
-    return await scene.store.executions.cancel(execution_id, author=Author("ann", reason))
+    return (await scene.store.executions.cancel(execution_id, author=Author("ann", reason))).execution
 
 
 async def retry(scene: Scene, execution_id: UUID) -> Execution:
-    return await scene.store.executions.retry(execution_id, author=Author("ann"))
+    return (await scene.store.executions.retry(execution_id, author=Author("ann"))).execution
 
 
 async def is_held(scene: Scene, execution_id: UUID) -> bool:
@@ -109,8 +110,20 @@ class ExecutionsConformance:
     async def test_what_an_agent_has_taken_over_is_cancelled_at_once(self, scene: Scene) -> None:
         schedule, claim = await running(scene)
         await scene.store.work.accept("worker", claim, lease_s=LONG, external_id="42")
-        row = await cancel(scene, claim.execution_id)
+        row, [told] = await scene.store.executions.cancel(claim.execution_id, author=Author("ann"))
         assert (row.status, row.lease_until) == (Status.CANCELLED, None)
+        assert told == CancelledExecution(
+            claim.execution_id,
+            schedule.schedule_id,
+            1,
+            "cancelled by ann",
+            told.cancelled_ts,
+            "each",
+            "default",
+            "worker",
+            claim.started_ts,
+            None,
+        )
         [attempt] = await scene.store.executions.attempts(claim.execution_id)
         assert (attempt.attempt, attempt.status) == (1, Status.CANCELLED)
         assert (attempt.worker_id, attempt.error) == ("worker", "cancelled by ann")
@@ -234,7 +247,7 @@ class ExecutionsConformance:
             *(store.executions.retry(execution_id, author=Author("ann")) for store in stores),
             return_exceptions=True,
         )
-        assert {type(each) for each in outcomes} == {Execution, IllegalTransitionError}
+        assert {type(each) for each in outcomes} == {Steered, IllegalTransitionError}
         assert len(await scene.claim()) == 1
 
     # --- trigger ----------------------------------------------------------------------------------
@@ -256,11 +269,18 @@ class ExecutionsConformance:
         await scene.trigger(held)
         schedules = [await scene.add("each"), held, await scene.add("event", target=event)]
         for schedule in schedules:
-            made, known = await scene.store.schedules.trigger_known(
+            made, known, is_new, _ = await scene.store.schedules.trigger_known(
                 schedule.schedule_id, by=TriggeredBy.API, author=Author("ann"), args={"größe": [1, None]}
             )
             assert known.schedule_id == schedule.schedule_id
             assert made == await scene.execution(made.execution_id)
+            again = await scene.store.schedules.trigger_known(
+                schedule.schedule_id,
+                by=TriggeredBy.API,
+                author=Author("ann"),
+                execution_id=made.execution_id,
+            )
+            assert (is_new, again.is_new, again.execution) == (True, False, made)
 
     async def test_a_paused_schedule_can_be_triggered_and_a_deleted_one_can_not(self, scene: Scene) -> None:
         schedule = await scene.add()
@@ -415,8 +435,8 @@ class ExecutionsConformance:
     async def test_an_agent_that_never_reports_has_timed_out(self, scene: Scene) -> None:
         schedule, claim = await running(scene, retry={"max_attempts": 1})
         await scene.store.work.accept("worker", claim, lease_s=STALE, external_id=None)
-        rescued = await scene.rescue(await scene.lead(), limit=10)
-        assert rescued == {claim.execution_id: Status.TIMEOUT}
+        [lost] = await scene.store.upkeep.rescue(await scene.lead(), limit=10)
+        assert (lost.execution_id, lost.status, lost.is_remote) == (claim.execution_id, Status.TIMEOUT, True)
         told = "the agent did not report its end within timeout_seconds"
         assert (await scene.execution(claim.execution_id)).error == told
         [attempt] = await scene.rows(select(attempt_t))

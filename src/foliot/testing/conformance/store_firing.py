@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from foliot.model.errors import FencedError
+from foliot.model.event import SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
@@ -304,7 +305,11 @@ class FiringConformance:
     async def test_a_schedule_that_can_not_be_planned_is_parked_with_its_reason(self, scene: Scene) -> None:
         schedule = await scene.add()
         [due] = await scene.due(schedule)
-        await scene.store.firing.park(await scene.lead(), due, "there is no time zone Mars/Olympus")
+        skipped = await scene.store.firing.park(await scene.lead(), due, "there is no time zone Mars/Olympus")
+        [row] = await scene.executions(schedule)
+        assert skipped == SkippedExecution(
+            row.execution_id, schedule.schedule_id, due.fire_ts, SkipReason.ERROR, 0
+        )
         parked = await scene.get(schedule)
         assert (parked.state, parked.next_fire_ts, parked.next_run_ts) == (ScheduleState.ERROR, None, None)
         assert parked.state_reason == "there is no time zone Mars/Olympus"
@@ -315,7 +320,7 @@ class FiringConformance:
         [due] = await scene.due(schedule)
         lease = await scene.lead()
         mended = await scene.edit(schedule, description="mended")
-        await scene.store.firing.park(lease, due, "broken")
+        assert await scene.store.firing.park(lease, due, "broken") is None
         assert (await scene.get(schedule)) == mended
 
     async def test_a_deposed_leader_can_not_park(self, scene: Scene) -> None:

@@ -12,7 +12,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.store.protocol import Claim, Note, Settlement, TaskRecord
+from foliot.store.protocol import Claim, Note, Settled, Settlement, TaskRecord
 from foliot.store.schema import (
     attempt_t,
     execution_log_t,
@@ -171,7 +171,8 @@ class WorkConformance:
         assert (await scene.store.work.renew("worker", [old], LONG)).lost == {old.execution_id}
         assert await scene.settle(old, Status.SUCCESS, "worker") == {old.execution_id}
         await scene.store.notes.write("worker", [Note(old.execution_id, old.attempt, HALF_WAY)])
-        assert not await scene.store.work.accept("worker", old, lease_s=LONG, external_id="42")
+        refused = await scene.store.work.accept("worker", old, lease_s=LONG, external_id="42")
+        assert (refused.is_open, refused.cancelled) == (False, ())
         assert await scene.everything() == before
         assert await scene.settle(new, Status.SUCCESS, "worker") == frozenset()
 
@@ -207,12 +208,12 @@ class WorkConformance:
         one, two = await scene.stores(2)
         for _ in range(12):
             claim = await scene.claim_one(lease_s=STALE)
-            refused, rescued = await asyncio.gather(
+            outcome, rescued = await asyncio.gather(
                 one.work.settle("worker", [Settlement(claim, Status.SUCCESS, Status.SUCCESS)]),
                 scene.rescue(lease, store=two),
             )
             row = await scene.execution(claim.execution_id)
-            if refused:
+            if outcome.refused:
                 assert (row.status, rescued) == (Status.RETRYING, {claim.execution_id: Status.RETRYING})
                 await scene.execute(
                     update(execution_t)
@@ -226,10 +227,10 @@ class WorkConformance:
         await add_ready(scene, 3)
         late, *others = await scene.claim()
         await scene.settle(late, Status.CANCELLED)
-        refused = await scene.store.work.settle(
+        outcome = await scene.store.work.settle(
             "worker", [Settlement(claim, Status.SUCCESS, Status.SUCCESS) for claim in (late, *others)]
         )
-        assert refused == {late.execution_id}
+        assert outcome == Settled(refused=frozenset({late.execution_id}))
         for claim in others:
             assert (await scene.execution(claim.execution_id)).status is Status.SUCCESS
         assert (await scene.execution(late.execution_id)).status is Status.CANCELLED
@@ -320,7 +321,7 @@ class WorkConformance:
         assert len(claims) == 8 * len(schedules)
         stores = await scene.stores(4)
         batches = [claims[n::4] if n % 2 else claims[n::4][::-1] for n in range(4)]
-        refused = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(
                 store.work.settle(
                     "worker", [Settlement(claim, Status.SUCCESS, Status.SUCCESS) for claim in batch]
@@ -328,7 +329,7 @@ class WorkConformance:
                 for store, batch in zip(stores, batches, strict=True)
             )
         )
-        assert set().union(*refused) == set()
+        assert outcomes == [Settled()] * 4
 
     async def test_what_is_cancelled_while_it_fails_is_told_as_cancelled(self, scene: Scene) -> None:
         schedule = await add_ready(scene, 1)
@@ -371,7 +372,7 @@ class WorkConformance:
     async def test_work_that_an_agent_took_over_has_until_its_timeout(self, scene: Scene) -> None:
         await add_ready(scene, 1)
         claim = await scene.claim_one()
-        assert await scene.store.work.accept("worker", claim, lease_s=LONG, external_id="42")
+        assert (await scene.store.work.accept("worker", claim, lease_s=LONG, external_id="42")).is_open
         [row] = await scene.rows(select(execution_t))
         assert (row.is_remote, row.external_id) == (True, "42")
         assert row.lease_until == row.started_ts + timedelta(seconds=LONG)
