@@ -98,6 +98,7 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
     ("GET", "/readyz"): _plain,
     ("HEAD", "/healthz"): _plain,
     ("HEAD", "/readyz"): _plain,
+    ("HEAD", "/metrics"): _plain,
     ("GET", "/metrics"): _plain,
     ("GET", "/openapi.json"): _plain,
     ("GET", "/sign-in"): _plain,

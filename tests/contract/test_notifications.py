@@ -18,10 +18,11 @@ from foliot.model.schedule import Schedule
 from foliot.notifying.gathering import MOST_ALONE
 from foliot.notifying.notifier import OVERLAP, Notifier, NotifierOptions
 from foliot.store import notification_rules as rules_module
+from foliot.store.deliveries import Delivery
 from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.incidents import Decisions
-from foliot.store.notifications import Delivery, NotificationFilter
+from foliot.store.notifications import NotificationFilter
 from foliot.store.schema import (
     audit_t,
     execution_t,
@@ -119,6 +120,10 @@ class Stage:
         if self.notifier._term is not None:
             self.notifier._term.swept_at = float("-inf")
         await self.notifier.step()
+        return await self.decided(before)
+
+    async def decided(self, before: int) -> list[tuple[str, str]]:
+        """What was decided since so many events."""
         decided = [each for each in self.recorder.events[before:] if isinstance(each, NotificationDecided)]
         names: dict[UUID | None, str] = {
             row.schedule_id: row.schedule_name
@@ -362,6 +367,7 @@ class TestSqlite:
     ) -> None:
         await stage.rule({"kind": "did_not_run", "within_seconds": HOUR.total_seconds()}, age=timedelta(0))
         job = await stage.scene.add("job", age_s=0)
+        clock.advance(60)  # the first time that it is to run: from then on it is waited for
         for _ in range(2):
             clock.advance(HOUR.total_seconds() - 1)
             assert await stage.look() == []

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select, update
@@ -15,9 +16,10 @@ from foliot.model.notification import DeliveryState, NotificationRule, Notificat
 from foliot.model.schedule import Schedule
 from foliot.notifying import notifier as notifier_module
 from foliot.notifying.notifier import OVERLAP, NotifierOptions
+from foliot.store.deliveries import Delivery
 from foliot.store.incidents import POSITION
-from foliot.store.notifications import Delivery, NotificationFilter
-from foliot.store.schema import cluster_t, execution_t, notification_incident_t, notification_t
+from foliot.store.notifications import NotificationFilter
+from foliot.store.schema import cluster_t, execution_t, notification_incident_t
 from foliot.testing.conformance.scene import SOMEBODY, Scene
 from foliot.timing.clock import Clock
 
@@ -113,8 +115,8 @@ async def test_old_messages_are_forgotten_also_when_no_rule_is_left_and_however_
     notifications = stage.scene.store.notifications
     for _ in range(5):
         await notifications.add_test(rule, SOMEBODY)
-    for due in await notifications.claim(limit=5, lease_s=60):
-        await notifications.settle(Delivery(due, DeliveryState.DELIVERED))
+    while due := await notifications.claim(limit=5, lease_s=60):
+        await notifications.settle(Delivery(due[0], DeliveryState.DELIVERED))
     await stage.scene.store.notification_rules.delete(rule.rule_id, DEFAULT_HOST_ID, SOMEBODY)
     await stage.look()
     wanted = NotificationFilter(host_id=DEFAULT_HOST_ID)
@@ -162,17 +164,23 @@ async def test_to_take_away_a_mute_that_is_over_does_not_tell_of_the_time_before
     assert await stage.look() == []
 
 
-async def test_one_rule_or_host_with_very_many_messages_does_not_keep_others_waiting(stage: Stage) -> None:
+async def test_couriers_take_from_the_rules_in_turn_however_many_messages_one_of_them_has(
+    stage: Stage,
+) -> None:
     notifications = stage.scene.store.notifications
     busy, quiet = await stage.rule(FAILURE, name="busy"), await stage.rule(FAILURE, name="quiet")
-    for _ in range(9):
-        await notifications.add_test(busy, SOMEBODY)
+    waiting = [await notifications.add_test(busy, SOMEBODY) for _ in range(3)]
+    stage.tick()
     last = await notifications.add_test(quiet, SOMEBODY)
-    first = await notifications.claim(limit=4, lease_s=60)
-    assert {each.rule_id for each in first} == {busy.rule_id}
-    others = await notifications.claim(limit=4, lease_s=60, but_rules={busy.rule_id})
-    assert [each.notification_id for each in others] == [last.notification_id]
+
+    async def claimed(**named: Any) -> list[UUID]:
+        return [each.notification_id for each in await notifications.claim(limit=4, lease_s=60, **named)]
+
     assert await notifications.claim(limit=4, lease_s=60, but_hosts={DEFAULT_HOST_ID}) == []
-    table = notification_t
-    [[waiting]] = await stage.scene.rows(select(func.count()).select_from(table).where(table.c.attempts == 0))
-    assert waiting == 5
+    assert await claimed(but_rules={busy.rule_id, quiet.rule_id}) == []
+    assert sorted(await claimed()) == sorted([waiting[0].notification_id, last.notification_id])
+    assert await claimed() == [waiting[1].notification_id]
+    assert await notifications.claim_of([quiet.rule_id], limit=4, lease_s=60) == []
+    [rest] = await notifications.claim_of([quiet.rule_id, busy.rule_id], limit=4, lease_s=60)
+    assert (rest.notification_id, rest.attempts) == (waiting[2].notification_id, 1)
+    assert await claimed() == []

@@ -19,9 +19,11 @@ from foliot.model.lease import Lease, Shard
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.store.dialect import Pool
+from foliot.store.lateness import Behind
 from foliot.store.measures import Measures
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, Note, Position, Settlement
+from foliot.store.protocol import Claim, Note, Position, Settled, Settlement
+from foliot.store.silence import Since, Span
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.plans import check, explain, primary_key
@@ -268,8 +270,8 @@ async def test_renewing_progress_and_settling_scan_nothing(store: SqlStore) -> N
     _, plan = await explain(store, Pool.WORK, store.notes.write("worker", [note]))
     check(plan)
     settlements = [Settlement(claim, Status.FAILED, Status.FAILED) for claim in claims]
-    refused, plan = await explain(store, Pool.WORK, store.work.settle("worker", settlements))
-    assert refused == frozenset()
+    outcome, plan = await explain(store, Pool.WORK, store.work.settle("worker", settlements))
+    assert outcome == Settled()
     check(plan)
 
 
@@ -297,18 +299,23 @@ async def test_the_notifier_looks_only_at_what_failed_or_is_watched(store: SqlSt
     hosts = [host_id for host_id, _ in queues()]
     ids = [firing.due.schedule_id for firing in await due_firings(store, 50)]
     seen, since = store.sightings, now - timedelta(seconds=10)
+    late, silence = seen.lateness, seen.silence
+    places = {queue: Behind(since) for queue in queues()}
     guards = [
         (seen.failures(hosts, now, since=since, limit=500), "idx_execution_failed"),
-        (seen.late(hosts, now, since=since, limit=500), "idx_execution_claimable"),
         (seen.streaks(ids, most=3), "uq_execution_scheduled"),
-        (seen.standings(hosts[0], now, after_name="schedule-5", limit=500), "uq_schedule_name"),
-        (seen.latest_due(ids, now), "uq_execution_scheduled"),
-        (seen.successes(dict.fromkeys(ids, since)), "uq_execution_scheduled"),
+        (late.queues(hosts, now, since=since), "idx_execution_claimable"),
+        (late.waiting(places, now, share=20), "idx_execution_claimable"),
+        (late.running(hosts, now, since=since, limit=500), "idx_execution_lease"),
+        (silence.standings(hosts[0], now, after_name="schedule-5", limit=500), "uq_schedule_name"),
+        (silence.latest_due([Span(each, since, now) for each in ids]), "uq_execution_scheduled"),
+        (silence.successes([Since(each, since) for each in ids], now), "uq_execution_scheduled"),
+        (silence.first_fires([Since(each, since) for each in ids]), "uq_execution_scheduled"),
     ]
     for look, index in guards:
         _, plan = await explain(store, Pool.FIRING, look)
         check(plan, index)
-    for look in (store.incidents.over(now, limit=500), store.incidents.abandoned(limit=500)):
+    for look in (store.incidents.over(now, since=since, limit=500), store.incidents.abandoned(limit=500)):
         _, plan = await explain(store, Pool.FIRING, look)
         check(plan)
 

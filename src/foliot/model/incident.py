@@ -40,9 +40,25 @@ class Run(NamedTuple):
     error: str | None
 
     @property
+    def is_success(self) -> bool:
+        """It shows that the schedule is well: a backfill makes good for other days."""
+        return self.status is Status.SUCCESS and self.triggered_by is not TriggeredBy.BACKFILL
+
+    @property
     def was_late(self) -> bool:
         """It was started later than its priority promises."""
         return self.started_ts is not None and self.due_by_ts is not None and self.started_ts > self.due_by_ts
+
+
+class Version(NamedTuple):
+    """A version of a schedule, as far as it says from when on it is to run."""
+
+    created_ts: datetime
+    is_paused: bool
+    paused_until_ts: datetime | None
+    is_active: bool
+    timing: tuple[Any, ...]
+    """Whatever, when it changes, makes the schedule begin anew."""
 
 
 class IncidentKind(StrEnum):
@@ -67,6 +83,7 @@ class Incident(NamedTuple):
     key: IncidentKey
     host_id: UUID
     opened_ts: datetime
+    """The first sign of it; a success after it ends it."""
     closed_ts: datetime | None = None
 
     @property

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, StrictBool, ValidationError, field_validator, model_validator
 
 from foliot.model.errors import InvalidError
 from foliot.model.moment import Moment
@@ -22,6 +22,8 @@ from foliot.model.trigger import Document
 
 MOST_NAMED = 500
 LONGEST_S = 366 * 86400
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _REFERENCE = re.compile(r"^\$\{secret:[A-Za-z_][A-Za-z0-9_.-]{0,125}\}\Z")
 
 
@@ -29,7 +31,7 @@ class OnFailure(Document):
     """An execution has failed for good: once until the schedule succeeds again, or every time."""
 
     kind: Literal["failure"] = "failure"
-    every: bool = False
+    every: StrictBool = False
 
 
 class OnRecovery(Document):
@@ -82,6 +84,11 @@ class RuleMatch(Document):
     )
     """All of these."""
 
+    @field_validator("schedules")
+    @classmethod
+    def _ids_as_they_are_written(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(each.lower() if _ID.fullmatch(each) else each for each in value)
+
 
 def _require_url(value: str) -> str:
     """As strict as the URL of a target."""
@@ -132,7 +139,7 @@ class NotificationRuleSpec(Document):
     # Its least length is checked below: told here, it would be told of every condition that is wrong.
     on: tuple[Condition, ...] = Field(max_length=5, json_schema_extra={"minItems": 1})
     to: Address
-    enabled: bool = True
+    enabled: StrictBool = True
     muted_until_ts: Moment | None = None
     """Nothing is told of what happens before."""
 
@@ -141,6 +148,14 @@ class NotificationRuleSpec(Document):
     def _trimmed(cls, value: str) -> str:
         if value != value.strip() or not value.isprintable():
             raise ValueError("must be printable text without spaces around it")
+        return value
+
+    @field_validator("muted_until_ts", mode="before")
+    @classmethod
+    def _is_written_out(cls, value: Any) -> Any:
+        # A number would be taken for seconds since 1970.
+        if value is not None and not isinstance(value, datetime) and not _DATE.match(str(value)):
+            raise ValueError("must be a time with its offset, as 2026-11-20T08:00:00Z")
         return value
 
     @field_validator("description", "match", "to")
@@ -202,6 +217,8 @@ class NotificationRule:
     """Grows with every change; the ETag."""
     effective_ts: datetime
     """When it was made, or heard again after it was disabled or muted: what happened before is not told."""
+    watching_ts: datetime | None = None
+    """When it was last given another patience, or other schedules to be patient with; None: never since."""
     created_by: str | None = None
     created_ts: datetime
     updated_by: str | None = None
@@ -216,6 +233,12 @@ class NotificationRule:
         """What happened earlier is not told: the rule was not there, or was muted."""
         until_ts = self.spec.muted_until_ts
         return self.effective_ts if until_ts is None else max(self.effective_ts, until_ts)
+
+    @property
+    def watches_from(self) -> datetime:
+        """No silence is counted from earlier."""
+        counts_from = self.counts_from
+        return counts_from if self.watching_ts is None else max(counts_from, self.watching_ts)
 
     def is_about(self, schedule_id: UUID, name: str, labels: Mapping[str, str]) -> bool:
         match = self.spec.match

@@ -2,10 +2,17 @@
 
     deciding.py    pure: from what was seen, and the rules, to incidents and messages
     gathering.py   pure: many messages at once become one
-    notifier.py    looks what has failed, recovered, stayed silent or is late; decides; writes it down
+    notifier.py    looks what has failed or recovered, and has the rest looked at
+    lateness.py    looks what waits for too long, queue by queue
+    sweeping.py    goes through schedules for what did not happen, page by page
+    patience.py    pure: which of them were silent for too long
+    beginning.py   pure: from when on a schedule is to run
+    term.py        what a notifier knows under one lease
+    writing.py     writes down what was decided, under the lease
     message.py     pure: a message as a webhook or Slack takes it, and its signature
     sending.py     one request, under the address guard, with its secrets in place
     courier.py     takes messages that are due, sends them, and tries again what did not arrive
+    turns.py       pure: whose messages are sent next, while receivers are away
 
 The notifier is the leader's of shard 0, whatever shard a schedule is in, so that a rule is decided once. What
 it decides is one fenced transaction: messages with a unique key each, incidents, and how far it has read. A

@@ -2,30 +2,34 @@
 
 At least once: one that dies between sending and writing so leaves a message that is due again when its lease
 ends. It carries the same id, by which a receiver can tell.
+
+A place that becomes free is filled again at once, for as long as a try may last; then the step lets all that
+is under way come to its end, since nothing may go on behind it. Rules that are away are tried when it
+begins, so that it does not have to wait for them then.
 """
 
 import asyncio
-from collections import Counter
+from datetime import datetime
+
+from pydantic import ValidationError
 
 from foliot.model.event import NotificationDelivered, NotificationFailed, Observer
 from foliot.model.execution import Status
-from foliot.model.notification import DeliveryState
+from foliot.model.notification import DeliveryState, NotificationRuleSpec, NotificationType
 from foliot.model.policy import Delivery as DeliveryPolicy
 from foliot.model.policy import Retry
 from foliot.notifying.sending import TIMEOUT_S, Sender
+from foliot.notifying.turns import AT_ONCE, MOST_OF_RULE, Turns
 from foliot.planning.outcome import outcome_of
 from foliot.security.kept import kept_text
 from foliot.service import Wake
+from foliot.store.deliveries import Deliveries, Delivery, DueNotification
 from foliot.store.hints import Hint, Hints
-from foliot.store.notifications import Delivery, DueNotification, Notifications
 from foliot.target.protocol import AttemptFailedError
 from foliot.timing.clock import ClusterClock
 
-AT_ONCE = 20
-MOST_OF_RULE = 4
-MOST_OF_HOST = 10
-"""So many of what is sent at once: a receiver that never answers takes a while for each, and keeps neither
-other rules nor other hosts waiting for longer than that."""
+__all__ = ["AT_ONCE", "MOST_OF_RULE", "Courier"]
+
 LEASE_S = 4 * TIMEOUT_S
 """How long a claimed message is nobody else's: longer than a try can take, with its secrets and its end."""
 LEAST_EVERY_S = 1.0
@@ -41,7 +45,7 @@ class Courier:
 
     def __init__(
         self,
-        notifications: Notifications,
+        notifications: Deliveries,
         sender: Sender,
         clock: ClusterClock,
         hints: Hints,
@@ -55,46 +59,90 @@ class Courier:
         self._clock = clock
         self._observer = observer
         self._every_s = max(LEAST_EVERY_S, every_s)
+        self._turns = Turns()
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:
-        due, is_more = await self._claim()
-        ended = await asyncio.gather(*(self._deliver(each) for each in due), return_exceptions=True)
-        # Told when all have ended: nothing may go on behind a step.
-        for error in ended:
-            if error is not None:
-                raise error
-        return 0.0 if is_more else self._every_s
+        under_way: set[asyncio.Task[None]] = set()
+        began_at = self._clock.monotonic()
+        try:
+            await self._fill(under_way)
+            await self._try_again(under_way)
+            while True:
+                if not under_way:
+                    self._turns.forget(self._clock.monotonic())
+                    return self._every_s
+                # A try has ended, a hint has come, or something may be due again.
+                await self.wake.wait(self._every_s)
+                for each in [each for each in under_way if each.done()]:
+                    under_way.remove(each)
+                    each.result()
+                if self._clock.monotonic() - began_at < TIMEOUT_S:
+                    await self._fill(under_way)
+        except asyncio.CancelledError:
+            for each in under_way:
+                each.cancel()
+            raise
+        finally:
+            await asyncio.gather(*under_way, return_exceptions=True)
 
-    async def _claim(self) -> tuple[list[DueNotification], bool]:
-        """As much as may be sent at once, and whether more may be due."""
-        due: list[DueNotification] = []
-        while len(due) < AT_ONCE:
-            of_rule, of_host = Counter(each.rule_id for each in due), Counter(each.host_id for each in due)
-            limit = min(MOST_OF_RULE, AT_ONCE - len(due))
+    async def _fill(self, under_way: set[asyncio.Task[None]]) -> None:
+        """Begin to send as much as may be sent at once."""
+        turns = self._turns
+        while turns.places > 0:
             found = await self._notifications.claim(
-                limit=limit,
+                limit=turns.at_a_time,
                 lease_s=LEASE_S,
-                but_rules={key for key, count in of_rule.items() if count >= MOST_OF_RULE},
-                but_hosts={key for key, count in of_host.items() if count >= MOST_OF_HOST},
+                but_rules=turns.busy_rules(),
+                but_hosts=turns.busy_hosts(),
             )
-            due += found
-            if len(found) < limit:
-                return due, len(due) >= MOST_OF_RULE
-        return due, True
+            under_way |= {self._begin(each) for each in found}
+            if not found:
+                break
+
+    async def _try_again(self, under_way: set[asyncio.Task[None]]) -> None:
+        """Begin to send a little to those that were away."""
+        turns = self._turns
+        away = turns.worth_a_try(self._clock.monotonic())
+        if away and turns.probes > 0:
+            found = await self._notifications.claim_of(away, limit=turns.probes, lease_s=LEASE_S)
+            under_way |= {self._begin(each) for each in found}
+
+    def _begin(self, due: DueNotification) -> asyncio.Task[None]:
+        self._turns.begin(due.rule_id, due.host_id, self._clock.monotonic())
+        task = asyncio.create_task(self._deliver(due))
+        task.add_done_callback(lambda _task: self.wake.set())
+        return task
 
     async def _deliver(self, due: DueNotification) -> None:
+        why = silenced(due, self._clock.now())
+        began_at = self._clock.monotonic()
+        error: AttemptFailedError | None = None
+        try:
+            if why is None:
+                error = await self._try(due)
+        finally:
+            is_well = None if why is not None else error is None or error.is_permanent
+            at = self._clock.monotonic()
+            self._turns.end(due.rule_id, due.host_id, at, began_at=began_at, is_well=is_well)
+        if why is not None:
+            # Nothing has gone wrong: it is not told, so that no alarm counts it.
+            await self._notifications.settle(Delivery(due, DeliveryState.DEAD, why))
+            return
+        delivery = Delivery(due, DeliveryState.DELIVERED) if error is None else self._failed(due, error)
+        if await self._notifications.settle(delivery):
+            self._tell(delivery)
+
+    async def _try(self, due: DueNotification) -> AttemptFailedError | None:
+        """Why it did not arrive; None: it did."""
         try:
             await self._sender.send(due, self._clock.now())
         except AttemptFailedError as error:
-            delivery = self._failed(due, error)
+            return error
         except Exception as error:
             # Nobody has thought of it; it must neither stop the others nor be lost.
-            delivery = self._failed(due, AttemptFailedError(f"{type(error).__name__} while sending"))
-        else:
-            delivery = Delivery(due, DeliveryState.DELIVERED)
-        if await self._notifications.settle(delivery):
-            self._tell(delivery)
+            return AttemptFailedError(f"{type(error).__name__} while sending")
+        return None
 
     def _failed(self, due: DueNotification, error: AttemptFailedError) -> Delivery:
         now = self._clock.now()
@@ -128,3 +176,18 @@ class Courier:
                     delivery.retry_in_s,
                 )
             )
+
+
+def silenced(due: DueNotification, now: datetime) -> str | None:
+    """Why a message is not sent that was to be, when it was decided; None: it is. A test always is."""
+    if due.type is NotificationType.TEST or due.rule is None:
+        return None
+    try:
+        spec = NotificationRuleSpec.model_validate(due.rule, extra="ignore")
+    except ValidationError:
+        return None  # whoever sends it says so
+    if not spec.enabled:
+        return "not sent: its rule is disabled"
+    if spec.muted_until_ts is not None and now < spec.muted_until_ts:
+        return "not sent: its rule is muted"
+    return "not sent: its schedule is paused or deleted" if due.is_held else None

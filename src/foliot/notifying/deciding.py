@@ -5,16 +5,15 @@ after it. A sign that belongs to an incident which is over, since it is older th
 happened while a rule was not there or muted, or to a schedule that is paused or deleted, is not told.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from foliot.model.incident import Incident, IncidentKey, IncidentKind, Notice, Run, Subject
 from foliot.model.notification import (
     NotificationRule,
     NotificationType,
-    OnDidNotRun,
     OnFailure,
     OnFailuresInARow,
     OnRecovery,
@@ -23,6 +22,17 @@ from foliot.model.notification import (
 
 ERROR_LENGTH = 500
 """How much of an error a message carries."""
+MOST_DECIDED = 2000
+"""How often a transaction asks a rule about a schedule: while it lasts it holds the shard's row, and the
+process does nothing else while it decides."""
+
+
+class HasSubject(Protocol):
+    @property
+    def subject(self) -> Subject: ...
+
+
+S = TypeVar("S", bound=HasSubject)
 
 
 class Rules:
@@ -33,7 +43,6 @@ class Rules:
         self._by_host: dict[UUID, list[NotificationRule]] = {}
         for rule in self.by_id.values():
             self._by_host.setdefault(rule.host_id, []).append(rule)
-        self.most_of_a_host = max(map(len, self._by_host.values()), default=0)
 
     def __bool__(self) -> bool:
         return bool(self.by_id)
@@ -59,13 +68,36 @@ class Rules:
             if not rule.is_muted(now) and rule.is_about(subject.schedule_id, subject.name, subject.labels)
         ]
 
-    def named_by(self, rules: Iterable[NotificationRule], host_id: UUID) -> frozenset[str] | None:
-        """All that some rules of a host name; None: one of them names nothing, and is about any."""
-        named = [rule.spec.match.schedules for rule in rules if rule.host_id == host_id]
+    def count_of(self, host_id: UUID) -> int:
+        return len(self._by_host.get(host_id, ()))
+
+    def named_by(self, host_id: UUID) -> frozenset[str] | None:
+        """All that the rules of a host name; None: one of them names nothing, and is about any."""
+        named = [rule.spec.match.schedules for rule in self._by_host.get(host_id, ())]
         return frozenset(name for names in named for name in names) if all(named) else None
 
-    def with_condition(self, kind: type) -> list[NotificationRule]:
-        return [rule for rule in self.by_id.values() if condition_of(rule, kind) is not None]
+    def with_condition(self, *kinds: type) -> "Rules":
+        """Those that have one of these."""
+        return Rules(
+            rule
+            for rule in self.by_id.values()
+            if any(condition_of(rule, kind) is not None for kind in kinds)
+        )
+
+
+def parts(found: Iterable[S], rules: Rules) -> Iterator[Sequence[S]]:
+    """As many at a time as all rules of their hosts can be asked about."""
+    part: list[S] = []
+    asked = 0
+    for each in found:
+        asks = rules.count_of(each.subject.host_id)
+        if part and asked + asks > MOST_DECIDED:
+            yield part
+            part, asked = [], 0
+        part.append(each)
+        asked += asks
+    if part:
+        yield part
 
 
 def condition_of(rule: NotificationRule, kind: type) -> Any:
@@ -130,6 +162,8 @@ class Deciding:
         rule = self._rules.by_id.get(incident.key.rule_id)
         if incident.key.kind is IncidentKind.SLA_MISS or rule is None:
             return
+        if run.ended_ts is not None and run.ended_ts < rule.counts_from:
+            return
         if condition_of(rule, OnRecovery) is not None and rule in self._rules.about(subject, self._now):
             self._tell(
                 rule,
@@ -140,16 +174,14 @@ class Deciding:
                 since_ts=_written(incident.opened_ts),
             )
 
-    def late(self, subject: Subject, run: Run) -> None:
-        """An execution waits for too long, or was started too late."""
-        if subject.is_paused and run.due_by_ts is not None:
-            self._pass_over(subject, run.due_by_ts, IncidentKind.SLA_MISS)
+    def late(self, subject: Subject, run: Run, began: datetime | None = None) -> None:
+        """An execution waits for too long, or was started too late: not one of before the schedule began."""
+        if run.due_by_ts is None or (began is not None and run.due_by_ts < began):
+            return
         for rule in self._rules.about(subject, self._now):
-            if condition_of(rule, OnSlaMiss) is None or run.due_by_ts is None:
+            if condition_of(rule, OnSlaMiss) is None or run.due_by_ts < rule.counts_from:
                 continue
-            if run.due_by_ts >= rule.counts_from and self._open(
-                rule, subject, IncidentKind.SLA_MISS, run.due_by_ts
-            ):
+            if self._open(rule, subject, IncidentKind.SLA_MISS, run.due_by_ts):
                 self._tell(
                     rule,
                     subject,
@@ -160,13 +192,25 @@ class Deciding:
                 )
 
     def silent(
-        self, rule: NotificationRule, subject: Subject, since: datetime, due: datetime | None = None
+        self,
+        rule: NotificationRule,
+        subject: Subject,
+        opened: datetime,
+        since: datetime,
+        due: datetime | None = None,
     ) -> None:
-        """There was no success since then; `due` is the time by which one was due."""
-        if self._open(rule, subject, IncidentKind.DID_NOT_RUN, self._now):
+        """There was no success since it opened, and as far as is known none since `since`; `due` is the time
+        by which one was due."""
+        if self._open(rule, subject, IncidentKind.DID_NOT_RUN, opened):
             due_ts = None if due is None else _written(due)
-            sign = _written(since)
-            self._tell(rule, subject, NotificationType.DID_NOT_RUN, sign, since_ts=sign, due_ts=due_ts)
+            self._tell(
+                rule,
+                subject,
+                NotificationType.DID_NOT_RUN,
+                _written(opened),
+                since_ts=_written(since),
+                due_ts=due_ts,
+            )
 
     def close(self, key: IncidentKey, at: datetime) -> None:
         """It is over, and nobody is told."""
@@ -230,16 +274,6 @@ class Deciding:
         self.notices.setdefault(
             key, Notice(subject.host_id, rule.rule_id, subject.schedule_id, kind, key, data)
         )
-
-
-def silent_since(rule: NotificationRule, *instants: datetime | None) -> datetime:
-    """What the patience of a rule counts from: the last success, or whatever began later."""
-    return max(rule.counts_from, *(each for each in instants if each is not None))
-
-
-def patience_of(rule: NotificationRule) -> OnDidNotRun | None:
-    found: OnDidNotRun | None = condition_of(rule, OnDidNotRun)
-    return found
 
 
 def _sign_of(run: Run) -> str:

@@ -6,45 +6,41 @@ since a transaction may commit late; open incidents that a success has ended; wh
 did not happen leaves no trace to find: for that it goes through the schedules that rules watch, page by page.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
 from uuid import UUID
 
 from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError
-from foliot.model.event import NotificationDecided, Observer, WriteFenced
-from foliot.model.lease import Lease
-from foliot.model.notification import OnDidNotRun, OnFailuresInARow, OnSlaMiss
-from foliot.notifying.deciding import Deciding, Rules
-from foliot.notifying.gathering import Gathering
-from foliot.notifying.patience import Patience
+from foliot.model.event import NotificationFailed, Observer, WriteFenced
+from foliot.model.notification import OnFailuresInARow, OnSlaMiss
+from foliot.notifying.deciding import Deciding, Rules, condition_of, parts
+from foliot.notifying.lateness import LateLook
+from foliot.notifying.sweeping import Sweep
+from foliot.notifying.term import Term
+from foliot.notifying.writing import Writing
 from foliot.service import Wake
+from foliot.store.deliveries import WAITED_TOO_LONG
 from foliot.store.hints import Hint, Hints
-from foliot.store.incidents import Decisions, Incidents
+from foliot.store.incidents import Incidents
 from foliot.store.notification_rules import NotificationRules
 from foliot.store.notifications import Notifications
-from foliot.store.sightings import Seen, Sightings, Standing
+from foliot.store.seen import Seen
+from foliot.store.sightings import Sightings
 from foliot.timing.clock import ClusterClock
-
-T = TypeVar("T")
 
 OVERLAP = timedelta(seconds=10)
 """How late a transaction may commit, after it wrote its time, and still be seen."""
 LEAST_IDLE_S = 5.0
 """Without rules, or without the lease."""
-SWEEP_EVERY_S = 15.0
 PRUNE_EVERY_S = 60.0
-REMEMBER_EVERY_S = 60.0
-"""How often the position is written when nothing was decided."""
 PAGE = 500
 MOST_PAGES = 20
-"""Of failures in a look, of schedules in a sweep, and of what is forgotten at a time."""
-MOST_DECIDED = 2000
-"""How often a transaction asks a rule about a schedule: while it lasts it holds the shard's row, and the
-process does nothing else while it decides."""
+"""Of failures in a look, and of what is forgotten at a time."""
 INCIDENTS_KEPT = timedelta(days=1)
+LONGEST_WAIT = timedelta(days=1)
+"""How long a message may be due and not sent: then whom it was for does not want it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +49,6 @@ class NotifierOptions:
     retention_days: float = 90.0
     public_url: str | None = None
     """Where people find the UI."""
-
-
-@dataclass(slots=True)
-class Term:
-    """What is known under one lease."""
-
-    lease: Lease
-    since: datetime | None = None
-    """All failures that ended before are decided: never less than the overlap ago."""
-    reading: tuple[datetime, UUID] | None = None
-    """Behind which failure the next look goes on, where there were more than one look reads."""
-    seen: dict[tuple[UUID, int], datetime] = field(default_factory=dict)
-    """Of those behind `since`, what is decided."""
-    place: tuple[UUID, str] | None = None
-    """Where the sweep goes on: a host, and the name behind which; None: at the beginning."""
-    swept_at: float = float("-inf")
-    pruned_at: float = float("-inf")
-    remembered_at: float = float("-inf")
-    gathering: Gathering = field(default_factory=Gathering)
 
 
 class Notifier:
@@ -96,12 +73,16 @@ class Notifier:
         self._incidents = incidents
         self._notifications = notifications
         self._clock = clock
-        self._hints = hints
         self._observer = observer
         self._options = options
+        self._writing = Writing(incidents, clock, hints, observer)
+        self._late = LateLook(sightings, incidents, self._writing, options.public_url)
+        self._sweep = Sweep(sightings.silence, incidents, self._writing, clock, options.public_url)
         self._idle_s = max(LEAST_IDLE_S, options.every_s)
         self._revision: int | None = None
         self._rules = Rules(())
+        self._promising = Rules(())
+        """Those that tell of what is late."""
         self._term: Term | None = None
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 
@@ -126,20 +107,19 @@ class Notifier:
         now, revision = await self._store.glance()
         if revision != self._revision:
             self._rules = Rules(await self._store.snapshot(self._rules.by_id))
+            self._promising = self._rules.with_condition(OnSlaMiss)
             self._revision = revision
         if not self._rules:
-            await self._prune(term, now)
+            await self._prune(term, now)  # messages outlive the last rule
             return self._idle_s
         since = await self._since(term, now)
         is_complete = await self._look_at_failures(leadership, term, since, now)
-        await self._look_at_successes(leadership, term, now)
-        if self._rules.with_condition(OnSlaMiss):
-            await self._look_at_late(leadership, term, since, now)
-        at = self._clock.monotonic()
-        if at - term.swept_at >= SWEEP_EVERY_S:
-            await self._sweep(leadership, term, now)
-            term.swept_at = at
+        await self._look_at_successes(leadership, term, since, now)
+        if self._promising:
+            await self._late.look(leadership, term, self._promising, since, now)
         await self._prune(term, now)
+        # Last: it takes its time, and what it can't read may be the same again and again.
+        await self._sweep.step(leadership, term, self._rules, now)
         return self._options.every_s if is_complete else 0.0
 
     async def _since(self, term: Term, now: datetime) -> datetime:
@@ -181,7 +161,7 @@ class Notifier:
     async def _decide_failures(
         self, leadership: Leadership, term: Term, fresh: list[Seen], now: datetime
     ) -> None:
-        for part in self._parts(fresh):
+        for part in parts(fresh, self._rules):
             ids = {each.subject.schedule_id for each in part}
             deciding = Deciding(
                 self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
@@ -189,121 +169,39 @@ class Notifier:
             streaks = await self._streaks(part, now)
             for each in part:
                 deciding.failed(each.subject, each.run, streaks.get(each.subject.schedule_id, 0))
-            await self._decide(leadership, term, deciding, now)
+            await self._writing.write(leadership, term, deciding, now)
             for each in part:
                 term.seen[each.run.execution_id, each.run.attempt] = each.run.ended_ts or now
 
-    def _parts(self, found: Sequence[T]) -> Iterator[Sequence[T]]:
-        """As many at a time as all rules of a host can be asked about."""
-        size = max(1, MOST_DECIDED // max(1, self._rules.most_of_a_host))
-        return (found[start : start + size] for start in range(0, len(found), size))
-
     async def _streaks(self, fresh: Sequence[Seen], now: datetime) -> dict[UUID, int]:
         counting = self._rules.with_condition(OnFailuresInARow)
-        counting_ids = {rule.rule_id for rule in counting}
         most = max(
-            (each.count for rule in counting for each in rule.spec.on if isinstance(each, OnFailuresInARow)),
-            default=0,
+            (condition_of(rule, OnFailuresInARow).count for rule in counting.by_id.values()), default=0
         )
-        ids = {
-            each.subject.schedule_id
-            for each in fresh
-            if most and any(rule.rule_id in counting_ids for rule in self._rules.about(each.subject, now))
-        }
+        ids = {each.subject.schedule_id for each in fresh if most and counting.about(each.subject, now)}
         return await self._sightings.streaks(ids, most=most)
 
-    async def _look_at_successes(self, leadership: Leadership, term: Term, now: datetime) -> None:
-        over = await self._incidents.over(now, limit=PAGE)
+    async def _look_at_successes(
+        self, leadership: Leadership, term: Term, since: datetime, now: datetime
+    ) -> None:
+        over = await self._incidents.over(now, since=since, limit=PAGE)
         if not over:
             return
         deciding = Deciding(self._rules, [each for each, _ in over], now, self._options.public_url)
         for incident, seen in over:
             deciding.succeeded(incident, seen.subject, seen.run)
-        await self._decide(leadership, term, deciding, now)
+        await self._writing.write(leadership, term, deciding, now)
 
-    async def _look_at_late(self, leadership: Leadership, term: Term, since: datetime, now: datetime) -> None:
-        late = await self._sightings.late(self._rules.hosts, now, since=since, limit=PAGE)
-        for part in self._parts(late):
-            ids = {each.subject.schedule_id for each in part}
-            deciding = Deciding(
-                self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
-            )
-            for each in part:
-                deciding.late(each.subject, each.run)
-            await self._decide(leadership, term, deciding, now)
-
-    # --- what did not happen ----------------------------------------------------------------------
-
-    async def _sweep(self, leadership: Leadership, term: Term, now: datetime) -> None:
-        """Go through the schedules that rules watch; a part of them, where they are very many."""
-        gone = Deciding(self._rules, (), now)
-        for incident in await self._incidents.abandoned(limit=PAGE):
-            gone.close(incident.key, now)
-        await self._decide(leadership, term, gone, now)
-        watching = self._rules.with_condition(OnDidNotRun) + self._rules.with_condition(OnSlaMiss)
-        hosts = sorted({rule.host_id for rule in watching})
-        for _ in range(MOST_PAGES):
-            place = _next_place(hosts, term.place)
-            if place is None:
-                term.place = None
-                return
-            host_id, after_name = place
-            page = await self._sightings.standings(
-                host_id, now, named=self._rules.named_by(watching, host_id), after_name=after_name, limit=PAGE
-            )
-            for part in self._parts(page):
-                await self._decide_silent(leadership, term, part, now)
-            if len(page) == PAGE:
-                term.place = (host_id, page[-1].subject.name)
-            else:
-                following = [each for each in hosts if each > host_id]
-                term.place = (following[0], "") if following else None
-                if not following:
-                    return
-
-    async def _decide_silent(
-        self, leadership: Leadership, term: Term, page: Sequence[Standing], now: datetime
-    ) -> None:
-        watched = [each for each in page if self._rules.about(each.subject, now)]
-        ids = [each.subject.schedule_id for each in watched]
-        deciding = Deciding(
-            self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
-        )
-        for each in watched:
-            if each.last is not None and each.last.was_late:
-                deciding.late(each.subject, each.last)
-        await Patience(self._rules, self._sightings, deciding, now).judge(watched)
-        await self._decide(leadership, term, deciding, now)
-
-    # --- writing ----------------------------------------------------------------------------------
-
-    async def _decide(self, leadership: Leadership, term: Term, deciding: Deciding, now: datetime) -> None:
-        at = self._clock.monotonic()
-        decisions = Decisions(
-            term.gathering.gather(deciding.notices.values(), at),
-            list(deciding.opened.values()),
-            dict(deciding.closed),
-        )
-        if not any(decisions) and at - term.remembered_at < REMEMBER_EVERY_S:
-            return
-        with leadership.acting():
-            made = set(await self._incidents.decide(term.lease, decisions, term.since or now, now))
-        term.remembered_at = at
-        if not made:
-            return
-        self._hints.send(Hint.NOTIFICATIONS)
-        for notice in decisions.notices:
-            if notice.dedupe_key in made:
-                self._observer.notify(
-                    NotificationDecided(notice.type.value, notice.rule_id, notice.schedule_id)
-                )
+    # --- forgetting -------------------------------------------------------------------------------
 
     async def _prune(self, term: Term, now: datetime) -> None:
-        """Now and then; also without rules, of which the messages outlive the last one."""
+        """Now and then."""
         at = self._clock.monotonic()
         if at - term.pruned_at < PRUNE_EVERY_S:
             return
+        term.pruned_at = at
         kept = timedelta(days=self._options.retention_days)
+        await self._give_up(now - LONGEST_WAIT)
         for prune, before in (
             (self._notifications.prune, now - kept),
             (self._incidents.prune, now - INCIDENTS_KEPT),
@@ -311,12 +209,10 @@ class Notifier:
             for _ in range(MOST_PAGES):
                 if await prune(before=before, limit=PAGE) < PAGE:
                     break
-        term.pruned_at = at
 
-
-def _next_place(hosts: list[UUID], place: tuple[UUID, str] | None) -> tuple[UUID, str] | None:
-    """Where to go on; a host whose rules are gone meanwhile is passed over."""
-    if place is not None and place[0] in hosts:
-        return place
-    behind = [each for each in hosts if place is None or each > place[0]]
-    return (behind[0], "") if behind else None
+    async def _give_up(self, before: datetime) -> None:
+        """Some of what waits for receivers that stay away: it is more than couriers can try."""
+        for each in await self._notifications.give_up(before=before, limit=PAGE):
+            self._observer.notify(
+                NotificationFailed(each.notification_id, each.type, each.attempts, WAITED_TOO_LONG, None)
+            )

@@ -1,100 +1,173 @@
-"""The dead man's handle: which schedules have had no success for longer than a rule has patience.
+"""The dead man's handle: which schedules have had no success for longer than a rule has patience. Pure.
 
-Two kinds of patience. `within_seconds` counts from the last success, or from what began later: the schedule,
-the rule, or the end of a pause. `grace_seconds` counts from a due time: a success must have come since it.
+Two kinds of patience. `within_seconds` counts from the last success, or from the first time that the schedule
+was to run since it began, anew or for the rule. `grace_seconds` counts from a due time: a success must have
+come since it.
+
+Most schedules are well, and how they stand says so. Only of the others is more read: see `Evidence`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from foliot.model.execution import Status
-from foliot.model.incident import IncidentKey, IncidentKind
-from foliot.model.notification import NotificationRule
-from foliot.notifying.deciding import Deciding, Rules, patience_of, silent_since
-from foliot.store.sightings import Sightings, Standing
+from foliot.model.notification import NotificationRule, OnDidNotRun
+from foliot.notifying.deciding import condition_of
+from foliot.store.silence import Since, Span, Standing, Success
+
+NEXT = timedelta(microseconds=1)
+"""A success of the very instant at which patience ends is as old as that."""
+GONE_THROUGH_AGAIN = timedelta(minutes=1)
+"""How much of what an earlier round went through the next one does too."""
 
 
-class Patience:
-    def __init__(self, rules: Rules, sightings: Sightings, deciding: Deciding, now: datetime) -> None:
-        self._rules = rules
-        self._sightings = sightings
-        self._deciding = deciding
-        self._now = now
+class Question(NamedTuple):
+    """Whether a rule has lost its patience with a schedule that is not known to be well."""
 
-    async def judge(self, standings: Sequence[Standing]) -> None:
-        """Tell the decider of those that were silent for too long."""
-        asked: dict[UUID, tuple[NotificationRule, list[Standing]]] = {}
-        for standing in standings:
-            for rule in self._rules.about(standing.subject, self._now):
-                if patience_of(rule) is not None and not self._is_told(rule, standing):
-                    asked.setdefault(rule.rule_id, (rule, []))[1].append(standing)
-        for rule, some in asked.values():
-            patience = patience_of(rule)
-            assert patience is not None
-            if patience.within_seconds is not None:
-                await self._judge_silence(rule, some, timedelta(seconds=patience.within_seconds))
-            elif patience.grace_seconds is not None:
-                await self._judge_due(rule, some, self._now - timedelta(seconds=patience.grace_seconds))
+    rule: NotificationRule
+    standing: Standing
+    began_ts: datetime
+    """From when on it was to run, for the rule: as far as how it stands tells."""
+    well_ts: datetime | None
+    """When it is known to have been well."""
+    within: timedelta | None = None
+    span: Span | None = None
+    """With `grace_seconds`: in which a time was due, if any was."""
 
-    def _is_told(self, rule: NotificationRule, standing: Standing) -> bool:
-        key = IncidentKey(standing.subject.schedule_id, rule.rule_id, IncidentKind.DID_NOT_RUN)
-        return not standing.subject.is_active or self._deciding.is_open(key)
-
-    async def _judge_silence(
-        self, rule: NotificationRule, standings: Sequence[Standing], within: timedelta
-    ) -> None:
-        # What the last run says is read already; most schedules are done with it.
-        since = {
-            each.subject.schedule_id: silent_since(rule, *_beginnings(each, self._now), _success_of(each))
-            for each in standings
-        }
-        suspects = [
-            each
-            for each in standings
-            if not each.subject.is_completed and since[each.subject.schedule_id] + within <= self._now
-        ]
-        if not suspects:
-            return
-        ids = [each.subject.schedule_id for each in suspects]
-        resumed = await self._sightings.resumed(ids)
-        successes = await self._sightings.successes(dict.fromkeys(ids, self._now - within))
-        for each in suspects:
-            key = each.subject.schedule_id
-            begun = silent_since(rule, since[key], resumed.get(key), successes.get(key))
-            if begun + within <= self._now:
-                self._deciding.silent(rule, each.subject, begun)
-
-    async def _judge_due(
-        self, rule: NotificationRule, standings: Sequence[Standing], until: datetime
-    ) -> None:
-        ids = [each.subject.schedule_id for each in standings]
-        due = await self._sightings.latest_due(ids, until)
-        for each in standings:
-            # A time that nobody has decided yet, though it is past.
-            if each.next_fire_ts is not None and each.next_fire_ts <= until:
-                due[each.subject.schedule_id] = each.next_fire_ts
-        if not due:
-            return
-        resumed = await self._sightings.resumed(list(due))
-        successes = await self._sightings.successes(due)
-        for each in standings:
-            key = each.subject.schedule_id
-            if key not in due or key in successes:
-                continue
-            # One that was under way for longer than is looked back for.
-            if (last := _success_of(each)) is not None and last >= due[key]:
-                continue
-            if due[key] >= silent_since(rule, *_beginnings(each, self._now), resumed.get(key)):
-                self._deciding.silent(rule, each.subject, due[key], due[key])
+    @property
+    def schedule_id(self) -> UUID:
+        return self.standing.subject.schedule_id
 
 
-def _beginnings(standing: Standing, now: datetime) -> tuple[datetime, ...]:
-    ended = standing.paused_until_ts
-    # A pause with an end that has passed.
-    return (standing.created_ts,) if ended is None or ended > now else (standing.created_ts, ended)
+class Doubt(NamedTuple):
+    """A question to which only a success since then would be the answer."""
+
+    question: Question
+    began_ts: datetime
+    since: Since
 
 
-def _success_of(standing: Standing) -> datetime | None:
+class Silent(NamedTuple):
+    """A rule has lost its patience with a schedule."""
+
+    rule: NotificationRule
+    standing: Standing
+    opened_ts: datetime
+    """There was no success since then: one that is found later ends it."""
+    since_ts: datetime
+    due_ts: datetime | None
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What was read of those that are not known to be well."""
+
+    due: Mapping[Span, datetime] = field(default_factory=dict)
+    began: Mapping[UUID, datetime] = field(default_factory=dict)
+    successes: Mapping[Since, Success] = field(default_factory=dict)
+    first_fires: Mapping[Since, datetime] = field(default_factory=dict)
+
+
+def questions(
+    asked: Iterable[tuple[NotificationRule, Standing]],
+    now: datetime,
+    *,
+    known: Mapping[UUID, datetime],
+    before_ts: datetime | None,
+) -> list[Question]:
+    """Those that remain when it is seen how the schedules stand, and when they are `known` to have been well.
+
+    `before_ts`: times whose grace was over by then were asked about in an earlier round.
+    """
+    found = []
+    for rule, standing in asked:
+        patience = patience_of(rule)
+        if patience is None or not standing.subject.is_active:
+            continue
+        began = max(rule.watches_from, standing.created_ts, *_pause_end(standing, now))
+        well = max(_successes(standing, known), default=None)
+        since = began if well is None else max(began, well)
+        question = Question(rule, standing, began, well)
+        if patience.within_seconds is not None:
+            within = timedelta(seconds=patience.within_seconds)
+            if since + within <= now and not standing.subject.is_completed:
+                found.append(question._replace(within=within))
+        elif patience.grace_seconds is not None:
+            grace = timedelta(seconds=patience.grace_seconds)
+            start = since if before_ts is None else max(since, before_ts - grace - GONE_THROUGH_AGAIN)
+            if start <= now - grace:
+                found.append(question._replace(span=Span(question.schedule_id, start, now - grace)))
+    return found
+
+
+def doubts(asked: Iterable[Question], evidence: Evidence, now: datetime) -> list[Doubt]:
+    """Those that remain when it is known what was due, and when the schedules last began anew."""
+    found = []
+    for question in asked:
+        began = max(question.began_ts, evidence.began.get(question.schedule_id, question.began_ts))
+        if question.within is not None:
+            if began + question.within <= now:
+                since = Since(question.schedule_id, now - question.within + NEXT)
+                found.append(Doubt(question, began, since))
+        elif (due := due_of(question, evidence)) is not None and due >= began:
+            found.append(Doubt(question, began, Since(question.schedule_id, due)))
+    return found
+
+
+def judged(doubted: Iterable[Doubt], evidence: Evidence, now: datetime) -> list[Silent]:
+    """Those that were silent for too long."""
+    found = []
+    for question, began, since in doubted:
+        if since in evidence.successes:
+            continue
+        silent = Silent(question.rule, question.standing, since.since_ts, since.since_ts, None)
+        if question.within is None:
+            found.append(silent._replace(due_ts=since.since_ts))
+            continue
+        silent = silent._replace(since_ts=_silent_since(question, began, evidence))
+        if silent.since_ts + question.within <= now:
+            found.append(silent)
+    return found
+
+
+def patience_of(rule: NotificationRule) -> OnDidNotRun | None:
+    found: OnDidNotRun | None = condition_of(rule, OnDidNotRun)
+    return found
+
+
+def due_of(question: Question, evidence: Evidence) -> datetime | None:
+    """The latest time that was due, of those whose grace is over; None: all of them are known to be well."""
+    if question.span is None:
+        return None
+    due, undecided = evidence.due.get(question.span), question.standing.next_fire_ts
+    if undecided is not None and undecided <= question.span.until_ts:
+        due = undecided  # nobody has decided it yet, though it is past
+    return None if due is None or (question.well_ts is not None and question.well_ts >= due) else due
+
+
+def has_run(doubt: Doubt) -> bool:
+    """Whether it was well since it began: then it is not waited for its first time."""
+    return doubt.question.well_ts is not None and doubt.question.well_ts >= doubt.began_ts
+
+
+def _silent_since(question: Question, began: datetime, evidence: Evidence) -> datetime:
+    if question.well_ts is not None and question.well_ts >= began:
+        return question.well_ts
+    first = evidence.first_fires.get(Since(question.schedule_id, began), question.standing.next_fire_ts)
+    return began if first is None else max(began, first)
+
+
+def _pause_end(standing: Standing, now: datetime) -> Iterable[datetime]:
+    """Of a pause whose time is up, and that nothing has fired since."""
+    if standing.paused_until_ts is not None and standing.paused_until_ts <= now:
+        yield standing.paused_until_ts
+
+
+def _successes(standing: Standing, known: Mapping[UUID, datetime]) -> Iterable[datetime]:
     last = standing.last
-    return last.ended_ts if last is not None and last.status is Status.SUCCESS else None
+    if last is not None and last.is_success and last.ended_ts is not None:
+        yield last.ended_ts
+    if standing.subject.schedule_id in known:
+        yield known[standing.subject.schedule_id]

@@ -28,7 +28,7 @@ from foliot.security.secrets import (
     references,
     resolve,
 )
-from foliot.store.notifications import DueNotification
+from foliot.store.deliveries import DueNotification
 from foliot.target.http_answer import judge, read_answer
 from foliot.target.http_connect import CONNECT_TIMEOUT_S
 from foliot.target.protocol import AttemptFailedError
@@ -108,7 +108,8 @@ class Sender:
 
 def _address_of(due: DueNotification) -> Address:
     try:
-        return NotificationRuleSpec.model_validate(due.rule).to
+        # What a newer version has written into it, and this one does not know, is not in its way.
+        return NotificationRuleSpec.model_validate(due.rule, extra="ignore").to
     except ValidationError:
         raise AttemptFailedError(
             "its rule is deleted, or can't be read any more", is_permanent=True

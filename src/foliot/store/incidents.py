@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import String, Uuid, delete, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, String, Uuid, delete, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.execution import Status
+from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import ids_at
-from foliot.model.incident import Incident, IncidentKey, IncidentKind, Notice
+from foliot.model.incident import FAILING, Incident, IncidentKey, IncidentKind, Notice
 from foliot.model.instant import instant_of, micros_of
 from foliot.model.lease import Lease
 from foliot.store.database import Database
@@ -29,7 +29,8 @@ from foliot.store.schema import (
     schedule_status_t,
     schedule_t,
 )
-from foliot.store.sightings import Seen, seen_of, select_seen, wanted_schedules
+from foliot.store.seen import Seen, seen_of, select_seen, wanted_executions, wanted_schedules
+from foliot.store.silence import Since, first_successes
 from foliot.store.types import Instant
 
 POSITION = "notified_until"
@@ -58,42 +59,77 @@ class Incidents:
             micros: int | None = (await connection.execute(statement)).scalar_one_or_none()
         return None if micros is None else instant_of(micros)
 
-    async def of_schedules(self, schedule_ids: Collection[UUID]) -> list[Incident]:
+    async def of_schedules(
+        self, schedule_ids: Collection[UUID], kinds: Collection[IncidentKind] = tuple(IncidentKind)
+    ) -> list[Incident]:
         """Those that are open, and those that are over and still kept."""
         if not schedule_ids:
             return []
         table, wanted = notification_incident_t, wanted_schedules(self._dialect, schedule_ids)
-        statement = select(table).where(table.c.schedule_id.in_(select(wanted.c.schedule_id)))
+        statement = select(table).where(
+            table.c.schedule_id.in_(select(wanted.c.schedule_id)),
+            # Also: a newer version may have written kinds that this one does not know.
+            table.c.kind.in_([each.value for each in kinds]),
+        )
         async with self._database.read(Pool.FIRING) as connection:
             return [_incident_of(row) for row in await connection.execute(statement)]
 
-    async def over(self, now: datetime, *, limit: int) -> list[tuple[Incident, Seen]]:
-        """Open incidents whose schedule has had a success since, with that run."""
-        table, status = notification_incident_t, schedule_status_t
-        statement = (
-            select_seen(table.c.rule_id, table.c.kind, table.c.opened_ts, table.c.closed_ts)
-            .select_from(
-                table.join(status, status.c.schedule_id == table.c.schedule_id)
-                .join(execution_t, execution_t.c.execution_id == status.c.last_execution_id)
-                .join(schedule_t, schedule_t.c.schedule_id == table.c.schedule_id)
-            )
+    async def over(self, now: datetime, *, since: datetime, limit: int) -> list[tuple[Incident, Seen]]:
+        """Open incidents whose schedule has had a success since, and until now, with that run.
+
+        As a rule it is the schedule's last run. Where that is one that says nothing of it, being cancelled, a
+        backfill's or still to be tried again, and is not over since longer than `since`, the success is
+        looked for before it.
+        """
+        last = execution_t
+        is_backfill = last.c.triggered_by == TriggeredBy.BACKFILL.value
+        ended = (
+            _open_with_last()
             .where(
-                table.c.closed_ts.is_(None),
-                status.c.last_status == Status.SUCCESS.value,
-                execution_t.c.ended_ts > table.c.opened_ts,
-                # One that is over for lateness takes a run that was not late.
-                or_(
-                    table.c.kind != IncidentKind.SLA_MISS.value,
-                    execution_t.c.due_by_ts.is_(None),
-                    execution_t.c.started_ts <= execution_t.c.due_by_ts,
-                ),
+                schedule_status_t.c.last_status == Status.SUCCESS.value,
+                ~is_backfill,
+                last.c.ended_ts > notification_incident_t.c.opened_ts,
+                last.c.ended_ts <= now,
+                _ends_lateness(),
             )
-            .order_by(table.c.schedule_id, table.c.rule_id, table.c.kind)
+            .limit(limit)
+        )
+        telling = [Status.SUCCESS.value, *(each.value for each in FAILING)]
+        hidden = (
+            _open_with_last()
+            .where(
+                or_(is_backfill, schedule_status_t.c.last_status.not_in(telling)),
+                or_(last.c.ended_ts.is_(None), last.c.ended_ts >= since),
+            )
             .limit(limit)
         )
         async with self._database.read(Pool.FIRING) as connection:
-            rows = (await connection.execute(statement)).all()
-        return [(_incident_of(row), seen_of(row, now)) for row in rows]
+            rows = (await connection.execute(ended)).all()
+            found = [(_incident_of(row), seen_of(row, now)) for row in rows]
+            doubtful = [_incident_of(row) for row in await connection.execute(hidden)]
+            return found + await self._ended_before(connection, doubtful, since, now)
+
+    async def _ended_before(
+        self, connection: AsyncConnection, incidents: Sequence[Incident], since: datetime, now: datetime
+    ) -> list[tuple[Incident, Seen]]:
+        """Those that a success has ended which was not the last run."""
+        asked = {each.key: Since(each.key.schedule_id, max(each.opened_ts, since)) for each in incidents}
+        if not asked:
+            return []
+        successes = await first_successes(connection, self._dialect, set(asked.values()), now)
+        if not successes:
+            return []
+        statement = wanted_executions(self._dialect, {each.execution_id for each in successes.values()})
+        seen = {row.execution_id: seen_of(row, now) for row in await connection.execute(statement)}
+        found = []
+        for incident in incidents:
+            success = successes.get(asked[incident.key])
+            if success is None or success.ended_ts <= incident.opened_ts or success.execution_id not in seen:
+                continue
+            run = seen[success.execution_id]
+            if incident.key.kind is not IncidentKind.SLA_MISS or not run.run.was_late:
+                found.append((incident, run))
+        return found
 
     async def abandoned(self, *, limit: int) -> list[Incident]:
         """Open incidents of schedules that are deleted."""
@@ -103,6 +139,7 @@ class Incidents:
             .outerjoin(schedule_t, schedule_t.c.schedule_id == table.c.schedule_id)
             .where(
                 table.c.closed_ts.is_(None),
+                table.c.kind.in_(_KINDS),
                 or_(schedule_t.c.schedule_id.is_(None), schedule_t.c.deleted_ts.is_not(None)),
             )
             .limit(limit)
@@ -199,6 +236,33 @@ class Incidents:
             return (await connection.execute(delete(table).where(tuple_(*key).in_(old)))).rowcount
 
         return await self._database.write(Pool.FIRING, work)
+
+
+_KINDS = [each.value for each in IncidentKind]
+
+
+def _open_with_last() -> Select[Any]:
+    """Open incidents, each with its schedule and that one's last run."""
+    table, status = notification_incident_t, schedule_status_t
+    return (
+        select_seen(table.c.rule_id, table.c.kind, table.c.opened_ts, table.c.closed_ts)
+        .select_from(
+            table.join(status, status.c.schedule_id == table.c.schedule_id)
+            .join(execution_t, execution_t.c.execution_id == status.c.last_execution_id)
+            .join(schedule_t, schedule_t.c.schedule_id == table.c.schedule_id)
+        )
+        .where(table.c.closed_ts.is_(None), table.c.kind.in_(_KINDS))
+        .order_by(table.c.schedule_id, table.c.rule_id, table.c.kind)
+    )
+
+
+def _ends_lateness() -> ColumnElement[bool]:
+    """An incident of lateness takes a run that was not late."""
+    return or_(
+        notification_incident_t.c.kind != IncidentKind.SLA_MISS.value,
+        execution_t.c.due_by_ts.is_(None),
+        execution_t.c.started_ts <= execution_t.c.due_by_ts,
+    )
 
 
 def _parts(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -12,13 +12,13 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import ConflictError, NameTakenError, NotFoundError, Problem, StaleVersionError
 from foliot.model.ids import new_id
-from foliot.model.notification import DeliveryState, NotificationRule, NotificationRuleSpec
+from foliot.model.notification import NotificationRule, NotificationRuleSpec, OnDidNotRun
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
@@ -28,6 +28,7 @@ from foliot.store.schema import cluster_t, notification_incident_t, notification
 REVISION = "notification_rules"
 MOST_RULES = 200
 """That a host may have: every failure is looked at by all of them."""
+FORGOTTEN_AT_ONCE = 1000
 WHAT = "notification rule"
 
 Redefine = Callable[[NotificationRule], NotificationRuleSpec]
@@ -53,6 +54,8 @@ class NotificationRules:
                 known = (await connection.execute(_one(rule_id, host_id))).one_or_none()
                 if known is not None:
                     return _rule_of(known)  # asked for again, by one who had not heard of it
+            # First, since it makes others wait who would count at the same time.
+            await self._raise_revision(connection)
             count = select(func.count()).select_from(table).where(table.c.host_id == host_id)
             if (await connection.execute(count)).scalar_one() >= MOST_RULES:
                 detail = f"a host has at most {MOST_RULES} notification rules"
@@ -72,7 +75,6 @@ class NotificationRules:
             insert = insert.on_conflict_do_nothing(index_elements=[table.c.host_id, table.c.rule_name])
             if not (await connection.execute(insert.returning(table.c.rule_id))).all():
                 raise NameTakenError(spec.name, what=WHAT)
-            await self._raise_revision(connection)
             await self._audit(
                 connection, author, Action.NOTIFICATION_RULE_CREATED, rule, after=spec.model_dump(mode="json")
             )
@@ -109,6 +111,10 @@ class NotificationRules:
             heard_ts = now if before.is_muted(now) else before.counts_from
             if not after.is_muted(now):
                 after = replace(after, effective_ts=heard_ts)
+                if before.is_muted(now):
+                    await self._begin_anew(connection, rule_id, now)
+            if _watched_by(spec) != _watched_by(before.spec):
+                after = replace(after, watching_ts=now)
             await connection.execute(update(table).where(table.c.rule_id == rule_id).values(_row_of(after)))
             await self._raise_revision(connection)
             old, new = before.spec.model_dump(mode="json"), spec.model_dump(mode="json")
@@ -131,43 +137,77 @@ class NotificationRules:
     async def delete(
         self, rule_id: UUID, host_id: UUID, author: Author, *, expected_version: int | None = None
     ) -> None:
-        """With its incidents, and the messages that are still to be sent."""
+        """With its incidents, and the messages that are still to be sent.
+
+        These by and by: whoever dies in between leaves messages that nobody sends any more, and incidents
+        that end by themselves.
+        """
 
         async def work(connection: AsyncConnection) -> None:
-            rule = await self._locked(connection, rule_id, host_id, expected_version)
+            row = await self._locked_row(connection, rule_id, host_id, expected_version)
             await connection.execute(
                 delete(notification_rule_t).where(notification_rule_t.c.rule_id == rule_id)
             )
-            await connection.execute(
-                delete(notification_incident_t).where(notification_incident_t.c.rule_id == rule_id)
-            )
-            await connection.execute(
-                delete(notification_t).where(
-                    notification_t.c.host_id == host_id,
-                    notification_t.c.rule_id == rule_id,
-                    notification_t.c.status == DeliveryState.PENDING.value,
-                )
-            )
             await self._raise_revision(connection)
-            await self._audit(
+            await record_audit(
                 connection,
+                self._dialect,
                 author,
                 Action.NOTIFICATION_RULE_DELETED,
-                rule,
-                before=rule.spec.model_dump(mode="json"),
+                rule_id,
+                host_id=host_id,
+                before=row.document,
             )
 
         await self._database.write(Pool.API, work)
+        while await self._forget_some(rule_id):
+            pass
+
+    async def _forget_some(self, rule_id: UUID) -> bool:
+        """Whether there may be more."""
+        incident, message = notification_incident_t, notification_t
+        schedules = select(incident.c.schedule_id).where(incident.c.rule_id == rule_id)
+        messages = (
+            select(message.c.notification_id)
+            .where(message.c.rule_id == rule_id, text("status = 'pending'"))
+            .limit(FORGOTTEN_AT_ONCE)
+        )
+
+        async def work(connection: AsyncConnection) -> bool:
+            gone = await connection.execute(
+                delete(incident).where(
+                    incident.c.rule_id == rule_id,
+                    incident.c.schedule_id.in_(schedules.limit(FORGOTTEN_AT_ONCE)),
+                )
+            )
+            unsent = await connection.execute(
+                delete(message).where(message.c.notification_id.in_(messages), text("status = 'pending'"))
+            )
+            return max(gone.rowcount, unsent.rowcount) >= FORGOTTEN_AT_ONCE
+
+        return await self._database.write(Pool.API, work)
+
+    async def _begin_anew(self, connection: AsyncConnection, rule_id: UUID, now: datetime) -> None:
+        """End what was found before a rule is heard again: nobody has listened whether it is over."""
+        table = notification_incident_t
+        await connection.execute(
+            update(table).where(table.c.rule_id == rule_id, table.c.closed_ts.is_(None)).values(closed_ts=now)
+        )
 
     async def _locked(
         self, connection: AsyncConnection, rule_id: UUID, host_id: UUID, expected_version: int | None
     ) -> NotificationRule:
+        return _rule_of(await self._locked_row(connection, rule_id, host_id, expected_version))
+
+    async def _locked_row(
+        self, connection: AsyncConnection, rule_id: UUID, host_id: UUID, expected_version: int | None
+    ) -> Any:
         row = (await connection.execute(_one(rule_id, host_id).with_for_update())).one_or_none()
         if row is None:
             raise NotFoundError(WHAT, rule_id)
         if expected_version is not None and row.version != expected_version:
             raise StaleVersionError(rule_id, expected_version, row.version, what=WHAT)
-        return _rule_of(row)
+        return row
 
     async def _raise_revision(self, connection: AsyncConnection) -> None:
         statement = self._dialect.insert(cluster_t).values(name=REVISION, value=1)
@@ -187,7 +227,7 @@ class NotificationRules:
     # --- reading ----------------------------------------------------------------------------------
 
     async def get(self, rule_id: UUID, host_id: UUID) -> NotificationRule:
-        """Raises NotFoundError."""
+        """Raises NotFoundError, ConflictError."""
         async with self._database.read(Pool.API) as connection:
             row = (await connection.execute(_one(rule_id, host_id))).one_or_none()
         if row is None:
@@ -197,7 +237,7 @@ class NotificationRules:
     async def list_all(
         self, host_id: UUID, *, limit: int = 500, after_name: str = ""
     ) -> list[NotificationRule]:
-        """In order of name."""
+        """In order of name, without those that can't be understood any more."""
         table = notification_rule_t
         statement = (
             select(table)
@@ -206,7 +246,12 @@ class NotificationRules:
             .limit(limit)
         )
         async with self._database.read(Pool.API) as connection:
-            return [_rule_of(row) for row in await connection.execute(statement)]
+            rows = (await connection.execute(statement)).all()
+        found = []
+        for row in rows:
+            with suppress(ConflictError):
+                found.append(_rule_of(row))
+        return found
 
     async def glance(self) -> tuple[datetime, int]:
         """The store's time, and a number that has grown with every change of any rule until then."""
@@ -226,7 +271,7 @@ class NotificationRules:
             for row in await connection.execute(select(notification_rule_t)):
                 rule = known.get(row.rule_id)
                 if rule is None or (rule.version, rule.effective_ts) != (row.version, row.effective_ts):
-                    with suppress(ValidationError):
+                    with suppress(ConflictError):
                         found.append(_rule_of(row))
                 else:
                     found.append(rule)
@@ -246,6 +291,7 @@ def _row_of(rule: NotificationRule) -> dict[str, Any]:
         "document": rule.spec.model_dump(mode="json"),
         "version": rule.version,
         "effective_ts": rule.effective_ts,
+        "watching_ts": rule.watching_ts,
         "created_by": rule.created_by,
         "created_ts": rule.created_ts,
         "updated_by": rule.updated_by,
@@ -253,13 +299,28 @@ def _row_of(rule: NotificationRule) -> dict[str, Any]:
     }
 
 
+def _watched_by(spec: NotificationRuleSpec) -> tuple[Any, ...]:
+    """With whom a rule is patient, and how much."""
+    return spec.match, [each for each in spec.on if isinstance(each, OnDidNotRun)]
+
+
 def _rule_of(row: Any) -> NotificationRule:
+    """What this version understands of it: a newer one may have written fields that it does not know.
+
+    Raises ConflictError where it can't be understood at all.
+    """
+    try:
+        spec = NotificationRuleSpec.model_validate(row.document, extra="ignore")
+    except ValidationError:
+        detail = "was written by another version, and can't be understood by this one"
+        raise ConflictError([Problem("", "unreadable_rule", detail, "delete it, or upgrade")]) from None
     return NotificationRule(
         rule_id=row.rule_id,
         host_id=row.host_id,
-        spec=NotificationRuleSpec.model_validate(row.document),
+        spec=spec,
         version=row.version,
         effective_ts=row.effective_ts,
+        watching_ts=row.watching_ts,
         created_by=row.created_by,
         created_ts=row.created_ts,
         updated_by=row.updated_by,

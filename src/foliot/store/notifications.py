@@ -1,16 +1,15 @@
-"""Statements on `notification_t`: messages, and how far their delivery has come.
+"""Statements on `notification_t` for people: tests, lists, what is sent again; and forgetting.
 
-A courier claims by putting `due_ts` off for as long as a lease: if it dies, the message is due again by
-itself, under the same id. `attempts` is the fence: it grows with every claim, and settling requires it.
+What couriers do with messages is in `deliveries.py`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, TextClause, Uuid, delete, select, text, update
+from sqlalchemy import TextClause, delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import ConflictError, NotFoundError, Problem
@@ -18,33 +17,9 @@ from foliot.model.ids import first_id_at, new_id
 from foliot.model.notification import DeliveryState, Notification, NotificationRule, NotificationType
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
-from foliot.store.database import Database
+from foliot.store.deliveries import KNOWN_TYPES, Deliveries
 from foliot.store.dialect import Pool
 from foliot.store.schema import notification_rule_t, notification_t
-
-
-class DueNotification(NamedTuple):
-    """A message that is this courier's for the time of its lease."""
-
-    notification_id: UUID
-    host_id: UUID
-    rule_id: UUID
-    type: NotificationType
-    message: dict[str, Any]
-    attempts: int
-    failures: int
-    """How often it has failed since it was made, or somebody asked for it again."""
-    rule: Any
-    """The rule's document; None: it is deleted."""
-
-
-class Delivery(NamedTuple):
-    """How a try ended: with `retry_in_s` it is tried again, else it is over."""
-
-    due: DueNotification
-    status: DeliveryState
-    error: str | None = None
-    retry_in_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,99 +33,8 @@ class NotificationFilter:
     schedule_ids: Sequence[UUID] = ()
 
 
-class Notifications:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
-    # --- couriers ---------------------------------------------------------------------------------
-
-    async def claim(
-        self,
-        *,
-        limit: int,
-        lease_s: float,
-        but_rules: Collection[UUID] = (),
-        but_hosts: Collection[UUID] = (),
-    ) -> list[DueNotification]:
-        """Messages that are due, each given to one courier only, and none of these rules and hosts. With none
-        it is one look at an index."""
-        table = notification_t
-        is_due: list[ColumnElement[bool] | TextClause] = [
-            text("status = 'pending'"),
-            table.c.due_ts <= select(self._dialect.now()).scalar_subquery(),
-        ]
-        for name, busy in (("rule_id", but_rules), ("host_id", but_hosts)):
-            if busy:
-                given = self._dialect.rows(f"busy_{name}", {name: Uuid()}, [(each,) for each in sorted(busy)])
-                is_due.append(table.c[name].not_in(select(given.c[name])))
-        async with self._database.read(Pool.WORK) as connection:
-            if (await connection.execute(select(table.c.due_ts).where(*is_due).limit(1))).first() is None:
-                return []
-        picked = (
-            select(table.c.notification_id)
-            .where(*is_due)
-            .order_by(table.c.due_ts)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-            .cte("picked")
-            # Inlined, the pick may run more than once and claim more than the limit.
-            .prefix_with("MATERIALIZED")
-        )
-        taking = (
-            update(table)
-            .where(table.c.notification_id.in_(select(picked.c.notification_id)))
-            .values(
-                attempts=table.c.attempts + 1, due_ts=self._dialect.plus(self._dialect.now(), float(lease_s))
-            )
-            .returning(table)
-        )
-
-        async def work(connection: AsyncConnection) -> list[DueNotification]:
-            rows = sorted((await connection.execute(taking)).all(), key=lambda row: row.notification_id)
-            rules = await self._documents(connection, {row.rule_id for row in rows})
-            return [_due_of(row, rules.get(row.rule_id)) for row in rows]
-
-        return await self._database.write(Pool.WORK, work)
-
-    async def _documents(self, connection: AsyncConnection, rule_ids: set[UUID]) -> dict[UUID, Any]:
-        table = notification_rule_t
-        wanted = self._dialect.rows("wanted", {"rule_id": Uuid()}, [(each,) for each in sorted(rule_ids)])
-        statement = select(table.c.rule_id, table.c.document).where(
-            table.c.rule_id.in_(select(wanted.c.rule_id))
-        )
-        return {row.rule_id: row.document for row in await connection.execute(statement)}
-
-    async def settle(self, delivery: Delivery) -> bool:
-        """Write down how a try ended; False: it was no longer this courier's, and nothing is written."""
-        table = notification_t
-        due, now = delivery.due, self._dialect.now()
-        has_failed = delivery.status is not DeliveryState.DELIVERED
-        values: dict[str, Any] = {
-            "status": delivery.status.value,
-            "error": delivery.error,
-            "failures": table.c.failures + int(has_failed),
-            "due_ts": None,
-            "ended_ts": now,
-        }
-        if delivery.retry_in_s is not None:
-            values |= {"due_ts": self._dialect.plus(now, float(delivery.retry_in_s)), "ended_ts": None}
-        statement = (
-            update(table)
-            .where(
-                table.c.notification_id == due.notification_id,
-                table.c.attempts == due.attempts,
-                table.c.status == DeliveryState.PENDING.value,
-            )
-            .values(**values)
-        )
-
-        async def work(connection: AsyncConnection) -> bool:
-            return (await connection.execute(statement)).rowcount == 1
-
-        return await self._database.write(Pool.WORK, work)
-
-    # --- people -----------------------------------------------------------------------------------
+class Notifications(Deliveries):
+    """All of them."""
 
     async def add_test(
         self, rule: NotificationRule, author: Author, *, notification_id: UUID | None = None
@@ -231,8 +115,8 @@ class Notifications:
         """Latest first; `after` is the last one of the page before."""
         table = notification_t
         statement = _listed().where(table.c.host_id == wanted.host_id)
-        if set(wanted.statuses) == {DeliveryState.DEAD.value}:
-            statement = statement.where(text("status = 'dead'"))  # as its index says it
+        if len(set(wanted.statuses)) == 1:
+            statement = statement.where(_is_as_indexed(wanted.statuses[0]))
         for column, values in (
             (table.c.status, wanted.statuses),
             (table.c.type, wanted.types),
@@ -291,23 +175,16 @@ def notification_row(
     }
 
 
-def _due_of(row: Any, rule: Any) -> DueNotification:
-    return DueNotification(
-        row.notification_id,
-        row.host_id,
-        row.rule_id,
-        NotificationType(row.type),
-        row.message,
-        row.attempts,
-        row.failures,
-        rule,
-    )
+def _is_as_indexed(status: str) -> TextClause:
+    """The condition as the partial indexes say it."""
+    return text(f"notification_t.status = '{DeliveryState(status).value}'")
 
 
 def _listed() -> Any:
     rule = notification_rule_t
-    return select(notification_t, rule.c.rule_name).outerjoin(
-        rule, rule.c.rule_id == notification_t.c.rule_id
+    listed = select(notification_t, rule.c.rule_name)
+    return listed.outerjoin(rule, rule.c.rule_id == notification_t.c.rule_id).where(
+        notification_t.c.type.in_(KNOWN_TYPES)
     )
 
 

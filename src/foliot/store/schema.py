@@ -592,6 +592,7 @@ notification_rule_t = Table(
     Column("document", Json, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("effective_ts", Instant, nullable=False),
+    Column("watching_ts", Instant),
     Column("created_by", String(255)),
     Column("created_ts", Instant, nullable=False),
     Column("updated_by", String(255)),
@@ -616,6 +617,8 @@ notification_incident_t = Table(
         sqlite_where=text("closed_ts IS NULL"),
     ),
     Index("idx_incident_closed", "closed_ts"),
+    # For what changes with its rule.
+    Index("idx_incident_rule", "rule_id"),
 )
 
 notification_t = Table(
@@ -642,8 +645,26 @@ notification_t = Table(
         postgresql_where=text("status = 'pending'"),
         sqlite_where=text("status = 'pending'"),
     ),
+    # For couriers, who take from the rules in turn.
+    Index(
+        "idx_notification_turn",
+        "rule_id",
+        "due_ts",
+        postgresql_where=text("status = 'pending'"),
+        sqlite_where=text("status = 'pending'"),
+    ),
+    # For lists.
     Index("idx_notification_host", "host_id", "notification_id"),
+    Index("idx_notification_rule", "host_id", "rule_id", "notification_id"),
+    Index("idx_notification_schedule", "host_id", "schedule_id", "notification_id"),
     # Few, and looked for among very many.
+    Index(
+        "idx_notification_pending",
+        "host_id",
+        "notification_id",
+        postgresql_where=text("status = 'pending'"),
+        sqlite_where=text("status = 'pending'"),
+    ),
     Index(
         "idx_notification_dead",
         "host_id",

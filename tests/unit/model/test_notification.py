@@ -29,6 +29,9 @@ def rule(**fields: Any) -> NotificationRule:
         ({"name": "nul\0"}, "/name"),
         ({"description": "half \ud800"}, "/description"),
         ({"unknown": 1}, "/unknown"),
+        ({"enabled": "no"}, "/enabled"),
+        ({"muted_until_ts": 5}, "/muted_until_ts"),
+        ({"muted_until_ts": "5"}, "/muted_until_ts"),
         ({"on": []}, "/on"),
         ({"on": [{"kind": "failure"}, {"kind": "failure", "every": True}]}, "/on"),
         ({"on": [{"kind": "bored"}]}, "/on/0"),
@@ -84,3 +87,9 @@ def test_a_muted_rule_counts_from_the_end_of_its_muting() -> None:
     assert muted.counts_from == later
     assert rule(muted_until_ts=NOW - timedelta(hours=1)).counts_from == NOW
     assert rule(enabled=False).is_muted(NOW)
+
+
+def test_an_id_is_the_same_in_capitals() -> None:
+    made = rule(match={"schedules": [str(JOB).upper()]})
+    assert made.is_about(JOB, "job", {})
+    assert rule(match={"schedules": ["JOB"]}).spec.match.schedules == ("JOB",)

@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("document", Json, nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("effective_ts", Instant(), nullable=False),
+        sa.Column("watching_ts", Instant(), nullable=True),
         sa.Column("created_by", sa.String(length=255), nullable=True),
         sa.Column("created_ts", Instant(), nullable=False),
         sa.Column("updated_by", sa.String(length=255), nullable=True),
@@ -45,6 +46,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("closed_ts IS NULL"),
     )
     op.create_index("idx_incident_closed", "notification_incident_t", ["closed_ts"])
+    op.create_index("idx_incident_rule", "notification_incident_t", ["rule_id"])
     op.create_table(
         "notification_t",
         sa.Column("notification_id", sa.Uuid(), nullable=False),
@@ -71,14 +73,26 @@ def upgrade() -> None:
         postgresql_where=sa.text("status = 'pending'"),
         sqlite_where=sa.text("status = 'pending'"),
     )
-    op.create_index("idx_notification_host", "notification_t", ["host_id", "notification_id"])
     op.create_index(
-        "idx_notification_dead",
+        "idx_notification_turn",
         "notification_t",
-        ["host_id", "notification_id"],
-        postgresql_where=sa.text("status = 'dead'"),
-        sqlite_where=sa.text("status = 'dead'"),
+        ["rule_id", "due_ts"],
+        postgresql_where=sa.text("status = 'pending'"),
+        sqlite_where=sa.text("status = 'pending'"),
     )
+    op.create_index("idx_notification_host", "notification_t", ["host_id", "notification_id"])
+    op.create_index("idx_notification_rule", "notification_t", ["host_id", "rule_id", "notification_id"])
+    op.create_index(
+        "idx_notification_schedule", "notification_t", ["host_id", "schedule_id", "notification_id"]
+    )
+    for name, status in (("idx_notification_pending", "pending"), ("idx_notification_dead", "dead")):
+        op.create_index(
+            name,
+            "notification_t",
+            ["host_id", "notification_id"],
+            postgresql_where=sa.text(f"status = '{status}'"),
+            sqlite_where=sa.text(f"status = '{status}'"),
+        )
     op.create_index(
         "idx_execution_failed",
         "execution_t",

@@ -1,0 +1,102 @@
+"""Looks at what waits for too long, and at what runs and was started too late.
+
+Queue by queue, in turn: whatever one of them holds up, the others are looked at. Where there is more than a
+look reads, the next one goes on behind it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from foliot.lease.leadership import Leadership
+from foliot.notifying.beginning import last_beginning
+from foliot.notifying.deciding import Deciding, Rules, parts
+from foliot.notifying.term import Term
+from foliot.notifying.writing import Writing
+from foliot.store.incidents import Incidents
+from foliot.store.lateness import NONE_BEFORE, Behind
+from foliot.store.seen import Seen
+from foliot.store.sightings import Sightings
+
+PAGE = 500
+LEAST_SHARE = 20
+"""That a queue has of a page."""
+MOST_PAGES = 20
+"""In a look."""
+
+
+class LateLook:
+    def __init__(
+        self, sightings: Sightings, incidents: Incidents, writing: Writing, public_url: str | None
+    ) -> None:
+        self._lateness = sightings.lateness
+        self._silence = sightings.silence
+        self._incidents = incidents
+        self._writing = writing
+        self._public_url = public_url
+
+    async def look(
+        self, leadership: Leadership, term: Term, rules: Rules, since: datetime, now: datetime
+    ) -> None:
+        """At the hosts of these rules."""
+        await self._look_at_waiting(leadership, term, rules, since, now)
+        await self._look_at_running(leadership, term, rules, since, now)
+
+    async def _look_at_waiting(
+        self, leadership: Leadership, term: Term, rules: Rules, since: datetime, now: datetime
+    ) -> None:
+        queues = await self._lateness.queues(rules.hosts, now, since=since)
+        places = {queue: term.waiting.get(queue, Behind(since)) for queue in queues}
+        # One that nothing more has come to since may still have what was not read.
+        places |= {queue: at for queue, at in term.waiting.items() if queue[0] in rules.hosts}
+        share = max(LEAST_SHARE, PAGE // max(1, len(places)))
+        most, left = max(1, PAGE // share), dict(places)
+        for _ in range(MOST_PAGES):
+            turn = sorted(left, key=lambda queue: left[queue])[:most]
+            if not turn:
+                break
+            found = await self._lateness.waiting({each: left[each] for each in turn}, now, share=share)
+            await self._decide(
+                leadership, term, rules, [each for some in found.values() for each in some.seen], now
+            )
+            left = {queue: at for queue, at in left.items() if queue not in found}
+            left |= {queue: each.behind for queue, each in found.items() if each.behind is not None}
+            term.waiting = left
+
+    async def _look_at_running(
+        self, leadership: Leadership, term: Term, rules: Rules, since: datetime, now: datetime
+    ) -> None:
+        start, after = term.running or (since, NONE_BEFORE)
+        for _ in range(MOST_PAGES):
+            page = await self._lateness.running(rules.hosts, now, since=start, after=after, limit=PAGE)
+            await self._decide(leadership, term, rules, page, now)
+            if len(page) < PAGE:
+                term.running = None
+                return
+            after = page[-1].run.execution_id
+            term.running = (start, after)
+
+    async def _decide(
+        self, leadership: Leadership, term: Term, rules: Rules, found: Iterable[Seen], now: datetime
+    ) -> None:
+        watched = [each for each in _ends(found) if rules.about(each.subject, now)]
+        if not watched:
+            return
+        versions = await self._silence.versions({each.subject.schedule_id for each in watched})
+        for part in parts(watched, rules):
+            ids = {each.subject.schedule_id for each in part}
+            deciding = Deciding(rules, await self._incidents.of_schedules(ids), now, self._public_url)
+            for each in part:
+                began = last_beginning(versions.get(each.subject.schedule_id, ()), now)
+                deciding.late(each.subject, each.run, began)
+            await self._writing.write(leadership, term, deciding, now)
+
+
+def _ends(found: Iterable[Seen]) -> list[Seen]:
+    """Of each schedule the most overdue one and the least: whatever is told of one of them is told."""
+    of_schedule: dict[UUID, list[Seen]] = {}
+    for each in found:
+        of_schedule.setdefault(each.subject.schedule_id, []).append(each)
+    return [
+        each for some in of_schedule.values() for each in (some if len(some) < 3 else (some[0], some[-1]))
+    ]

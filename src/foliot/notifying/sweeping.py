@@ -1,0 +1,188 @@
+"""Goes through the schedules that rules watch: what did not happen leaves no trace that could be found.
+
+In rounds, a page at a time, host by host. All that a page's schedules are asked about is read at once, for
+all rules. A sweep ends when its time is up, so that failures are not kept waiting, and the next one goes on
+behind its last page. A page that can't be read is left out: it must not keep the others from being read.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from foliot.lease.leadership import Leadership
+from foliot.model.incident import IncidentKey, IncidentKind
+from foliot.model.notification import OnDidNotRun, OnSlaMiss
+from foliot.notifying.beginning import last_beginning
+from foliot.notifying.deciding import Deciding, Rules, condition_of
+from foliot.notifying.patience import (
+    Evidence,
+    Question,
+    Silent,
+    doubts,
+    due_of,
+    has_run,
+    judged,
+    questions,
+)
+from foliot.notifying.term import Round, Term
+from foliot.notifying.writing import Writing
+from foliot.store.incidents import Incidents
+from foliot.store.silence import Silence, Since, Standing
+from foliot.timing.clock import ClusterClock
+
+EVERY_S = 15.0
+BUDGET_S = 0.5
+"""How long a sweep takes before it lets others look."""
+PAGE = 500
+MOST_PAGES = 20
+"""That are read in `EVERY_S`."""
+MOST_ASKED = 20_000
+"""How often a page asks a rule about a schedule: the process does nothing else meanwhile."""
+MOST_WRITTEN = 1000
+"""Silences that one transaction tells of: while it lasts it holds the shard's row."""
+MOST_KNOWN = 100_000
+
+
+class Sweep:
+    def __init__(
+        self,
+        silence: Silence,
+        incidents: Incidents,
+        writing: Writing,
+        clock: ClusterClock,
+        public_url: str | None,
+    ) -> None:
+        self._silence = silence
+        self._incidents = incidents
+        self._writing = writing
+        self._clock = clock
+        self._public_url = public_url
+
+    async def step(self, leadership: Leadership, term: Term, rules: Rules, now: datetime) -> None:
+        """Go on with the round, when it is time and for as long as there is."""
+        began_at = self._clock.monotonic()
+        watch = term.round
+        if began_at - term.swept_at >= EVERY_S:
+            term.swept_at = began_at
+            watch.pages_left = MOST_PAGES
+            await self._close_abandoned(leadership, term, rules, now)
+        if watch.pages_left <= 0:
+            return
+        watching = rules.with_condition(OnDidNotRun, OnSlaMiss)
+        hosts = sorted(watching.hosts)
+        while watch.pages_left > 0:
+            place = _next_place(hosts, watch.place)
+            if place is None:
+                _end(watch)
+                return
+            if watch.began_ts is None:
+                watch.began_ts = now
+            watch.pages_left -= 1
+            await self._page(leadership, term, watching, place, now)
+            if self._clock.monotonic() - began_at >= BUDGET_S:
+                return
+
+    async def _close_abandoned(self, leadership: Leadership, term: Term, rules: Rules, now: datetime) -> None:
+        gone = Deciding(rules, (), now)
+        for incident in await self._incidents.abandoned(limit=PAGE):
+            gone.close(incident.key, now)
+        await self._writing.write(leadership, term, gone, now)
+
+    # --- a page -----------------------------------------------------------------------------------
+
+    async def _page(
+        self, leadership: Leadership, term: Term, rules: Rules, place: tuple[UUID, str], now: datetime
+    ) -> None:
+        host_id, after_name = place
+        watch, size = term.round, max(1, min(PAGE, MOST_ASKED // rules.count_of(host_id)))
+        # What follows if nothing more is learnt of this host.
+        watch.place, was_whole, watch.is_whole = (host_id, END), watch.is_whole, False
+        page = await self._silence.standings(
+            host_id, now, named=rules.named_by(host_id), after_name=after_name, limit=size
+        )
+        if len(page) == size:
+            watch.place = (host_id, page[-1].subject.name)
+        await self._judge(leadership, term, rules, page, now)
+        watch.is_whole = was_whole
+
+    async def _judge(
+        self, leadership: Leadership, term: Term, rules: Rules, page: Sequence[Standing], now: datetime
+    ) -> None:
+        asked = [(rule, each) for each in page for rule in rules.about(each.subject, now)]
+        late = [
+            (IncidentKey(each.subject.schedule_id, rule.rule_id, IncidentKind.SLA_MISS), each)
+            for rule, each in asked
+            if each.last is not None and each.last.was_late and condition_of(rule, OnSlaMiss) is not None
+        ]
+        watch = term.round
+        wanted = questions(asked, now, known=watch.successes, before_ts=watch.before_ts)
+        ids = {each.schedule_id for each in wanted} | {key.schedule_id for key, _ in late}
+        if not ids:
+            return
+        kinds = (IncidentKind.DID_NOT_RUN, IncidentKind.SLA_MISS)
+        incidents = await self._incidents.of_schedules(ids, kinds)
+        told = {each.key for each in incidents if each.is_open}
+        open_questions = [each for each in wanted if _key_of(each) not in told]
+        fresh = {key.schedule_id: each for key, each in late if key not in told}
+        silent, began = await self._evidence(open_questions, set(fresh), watch, now)
+        deciding = Deciding(rules, incidents, now, self._public_url)
+        for schedule_id, each in fresh.items():
+            if each.last is not None:
+                deciding.late(each.subject, each.last, began.get(schedule_id))
+        await self._writing.write(leadership, term, deciding, now)
+        for start in range(0, len(silent), MOST_WRITTEN):
+            deciding = Deciding(rules, incidents, now, self._public_url)
+            for rule, standing, opened_ts, since_ts, due_ts in silent[start : start + MOST_WRITTEN]:
+                deciding.silent(rule, standing.subject, opened_ts, since_ts, due_ts)
+            await self._writing.write(leadership, term, deciding, now)
+
+    async def _evidence(
+        self, asked: Sequence[Question], late: set[UUID], watch: Round, now: datetime
+    ) -> tuple[list[Silent], dict[UUID, datetime]]:
+        """Who is silent; and when those of them began anew that may be, and those that are late."""
+        evidence = Evidence()
+        evidence.due = await self._silence.latest_due({each.span for each in asked if each.span is not None})
+        asked = [each for each in asked if each.within is not None or due_of(each, evidence) is not None]
+        versions = await self._silence.versions({each.schedule_id for each in asked} | late)
+        began = {key: at for key, each in versions.items() if (at := last_beginning(each, now)) is not None}
+        evidence.began = began
+        doubted = doubts(asked, evidence, now)
+        evidence.successes = await self._silence.successes({each.since for each in doubted}, now)
+        if len(watch.successes) + len(evidence.successes) > MOST_KNOWN:
+            watch.successes.clear()
+        for since, success in evidence.successes.items():
+            known = watch.successes.get(since.schedule_id, success.ended_ts)
+            watch.successes[since.schedule_id] = max(known, success.ended_ts)
+        evidence.first_fires = await self._silence.first_fires(
+            {
+                Since(each.question.schedule_id, each.began_ts)
+                for each in doubted
+                if each.question.within is not None
+                and each.since not in evidence.successes
+                and not has_run(each)
+            }
+        )
+        return judged(doubted, evidence, now), began
+
+
+END = "\U0010ffff"
+"""Behind every name."""
+
+
+def _key_of(question: Question) -> IncidentKey:
+    return IncidentKey(question.schedule_id, question.rule.rule_id, IncidentKind.DID_NOT_RUN)
+
+
+def _end(watch: Round) -> None:
+    """The next round begins with the next sweep."""
+    if watch.began_ts is not None and watch.is_whole:
+        watch.before_ts = watch.began_ts
+    watch.place, watch.began_ts, watch.is_whole, watch.pages_left = None, None, True, 0
+
+
+def _next_place(hosts: Sequence[UUID], place: tuple[UUID, str] | None) -> tuple[UUID, str] | None:
+    """Where to go on; a host whose rules are gone meanwhile is passed over."""
+    if place is not None and place[0] in hosts and place[1] != END:
+        return place
+    behind = [each for each in hosts if place is None or each > place[0]]
+    return (behind[0], "") if behind else None

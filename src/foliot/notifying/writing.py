@@ -1,0 +1,44 @@
+"""Writes down what was decided, in one transaction under the lease, and tells who waits for it."""
+
+from datetime import datetime
+
+from foliot.lease.leadership import Leadership
+from foliot.model.event import NotificationDecided, Observer
+from foliot.notifying.deciding import Deciding
+from foliot.notifying.term import Term
+from foliot.store.hints import Hint, Hints
+from foliot.store.incidents import Decisions, Incidents
+from foliot.timing.clock import ClusterClock
+
+REMEMBER_EVERY_S = 60.0
+"""How often the position is written when nothing was decided."""
+
+
+class Writing:
+    def __init__(self, incidents: Incidents, clock: ClusterClock, hints: Hints, observer: Observer) -> None:
+        self._incidents = incidents
+        self._clock = clock
+        self._hints = hints
+        self._observer = observer
+
+    async def write(self, leadership: Leadership, term: Term, deciding: Deciding, now: datetime) -> None:
+        """Raises FencedError."""
+        at = self._clock.monotonic()
+        decisions = Decisions(
+            term.gathering.gather(deciding.notices.values(), at),
+            list(deciding.opened.values()),
+            dict(deciding.closed),
+        )
+        if not any(decisions) and at - term.remembered_at < REMEMBER_EVERY_S:
+            return
+        with leadership.acting():
+            made = set(await self._incidents.decide(term.lease, decisions, term.since or now, now))
+        term.remembered_at = at
+        if not made:
+            return
+        self._hints.send(Hint.NOTIFICATIONS)
+        for notice in decisions.notices:
+            if notice.dedupe_key in made:
+                self._observer.notify(
+                    NotificationDecided(notice.type.value, notice.rule_id, notice.schedule_id)
+                )

@@ -1,0 +1,156 @@
+"""What the notifier sees of executions that wait for too long, or were started too late.
+
+Each queue is read apart, from a place of its own on: one that has very many waiting hides no other.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import String, Uuid, and_, or_, select, text
+
+from foliot.store.database import Database
+from foliot.store.dialect import Pool
+from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t
+from foliot.store.seen import Seen, seen_of, wanted_executions
+from foliot.store.types import Instant
+
+Queue = tuple[UUID, str]
+"""Of a host, by its name."""
+NONE_BEFORE = UUID(int=0)
+
+
+class Behind(NamedTuple):
+    """Where reading goes on: behind this execution, of those that should have started by then."""
+
+    due_by_ts: datetime
+    execution_id: UUID = NONE_BEFORE
+
+
+class Waiting(NamedTuple):
+    """Of a queue, what waits for too long."""
+
+    seen: list[Seen]
+    """Most overdue first."""
+    behind: Behind | None
+    """Where reading goes on; None: that was all."""
+
+
+class Lateness:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def queues(self, hosts: Collection[UUID], now: datetime, *, since: datetime) -> list[Queue]:
+        """Those in which something waits past the time it should have started by, since then. What waits in
+        a paused queue is not late."""
+        table = execution_t
+        first = (
+            select(table.c.execution_id, table.c.host_id, table.c.queue)
+            .where(
+                table.c.host_id == queue_t.c.host_id,
+                table.c.queue == queue_t.c.queue,
+                text(IS_CLAIMABLE),
+                table.c.due_by_ts >= since,
+                table.c.due_by_ts < now,
+            )
+            .order_by(table.c.due_by_ts)
+            .limit(1)
+            .correlate(queue_t)
+        )
+        given = self._dialect.rows("hosts", {"host_id": Uuid()}, [(each,) for each in hosts])
+        places = queue_t.join(given, and_(given.c.host_id == queue_t.c.host_id, ~queue_t.c.paused))
+        statement = self._dialect.of_each(places, first, table.c.execution_id)
+        async with self._database.read(Pool.FIRING) as connection:
+            return [(row.host_id, row.queue) for row in await connection.execute(statement)]
+
+    async def waiting(
+        self, places: Mapping[Queue, Behind], now: datetime, *, share: int
+    ) -> dict[Queue, Waiting]:
+        """Of each of these queues, unless it is paused, the next that wait for too long, at most `share`."""
+        table = execution_t
+        wanted = self._dialect.rows(
+            "wanted",
+            {"host_id": Uuid(), "queue": String(), "since_ts": Instant(), "after_id": Uuid()},
+            [(*queue, *behind) for queue, behind in places.items()],
+        )
+        first = (
+            select(table.c.execution_id, table.c.host_id, table.c.queue, table.c.due_by_ts)
+            .where(
+                table.c.host_id == wanted.c.host_id,
+                table.c.queue == wanted.c.queue,
+                text(IS_CLAIMABLE),
+                table.c.due_by_ts >= wanted.c.since_ts,
+                table.c.due_by_ts < now,
+                or_(
+                    table.c.due_by_ts > wanted.c.since_ts,
+                    table.c.execution_id > wanted.c.after_id,
+                ),
+            )
+            .order_by(table.c.due_by_ts, table.c.execution_id)
+            .limit(share)
+            .correlate(wanted)
+        )
+        open_queues = wanted.join(
+            queue_t,
+            and_(queue_t.c.host_id == wanted.c.host_id, queue_t.c.queue == wanted.c.queue, ~queue_t.c.paused),
+        )
+        statement = self._dialect.of_each(open_queues, first, table.c.execution_id)
+        async with self._database.read(Pool.FIRING) as connection:
+            rows = (await connection.execute(statement)).all()
+        of_queue: dict[Queue, list[Behind]] = {queue: [] for queue in places}
+        for row in rows:
+            of_queue[row.host_id, row.queue].append(Behind(row.due_by_ts, row.execution_id))
+        seen = await self._seen([row.execution_id for row in rows], now)
+        found = {}
+        for queue, some in of_queue.items():
+            some.sort()
+            known = [seen[each.execution_id] for each in some if each.execution_id in seen]
+            found[queue] = Waiting(known, some[-1] if len(some) == share else None)
+        return found
+
+    async def running(
+        self,
+        hosts: Collection[UUID],
+        now: datetime,
+        *,
+        since: datetime,
+        after: UUID = NONE_BEFORE,
+        limit: int,
+    ) -> list[Seen]:
+        """What runs, and was started too late, since then; in order of id, behind `after`."""
+        table = execution_t
+        given = self._dialect.rows("hosts", {"host_id": Uuid()}, [(each,) for each in hosts])
+        late = (
+            select(table.c.execution_id)
+            .where(
+                table.c.status == text("'running'"),
+                table.c.started_ts > table.c.due_by_ts,
+                table.c.started_ts >= since,
+                # By which it is found: what is not lost has a lease that has not run out.
+                table.c.lease_until >= since,
+                self._dialect.guard(table.c.host_id).in_(select(given.c.host_id)),
+            )
+            .cte("late")
+            # Inlined, its order would have all executions gone through by their key.
+            .prefix_with("MATERIALIZED")
+        )
+        statement = (
+            select(late.c.execution_id)
+            .where(late.c.execution_id > after)
+            .order_by(late.c.execution_id)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.FIRING) as connection:
+            ids = list((await connection.execute(statement)).scalars())
+        seen = await self._seen(ids, now)
+        return [seen[each] for each in ids if each in seen]
+
+    async def _seen(self, execution_ids: Sequence[UUID], now: datetime) -> dict[UUID, Seen]:
+        if not execution_ids:
+            return {}
+        statement = wanted_executions(self._dialect, execution_ids)
+        async with self._database.read(Pool.FIRING) as connection:
+            rows = (await connection.execute(statement)).all()
+        return {row.execution_id: seen_of(row, now) for row in rows}
