@@ -204,8 +204,10 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
         nonlocal running_now, most
         running_now += 1
         most = max(most, running_now)
-        await asyncio.sleep(0.02)
-        running_now -= 1
+        try:
+            await asyncio.sleep(0.02)
+        finally:
+            running_now -= 1
 
     target = {"kind": "function", "name": "busy"}
     schedules = await on_any_priority(store, "busy", NEVER, target=target)

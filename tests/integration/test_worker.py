@@ -11,7 +11,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.planning.change import Author
 from foliot.store.sql import SqlStore
 from foliot.worker.renewer import Renewer
-from tests.engine import WORKER, add, every_second, noop, registry, running, seen, spec, until
+from tests.engine import WORKER, add, every_second, make_instance, noop, registry, running, seen, spec, until
 
 SOON = {"kind": "interval", "seconds": 1}
 HURRIED = {"initial_delay_seconds": 0.05, "max_delay_seconds": 0.1}
@@ -254,3 +254,19 @@ async def test_a_worker_that_can_not_renew_stops_its_work(store: SqlStore, datab
             patch.setattr(renewer, "_store", type("Hung", (), {"renew": staticmethod(hang)}))
             async with asyncio.timeout(30):
                 await stopped.wait()
+
+
+async def test_the_room_that_a_look_is_for_is_taken_before_its_claim_begins(sqlite_url: str) -> None:
+    instance, _ = make_instance(sqlite_url, roles=WORKER, worker_concurrency=3)
+    await instance.prepare()
+    worker = instance.worker
+    assert worker is not None
+    found: list[int] = []
+
+    async def look_for_room() -> None:
+        """As one that has received tickets does, whose turn comes while the claim is still to begin."""
+        found.append(worker.room)
+
+    await asyncio.gather(worker.step(), look_for_room())
+    assert (found, worker.room) == ([0], 3)
+    await instance.close()

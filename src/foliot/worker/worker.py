@@ -115,7 +115,11 @@ class Worker:
             batches = [CLAIM_BATCH, CLAIM_BATCH]
         else:
             batches = [min(room, CLAIM_BATCH)]
-        counts = await asyncio.gather(*(self._claim(most, scope) for most in batches), return_exceptions=True)
+        # Now, not when a claim begins: whoever has received tickets may look for room in between.
+        with self._reserved(sum(batches)):
+            counts = await asyncio.gather(
+                *(self._claim(most, scope) for most in batches), return_exceptions=True
+            )
         self._tell_load()
         for failure in counts:
             if isinstance(failure, BaseException):
@@ -189,18 +193,17 @@ class Worker:
     async def _claim(self, most: int, scope: ClaimScope | None) -> int:
         if most < 1:
             return 0
-        with self._reserved(most):
-            queues = await self._known_queues()
-            return await self._begin(
-                await self._store.claim(
-                    self.worker_id,
-                    queues,
-                    limit=most,
-                    lease_s=self._lease_s,
-                    scope=scope,
-                    besides=self._left_to_others(),
-                )
+        queues = await self._known_queues()
+        return await self._begin(
+            await self._store.claim(
+                self.worker_id,
+                queues,
+                limit=most,
+                lease_s=self._lease_s,
+                scope=scope,
+                besides=self._left_to_others(),
             )
+        )
 
     @contextlib.contextmanager
     def _reserved(self, count: int) -> Iterator[None]:
