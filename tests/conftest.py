@@ -51,7 +51,18 @@ LATE = ["TimeoutError", "waited in vain", "Locator expected"]
 """Only for this: what came, and was wrong, is wrong at once."""
 
 
+LONG = (
+    "tests/cluster/test_transports.py",
+    "tests/cluster/test_executing.py",
+    "tests/integration/test_worker.py",
+    "tests/web/test_everywhere.py",
+    "tests/web/test_schedule",
+)
+"""These files come first: one that is begun last keeps one process at work, and the others at rest."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     for item in items:
         if item.nodeid.startswith(AT_THE_MACHINES_PACE):
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=LATE))
