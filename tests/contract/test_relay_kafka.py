@@ -2,7 +2,7 @@
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from tests.brokers import Broker
+from tests.brokers import Broker, MockKafka
 from tests.relay_scenes import KafkaScene
 
 from foliot.outbox.protocol import Term
@@ -64,3 +64,10 @@ class TestKafka(RelayConformance):
         assert_delivered(received, messages)
         assert len(received) == 60
         await publisher.close()
+
+    async def test_while_nobody_could_make_a_topic_the_broker_counts_as_away(self, topic: str) -> None:
+        """As while a controller is elected; the cluster that stands in never has one."""
+        broker = MockKafka()
+        with pytest.raises(BrokerUnreachableError, match="no controller"):
+            await KafkaScene(broker).publisher()._make(topic)
+        broker.remove()

@@ -22,6 +22,7 @@ from foliot.outbox.parcel import Parcel, cut, pack
 from foliot.outbox.protocol import Term
 from foliot.outbox.sending import CALL_S, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.kafka import has_controller
 from foliot.transport.protocol import BrokerUnreachableError
 
 OPTIONS = ("transactions", "tls", "sasl", "partitions")
@@ -126,8 +127,10 @@ class KafkaPublisher:
             admin = AIOKafkaAdminClient(**self._access, request_timeout_ms=int(self._call_s * 1000))
             try:
                 await admin.start()
-                brokers = (await admin.describe_cluster())["brokers"]
-                replicas = min(REPLICAS, max(1, len(brokers)))
+                cluster = await admin.describe_cluster()
+                if not has_controller(cluster):
+                    raise KafkaError("there is no controller that could make topics")
+                replicas = min(REPLICAS, max(1, len(cluster["brokers"])))
                 answer = await admin.create_topics([NewTopic(topic, self._partitions, replicas)])
                 for _topic, code, *_message in answer.topic_errors:
                     if code not in (NoError.errno, TopicAlreadyExistsError.errno):

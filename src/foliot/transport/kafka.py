@@ -175,6 +175,8 @@ class KafkaTransport:
         try:
             await admin.start()
             cluster = await admin.describe_cluster()
+            if not has_controller(cluster):
+                return  # they may be there already: who uses them will see
             replicas = min(MOST_REPLICAS, max(1, len(cluster["brokers"])))
             new = [NewTopic(topic, PARTITIONS, replicas) for topic in sorted(missing)]
             answer = await admin.create_topics(new)
@@ -256,3 +258,9 @@ def _connection(address: str) -> dict[str, Any]:
             "sasl_plain_password": unquote(password),
         }
     return found
+
+
+def has_controller(cluster: Mapping[str, Any]) -> bool:
+    """Whether anybody could make a topic now, by what the cluster says of itself. aiokafka takes it for
+    granted, and stumbles while there is nobody."""
+    return cluster["controller_id"] in {broker["node_id"] for broker in cluster["brokers"]}
