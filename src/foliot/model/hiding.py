@@ -2,13 +2,14 @@
 
 It is remembered twice, since neither is enough. A context variable follows awaits, tasks and the threads
 that Foliot starts, also those that outlive their attempt; but a thread that code starts by itself has no
-context of anybody's. So the secrets of all attempts that run in this process are hidden in every line of it,
-whoever says it.
+context of anybody's. So the secrets of all attempts that run in this process, and of all messages that it
+sends, are hidden in every line of it, whoever says it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 
@@ -50,6 +51,15 @@ class Running:
                 if self._users[text] <= 0:
                     del self._users[text]
                     self._is_stale = True
+
+    @contextmanager
+    def hidden(self, texts: Collection[str]) -> Iterator[None]:
+        """While they are in use."""
+        self.add(texts)
+        try:
+            yield
+        finally:
+            self.remove(texts)
 
     @property
     def mask(self) -> Mask | None:

@@ -11,6 +11,7 @@ import httpcore2
 import httpx2
 from pydantic import ValidationError
 
+from foliot.model.hiding import running
 from foliot.model.notification import Address, NotificationRuleSpec, ToSlack, ToWebhook
 from foliot.notifying.message import (
     BadSigningKeyError,
@@ -59,7 +60,10 @@ class Sender:
             # One that was forgotten can be set; the budget is hours.
             raise AttemptFailedError(str(error)) from None
         redactor = Redactor(secrets.values())
-        request = self._request(due, to, secrets, now)
+        with running.hidden(redactor.forms):
+            await self._post(self._request(due, to, secrets, now), redactor, now)
+
+    async def _post(self, request: httpcore2.Request, redactor: Redactor, now: datetime) -> None:
         # `from None` throughout: what the library raises may hold what was sent.
         try:
             async with asyncio.timeout(TIMEOUT_S):

@@ -21,6 +21,7 @@ from uuid import UUID, uuid5
 
 from foliot.celery_app import Call, CeleryApp, CeleryRefusedError, CeleryUnreachableError, TaskState
 from foliot.model.errors import Problem
+from foliot.model.hiding import running
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import CeleryTarget
 from foliot.security.kept import kept_end
@@ -84,7 +85,8 @@ class CeleryRunner:
             raise AttemptFailedError(str(error), is_permanent=True) from None
         work = _Work(self._celery, assignment, target, secrets, self._clock)
         try:
-            return await work.run()
+            with running.hidden(work.redactor.forms):
+                return await work.run()
         except CeleryRefusedError as error:
             raise AttemptFailedError(work.redactor.text(str(error)), is_permanent=True) from None
         except CeleryUnreachableError as error:

@@ -10,6 +10,7 @@ Idempotency-Key, so that an agent can tell.
 """
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import httpcore2
@@ -17,6 +18,7 @@ import httpx2
 
 from foliot.model.errors import Problem
 from foliot.model.event import AgentFailed, Observer, Observers
+from foliot.model.hiding import running
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import HttpTarget
 from foliot.security.address import AddressGuard, InternalAddressError
@@ -79,6 +81,12 @@ class HttpRunner:
         except SecretError as error:
             raise AttemptFailedError(str(error), is_permanent=True) from None
         redactor = Redactor(secrets.values())
+        with running.hidden(redactor.forms):
+            return await self._ask(assignment, target, secrets, redactor)
+
+    async def _ask(
+        self, assignment: Assignment, target: HttpTarget, secrets: Mapping[str, str], redactor: Redactor
+    ) -> dict[str, Any] | Accepted:
         request = build_request(assignment, target, secrets, self.callback)
         if problems := self._check_host(request.url.host.decode("ascii")):
             raise AttemptFailedError(str(problems[0]), is_permanent=True)
