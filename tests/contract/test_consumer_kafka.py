@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from aiokafka import AIOKafkaProducer
 from sqlalchemy import func, select
-from tests.brokers import Broker, KafkaBroker
+from tests.brokers import Broker, KafkaBroker, MockKafka
 from tests.engine import until
 
 from foliot.model.errors import FoliotError
@@ -88,7 +88,7 @@ class TestKafkaConsumer:
     databases = ("postgres",)
 
     async def test_what_a_relay_has_shipped_is_handled_in_order_and_once(
-        self, outbox: Outbox, topic: Topic
+        self, outbox: Outbox, topic: Topic, kafka_broker: Broker
     ) -> None:
         ids = [*await outbox.write("a", "b"), *await outbox.write("a")]
         await topic.send_outbox()
@@ -98,7 +98,8 @@ class TestKafkaConsumer:
         consumer = topic.consumer()
         await topic.consume(consumer, last)
         assert await outbox.handled() == [*ids, *last]
-        assert [len(events) for _, events in outbox.calls] == [2, 1, 1], "a transaction stays together"
+        if not isinstance(kafka_broker, MockKafka):  # which knows no transactions
+            assert [len(events) for _, events in outbox.calls] == [2, 1, 1], "a transaction stays together"
 
     async def test_an_event_is_the_same_as_from_the_database(self, outbox: Outbox, topic: Topic) -> None:
         seen: list[EventTransaction] = []

@@ -44,6 +44,10 @@ class BrokerScene:
         self._opened.append(transport)
         return transport
 
+    @property
+    def is_stand_in(self) -> bool:
+        return isinstance(self._broker, MockKafka)
+
     def stop_broker(self) -> None:
         if isinstance(self._broker, GivenKafka | MockKafka):
             pytest.skip("neither a Kafka that somebody else runs nor a mock can be stopped and keep anything")
