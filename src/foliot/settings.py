@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -22,29 +23,15 @@ from foliot.model.errors import SettingError
 from foliot.outbox.opening import RELAYED
 from foliot.security.address import HttpAllow
 from foliot.security.cipher import Cipher
+from foliot.security.environment import CREDENTIALS, PREFIX, SECRET_VALUE_PREFIX, is_from_kubernetes
 from foliot.security.keys import LEAST_SECRET_BYTES, OperatorKey
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, READ_SETTING, parse_url
 from foliot.telemetry.endpoint import is_endpoint, traces_url
 from foliot.worker.limits import size_of
 
-PREFIX = "FOLIOT_"
 LEAST_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
-_BY_NAME = "FOLIOT_SECRET_VALUE_"
-_NEVER_SHOWN = {
-    "FOLIOT_ADMIN_KEY",
-    "FOLIOT_DATABASE_READ_URL",
-    "FOLIOT_DATABASE_URL",
-    "FOLIOT_ETCD_URL",
-    "FOLIOT_JWT_SECRET",
-    "FOLIOT_OTLP_ENDPOINT",
-    "FOLIOT_REDIS_URL",
-    "FOLIOT_RELAY",
-    "FOLIOT_SECRET_KEY",
-    "FOLIOT_TRANSPORT",
-}
-"""What may hold a password is never said back."""
 
 
 class Settings(BaseSettings):
@@ -294,11 +281,22 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls))
+        return (init_settings, _Environment(settings_cls), TomlConfigSettingsSource(settings_cls))
+
+
+class _Environment(EnvSettingsSource):
+    """The environment without what Kubernetes injects for services."""
+
+    def __call__(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in super().__call__().items()
+            if not (isinstance(value, str) and is_from_kubernetes(PREFIX + name.upper(), value))
+        }
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -314,8 +312,10 @@ def load_settings(**overrides: Any) -> Settings:
 
 def _refuse_unknown() -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | _OF_THE_CLIENT
-    for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in known and not name.startswith(_BY_NAME):
+    for name, value in sorted(os.environ.items()):
+        if not name.startswith(PREFIX) or is_from_kubernetes(name, value):
+            continue
+        if name not in known and not name.startswith(SECRET_VALUE_PREFIX):
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise SettingError(f"{name} is not a setting of this version{hint}")
@@ -329,6 +329,6 @@ def _explain(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         close = difflib.get_close_matches(str(item["loc"][0]), list(Settings.model_fields), n=1)
         return f"{name} is not a setting of this version" + (f"; did you mean {close[0]}?" if close else "")
-    if name in _NEVER_SHOWN:
+    if name in CREDENTIALS:
         return f"{name}: {message}"
     return f"{name}: {message} (it is {item['input']!r})"

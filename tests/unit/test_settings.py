@@ -131,3 +131,66 @@ def test_settings_of_parts_to_come_and_of_the_client_are_no_mistake(monkeypatch:
 def test_pools_are_sized_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOT_POOL_WORK", "7")
     assert load_settings().pools[Pool.WORK] == 7
+
+
+INJECTED = {
+    "FOLIOT_SERVICE_HOST": "10.96.0.12",
+    "FOLIOT_SERVICE_PORT": "8700",
+    "FOLIOT_SERVICE_PORT_HTTP": "8700",
+    "FOLIOT_PORT": "tcp://10.96.0.12:8700",
+    "FOLIOT_PORT_8700_TCP": "tcp://10.96.0.12:8700",
+    "FOLIOT_PORT_8700_TCP_PROTO": "tcp",
+    "FOLIOT_PORT_8700_TCP_PORT": "8700",
+    "FOLIOT_PORT_8700_TCP_ADDR": "10.96.0.12",
+    "FOLIOT_API_SERVICE_HOST": "10.96.0.13",
+    "FOLIOT_API_SERVICE_PORT": "8700",
+    "FOLIOT_API_PORT": "tcp://10.96.0.13:8700",
+    "FOLIOT_API_PORT_8700_TCP": "tcp://10.96.0.13:8700",
+    "FOLIOT_METRICS_PORT": "tcp://[fd00::7]:9100",
+    "FOLIOT_METRICS_PORT_9100_TCP_ADDR": "fd00::7",
+    "FOLIOT_DNS_PORT": "udp://10.96.0.14:53",
+    "FOLIOT_DNS_PORT_53_UDP": "udp://10.96.0.14:53",
+    "FOLIOT_DNS_PORT_53_UDP_PROTO": "udp",
+    "FOLIOT_SS7_PORT_2905_SCTP": "sctp://10.96.0.15:2905",
+    "FOLIOT_TRANSPORT_SERVICE_HOST": "10.96.0.16",
+}
+"""What Kubernetes injects for services called foliot, foliot-api, foliot-metrics and so on."""
+
+
+def test_variables_that_kubernetes_injects_for_a_service_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in INJECTED.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings()
+    assert (settings.api_port, settings.metrics_port, settings.transport) == (8700, None, "database")
+
+
+def test_an_injected_variable_leaves_the_file_and_the_option_in_force(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FOLIOT_API_PORT", "tcp://10.96.0.13:8700")
+    (tmp_path / "foliot.toml").write_text("api_port = 1111\n")
+    assert load_settings().api_port == 1111
+    assert load_settings(api_port=2222).api_port == 2222
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FOLIOT_PORT", "8700"),
+        ("FOLIOT_PORT", "http://10.96.0.12:8700"),
+        ("FOLIOT_APIPORT", "tcp://10.96.0.12:8700"),
+        ("FOLIOT_METRIC_PORT", "9100"),
+        ("FOLIOT_API_PORT", "tcp://10.96.0.12"),
+        ("FOLIOT_API_PORT", "tcp://:8700"),
+        ("FOLIOT_API_HOST_SERVICE", "10.96.0.12"),
+        ("FOLIOT_SERVICE_PORTS", "8700"),
+        ("FOLIOT_PORT_X_TCP", "tcp://10.96.0.12:8700"),
+        ("FOLIOT_PORT_8700_TCP", "8700"),
+        ("FOLIOT_PORT_8700_TCP_NAME", "http"),
+    ],
+)
+def test_what_only_resembles_an_injected_variable_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    assert name in refused()

@@ -16,10 +16,10 @@ from uuid import UUID
 from foliot.model.errors import FoliotError
 from foliot.model.hiding import HIDDEN, pattern_of
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.security.environment import SECRET_VALUE_PREFIX
 
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]{0,125}\Z")
 MAX_LENGTH = 32 * 1024
-ENVIRONMENT_PREFIX = "FOLIOT_SECRET_VALUE_"
 LEAST_HIDDEN = 4
 """Shorter values are not hidden: they would turn up in any text, and mark themselves by being hidden."""
 
@@ -209,7 +209,7 @@ class SecretResolver:
 
 
 def environment_name(name: str) -> str:
-    return ENVIRONMENT_PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
+    return SECRET_VALUE_PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def _read(path: Path) -> str | None:
