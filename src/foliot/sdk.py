@@ -55,6 +55,7 @@ from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_t
 from foliot.target.protocol import Fire
 from foliot.timing.clock import SystemClock
 from foliot.within import AsyncWithin, Joining, Within
+from foliot.worker.isolation.loading import refuse_without
 
 if TYPE_CHECKING:
     from foliot.asgi import AsgiApplication
@@ -398,10 +399,14 @@ class Foliot:
 
     def connect(self, settings: Settings | None = None, *, user: str | None = None) -> Client:
         """Steer what other processes run: `async with app.connect() as client: await client.trigger(…)`."""
-        plan = Plan(
-            settings=settings or load_settings(database_url=self.url), roles=frozenset(), tasks=self.tasks
-        )
+        plan = Plan(settings=settings or self._settings_to_connect(), roles=frozenset(), tasks=self.tasks)
         return Client(plan, user=user)
+
+    def _settings_to_connect(self) -> Settings:
+        if self.url is None:
+            # Otherwise an isolated function would silently work on the default database.
+            refuse_without("FOLIOT_DATABASE_URL")
+        return load_settings(database_url=self.url)
 
     @overload
     def within(
@@ -433,7 +438,7 @@ class Foliot:
         """What a group could not handle: `async with app.dead_letters("billing") as letters: …`."""
         if group not in self.consumers:
             raise NotFoundError("handler of group", group)
-        settings = settings or load_settings(database_url=self.url)
+        settings = settings or self._settings_to_connect()
         clock = SystemClock()
         store = open_store(settings.database_url, clock=clock, uses_hints=settings.uses_hints)
         try:

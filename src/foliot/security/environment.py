@@ -22,6 +22,9 @@ CREDENTIALS = frozenset(
 )
 """Settings that are a credential or may contain one. Error messages never repeat their values."""
 
+WITHHELD = CREDENTIALS | {"FOLIOT_SECRETS_DIR"}
+"""Settings that isolated functions run without, besides every FOLIOT_SECRET_VALUE_*."""
+
 _SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)\Z")
 _SERVICE_PORT = re.compile(r"_PORT(_\d+_(TCP|UDP|SCTP))?\Z")
 _SERVICE_PORT_PART = re.compile(r"_PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)\Z")
@@ -37,3 +40,13 @@ def is_from_kubernetes(name: str, value: str) -> bool:
     if _SERVICE.search(name) or _SERVICE_PORT_PART.search(name):
         return True
     return bool(_SERVICE_PORT.search(name) and _SERVICE_ADDRESS.match(value))
+
+
+def is_withheld(name: str) -> bool:
+    """Whether isolated functions run without this variable."""
+    return name in WITHHELD or name.startswith(SECRET_VALUE_PREFIX)
+
+
+def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for processes that run task functions."""
+    return {name: value for name, value in environment.items() if not is_withheld(name)}

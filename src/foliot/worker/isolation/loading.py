@@ -8,13 +8,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from foliot.model.errors import SettingError
 from foliot.target.function import Task, describe_task
 from foliot.worker.isolation.origin import Origin
 
 SCRIPT_NAME = "__foliot_script__"
 """What `__main__` of the worker is called here, so that what it does as a script it does not do again."""
+WITHOUT_CREDENTIALS = (
+    "Isolated functions run without Foliot's credentials; "
+    "make it an async function, or register it with isolation='thread'"
+)
 
 _is_template = False
+_withheld: frozenset[str] = frozenset()
 
 
 class OnlyLoading(BaseException):
@@ -27,10 +33,21 @@ def refuse_in_template() -> None:
         raise OnlyLoading
 
 
-def load(origins: Sequence[Origin]) -> tuple[dict[str, Task], dict[str, str]]:
-    """The tasks that can run here, and for each of the others the reason why not."""
-    global _is_template
-    _is_template = True
+def refuse_without(setting: str) -> None:
+    """Raise a SettingError in a process that the worker has started without this setting."""
+    if setting in _withheld:
+        raise SettingError(f"{setting} is not available in an isolated function. {WITHOUT_CREDENTIALS}")
+
+
+def load(
+    origins: Sequence[Origin], withheld: frozenset[str] = frozenset()
+) -> tuple[dict[str, Task], dict[str, str]]:
+    """The tasks that can run here, and for each of the others the reason why not.
+
+    `withheld` are the settings that the worker has and this process has not.
+    """
+    global _is_template, _withheld
+    _is_template, _withheld = True, withheld
     found: dict[str, Task] = {}
     refused: dict[str, str] = {}
     failed: dict[tuple[str, str | None], str] = {}
@@ -42,12 +59,18 @@ def load(origins: Sequence[Origin]) -> tuple[dict[str, Task], dict[str, str]]:
             try:
                 module = _module_of(origin)
             except (Exception, SystemExit) as error:
-                failed[source] = f"{origin.module} can't be imported: {type(error).__name__}: {error}"
+                failed[source] = f"{origin.module} can't be imported: {_describe(error)}"
                 raise LookupError(failed[source]) from error
             found[origin.name] = describe_task(_function_of(origin, module), name=origin.name)
         except Exception as error:
             refused[origin.name] = str(error)
     return found, refused
+
+
+def _describe(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}"
+    needs_withheld = isinstance(error, KeyError) and error.args and error.args[0] in _withheld
+    return f"{text}. {WITHOUT_CREDENTIALS}" if needs_withheld else text
 
 
 def _module_of(origin: Origin) -> ModuleType:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import logging
 import os
 import signal
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ from foliot.worker.isolation.origin import origin_of
 from foliot.worker.isolation.running_child import RunningChild, why_ended
 from foliot.worker.isolation.template_process import LOST, TemplateLostError, TemplateProcess
 from foliot.worker.limits import Limits
+
+_log = logging.getLogger(__name__)
 
 GRACE_S = 1.0
 """Between SIGTERM and SIGKILL."""
@@ -73,6 +76,7 @@ class Processes:
             template = TemplateProcess(self._take, self._lose)
             await template.start(origins, self._limits)
             self._template = template
+            _warn_of(template.refused)
 
     async def close(self) -> None:
         """End everything that still runs."""
@@ -165,6 +169,20 @@ class Processes:
 
 def _is_wanted(task: Task) -> bool:
     return not task.is_async and task.isolation != "thread" and why_unreachable(task.function) is None
+
+
+def _warn_of(refused: Mapping[str, str]) -> None:
+    """Log which functions have no process, once for each reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in sorted(refused.items()):
+        names.setdefault(reason, []).append(name)
+    for reason, of_it in names.items():
+        _log.warning(
+            "task functions %s can't run in a process and run in a thread instead, "
+            "unless they ask for a process: %s",
+            ", ".join(of_it),
+            reason,
+        )
 
 
 def _take_notice(starting: asyncio.Task[None]) -> None:

@@ -42,7 +42,7 @@ def main(descriptor: int) -> None:
     limits = Limits(**setup["limits"])
     if limits.cpu_count is not None:
         keep_to_cores(limits.cpu_count)
-    tasks, refused = load([Origin(**each) for each in setup["origins"]])
+    tasks, refused = load([Origin(**each) for each in setup["origins"]], frozenset(setup["withheld"]))
     # What is alive now lives as long as the template: not looking at it again keeps it shared with children.
     gc.collect()
     gc.freeze()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from foliot.security.environment import is_withheld, without_credentials
 from foliot.target.function import RemoteFailedError
 from foliot.worker.isolation.frames import FrameReader, encode
 from foliot.worker.isolation.origin import Origin
@@ -57,6 +58,8 @@ class TemplateProcess:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-P", "-m", "foliot.worker.isolation.template", str(self._theirs.fileno())),
+                # What a process is started with stays readable in /proc; cleaning os.environ is not enough.
+                env=without_credentials(os.environ),
                 pass_fds=(self._theirs.fileno(),),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
@@ -68,6 +71,7 @@ class TemplateProcess:
                 "path": sys.path,
                 "argv": sys.argv,
                 "limits": asdict(limits),
+                "withheld": sorted(name for name in os.environ if is_withheld(name)),
                 "origins": [asdict(origin) for origin in origins],
             }
             async with asyncio.timeout(START_WITHIN_S):
