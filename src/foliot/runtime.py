@@ -82,7 +82,7 @@ from foliot.target.protocol import AttemptFailedError, Target
 from foliot.timing.clock import ClusterClock
 from foliot.transport.carrier import describe_carriers
 from foliot.version import __version__
-from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
+from foliot.worker.limits import MemoryWatch, keep_to_cores
 from foliot.worker.receiver import Receiver
 from foliot.worker.worker import Worker
 
@@ -129,9 +129,10 @@ class Instance:
             read_url=settings.database_read_url,
         )
         self.store.firing.names_all = self._traces is not None
-        self._limits = Limits(size_of(settings.worker_memory_limit), settings.worker_cpu_limit)
-        if plan.is_own_process and Role.WORKER in plan.roles and len(plan.roles) == 1:
-            keep_to_cores(settings.worker_cpu_limit)
+        self._limits = settings.worker_limits
+        is_only_worker = plan.is_own_process and plan.roles == {Role.WORKER}
+        if is_only_worker and self._limits.cpu_count is not None:
+            keep_to_cores(self._limits.cpu_count)
         self._notify = open_shared_hints(settings, self.observer)
         self.hints: Hints = self._notify or LocalHints()
         ground = Ground(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
@@ -436,7 +437,7 @@ class Instance:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
         if self.has_outgrown:
-            raise OutgrownError(self.plan.settings.worker_memory_limit)
+            raise OutgrownError(str(self.plan.settings.worker_memory_limit))
 
     def _outgrow(self, resident: int) -> None:
         self.has_outgrown = True

@@ -28,7 +28,7 @@ from foliot.security.keys import LEAST_SECRET_BYTES, OperatorKey
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, READ_SETTING, parse_url
 from foliot.telemetry.endpoint import is_endpoint, traces_url
-from foliot.worker.limits import size_of
+from foliot.worker.limits import Limits, size_of
 
 LEAST_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
@@ -70,8 +70,8 @@ class Settings(BaseSettings):
     worker_lease_seconds: float = Field(default=15, ge=0.3, le=86400)
     worker_concurrency: int = Field(default=50, ge=1, le=10_000)
     worker_poll_seconds: float | None = Field(default=None, ge=0.01, le=86400)
-    worker_memory_limit: str = "2GB"
-    worker_cpu_limit: int = Field(default=4, ge=1, le=4096)
+    worker_memory_limit: str | None = None
+    worker_cpu_limit: int | None = Field(default=None, ge=1, le=4096)
     public_url: str | None = None
     http_allow: str = ""
     secret_key: SecretStr | None = None
@@ -175,8 +175,8 @@ class Settings(BaseSettings):
 
     @field_validator("worker_memory_limit")
     @classmethod
-    def _is_size(cls, value: str) -> str:
-        if size_of(value) < LEAST_MEMORY:
+    def _is_size(cls, value: str | None) -> str | None:
+        if value is not None and size_of(value) < LEAST_MEMORY:
             raise ValueError("must be at least 64MB")
         return value
 
@@ -248,6 +248,11 @@ class Settings(BaseSettings):
         if value is not None:
             Cipher.from_keys(value.get_secret_value())
         return value
+
+    @property
+    def worker_limits(self) -> Limits:
+        memory = self.worker_memory_limit
+        return Limits(None if memory is None else size_of(memory), self.worker_cpu_limit)
 
     @property
     def http_allowed(self) -> HttpAllow:

@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import mmap
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -130,12 +133,29 @@ def forks(fire: Fire) -> str:
     return "the original"
 
 
-def hungry() -> int:
-    return len(bytearray(1024 * MEGABYTE))
+def hungry(fire: Fire) -> None:
+    fire.progress(0.1, str(os.getpid()))
+    held = b"x" * (256 * MEGABYTE)
+    time.sleep(60)
+    del held
 
 
-def modest() -> int:
-    return len(bytearray(16 * MEGABYTE))
+def starts_a_hungry_program(fire: Fire) -> None:
+    code = f"import time; held = b'x' * {256 * MEGABYTE}; time.sleep(60)"
+    started = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    fire.progress(0.1, f"{os.getpid()} {started.pid}")
+    started.wait()
+
+
+def reserves_much_and_uses_little() -> int:
+    """As a JVM does: address space costs nothing until it is written to."""
+    reserved = mmap.mmap(-1, 64 * 1024 * MEGABYTE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+    reserved[: 16 * MEGABYTE] = b"x" * (16 * MEGABYTE)
+    return len(reserved) // MEGABYTE
+
+
+def limit_of_address_space() -> list[int]:
+    return list(resource.getrlimit(resource.RLIMIT_AS))
 
 
 def cpus() -> int:
@@ -406,12 +426,31 @@ async def test_an_async_function_runs_on_the_loop_and_its_logs_are_kept(there: S
 # --- limits ---------------------------------------------------------------------------------------
 
 
-async def test_a_function_that_wants_more_memory_than_its_limit_fails() -> None:
+@pytest.mark.parametrize("name", ["hungry", "starts_a_hungry_program"])
+async def test_a_function_that_uses_more_memory_than_its_limit_is_killed(name: str) -> None:
     async with stage(limits=Limits(memory_bytes=64 * MEGABYTE)) as there:
+        task, processes = await there.begun(name)
         with pytest.raises(RemoteFailedError) as caught:
-            await there.run("hungry")
-        assert str(caught.value) == "MemoryError (its memory limit is 64 MB)"
-        assert await there.run("modest") == 16 * MEGABYTE
+            await task
+        told = re.fullmatch(
+            r"its process was killed: it used (\d+) MB of memory, its limit is 64 MB", str(caught.value)
+        )
+        assert told is not None, str(caught.value)
+        assert int(told[1]) > 64
+        assert not any(process.is_running() for process in processes)
+        assert await there.run("add_up", left=1) == {"sum": 3}
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(memory_bytes=64 * MEGABYTE)])
+async def test_address_space_that_is_not_used_does_not_count(limits: Limits) -> None:
+    async with stage(limits=limits) as there:
+        assert await there.run("reserves_much_and_uses_little") == 64 * 1024
+
+
+async def test_without_limits_a_function_has_those_of_the_worker() -> None:
+    async with stage() as there:
+        assert await there.run("cpus") == len(os.sched_getaffinity(0))
+        assert await there.run("limit_of_address_space") == list(resource.getrlimit(resource.RLIMIT_AS))
 
 
 async def test_a_function_keeps_to_its_share_of_the_cpus() -> None:
@@ -633,7 +672,7 @@ async def test_closing_does_not_wait_for_imports_and_fails_who_waits_for_them(
 
 @pytest.mark.parametrize("part", [1.0, 0.5, 0.0])
 def test_a_template_whose_worker_is_gone_before_it_is_ready_leaves_in_silence(part: float) -> None:
-    setup = encode({"path": sys.path, "argv": [], "limits": {}, "origins": []})
+    setup = encode({"path": sys.path, "argv": [], "limits": {}, "withheld": [], "origins": []})
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.sendall(setup[: int(len(setup) * part)])

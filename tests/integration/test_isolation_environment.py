@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from textwrap import dedent
 
+import psutil
 import pytest
 
 from foliot.model.execution import Status
@@ -97,6 +98,14 @@ async def test_a_shell_command_sees_none_of_them(scene: Scene) -> None:
     assert any("SHOP_REGION=eu" in line for line in lines)
     assert SECRET not in str(lines)
     assert "FOLIOT_DATABASE_URL" not in str(lines)
+
+
+async def test_a_shell_command_of_a_worker_without_limits_has_none(scene: Scene) -> None:
+    worker = start(scene, JOBS)
+    execution_id = await scene.trigger(await scene.schedule_of("shell", {"command": "ulimit -v"}))
+    await scene.stands(execution_id, Status.SUCCESS)
+    assert [line.message for line in await scene.store.executions.logs(execution_id)] == ["unlimited"]
+    assert psutil.Process(worker.pid).cpu_affinity() == psutil.Process().cpu_affinity()
 
 
 async def test_a_function_that_needs_the_database_is_refused_and_told_what_to_do(scene: Scene) -> None:

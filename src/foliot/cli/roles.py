@@ -52,9 +52,9 @@ def worker(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Drain and end when the worker has grown past this; also the most that one isolated "
-            "function may use.",
-            show_default="FOLIOT_WORKER_MEMORY_LIMIT, else 2GB",
+            help="Drain and end when the worker uses more memory than this; kill an isolated function that "
+            "does.",
+            show_default="FOLIOT_WORKER_MEMORY_LIMIT, else no limit",
         ),
     ] = None,
     cpu_limit: Annotated[
@@ -62,7 +62,7 @@ def worker(
         typer.Option(
             metavar="CORES",
             help="Keep to this many cores.",
-            show_default="FOLIOT_WORKER_CPU_LIMIT, else 4",
+            show_default="FOLIOT_WORKER_CPU_LIMIT, else all",
         ),
     ] = None,
     tasks: TasksOption = None,

@@ -1,8 +1,8 @@
-"""How much of the machine a worker may use.
+"""How much of the machine a worker may use: as much as it likes, unless a limit is set.
 
-Cores by affinity, which its isolated processes inherit. Memory by a limit on each isolated process, and by
-watching the worker itself: past the limit it drains, which means that it claims no more, finishes what runs
-and ends, for its supervisor to start it anew.
+Cores by affinity, which its isolated processes inherit. Memory by measuring what is in use: an isolated
+function that uses more than the limit is killed, with all that it has started. A worker that has grown past
+it drains: it claims no more, finishes what runs and ends, for its supervisor to start it anew.
 """
 
 import os

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from foliot.worker.limits import MemoryWatch, keep_to_cores, size_of
+from foliot.settings import Settings
+from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,11 @@ def test_a_process_keeps_to_some_of_the_cores_that_it_may_use() -> None:
         assert os.sched_getaffinity(0) == kept
     finally:
         os.sched_setaffinity(0, before)
+
+
+def test_there_is_no_limit_unless_one_is_set() -> None:
+    assert Settings().worker_limits == Limits(memory_bytes=None, cpu_count=None)
+    given = Settings(worker_memory_limit="2GB", worker_cpu_limit=4)
+    assert given.worker_limits == Limits(memory_bytes=2 * 1024**3, cpu_count=4)
+    with pytest.raises(ValueError, match="at least 64MB"):
+        Settings(worker_memory_limit="1MB")

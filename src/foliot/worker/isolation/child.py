@@ -18,20 +18,13 @@ from foliot.target.tracing import flush as flush_spans
 from foliot.target.tracing import joined
 from foliot.worker.isolation.channel import Channel, log_to
 from foliot.worker.isolation.frames import receive
-from foliot.worker.isolation.kernel import (
-    adopt_orphans,
-    die_with_parent,
-    lift_memory_limit,
-    limit_memory,
-    prefer_as_victim,
-)
-from foliot.worker.limits import Limits
+from foliot.worker.isolation.kernel import adopt_orphans, die_with_parent, prefer_as_victim
 
 DESCRIPTORS = 3
 """What comes with a fork: the child's ends of its socket, its stdout and its stderr."""
 
 
-def run_child(descriptors: Sequence[int], tasks: Mapping[str, Task], limits: Limits, parent: int) -> NoReturn:
+def run_child(descriptors: Sequence[int], tasks: Mapping[str, Task], parent: int) -> NoReturn:
     """Never returns to the template's code: whatever happens, this process ends here."""
     status = 1
     try:
@@ -41,7 +34,7 @@ def run_child(descriptors: Sequence[int], tasks: Mapping[str, Task], limits: Lim
         worker = socket.socket(fileno=connection)
         request, _ = receive(worker)
         if request is not None:
-            status = _carry_out(Channel(worker), tasks, request, limits)
+            status = _carry_out(Channel(worker), tasks, request)
     except BaseException:
         with contextlib.suppress(BaseException):
             traceback.print_exc()
@@ -75,12 +68,9 @@ def _lines_to(descriptor: int) -> Any:
     return open(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-def _carry_out(
-    channel: Channel, tasks: Mapping[str, Task], request: Mapping[str, Any], limits: Limits
-) -> int:
+def _carry_out(channel: Channel, tasks: Mapping[str, Task], request: Mapping[str, Any]) -> int:
     log_to(channel)
     prefer_as_victim()
-    limit_memory(limits.memory_bytes)
     try:
         task = tasks[request["task"]]
         fire = _fire_of(request["fire"], channel)
@@ -90,10 +80,6 @@ def _carry_out(
             value = task.function(**bound)
         _flush()
         channel.result(value)
-    except MemoryError as failure:
-        lift_memory_limit()
-        _flush()
-        channel.error(failure, _out_of_memory(failure, limits))
     except AttemptFailedError as failure:
         _flush()
         channel.refusal(failure)
@@ -103,13 +89,6 @@ def _carry_out(
         if not channel.is_mine:
             raise
     return 0
-
-
-def _out_of_memory(failure: MemoryError, limits: Limits) -> str:
-    told = f"MemoryError: {failure}".removesuffix(": ")
-    if limits.memory_bytes is None:
-        return told
-    return f"{told} (its memory limit is {limits.memory_bytes / 2**20:.0f} MB)"
 
 
 def _flush() -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import resource
 import signal
 import sys
 from pathlib import Path
@@ -30,37 +29,6 @@ def _prctl(option: int, value: int) -> None:
 if sys.platform == "linux":
     # Looked up before the first fork: a child between fork and its limits should do as little as it can.
     _libc = ctypes.CDLL(None, use_errno=True)
-
-
-def limit_memory(added_bytes: int | None) -> None:
-    """Let this process take so much more than it has.
-
-    What is limited is address space, the only limit there is without privileges. An interpreter with its
-    libraries has a good part of it before it does anything, so the limit counts from there. Each program
-    that the process starts has the same limit for itself.
-    """
-    if added_bytes is None:
-        return
-    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = _address_space() + added_bytes
-    limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-
-
-def lift_memory_limit() -> None:
-    """The function has had its MemoryError; telling of it needs memory, too."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-
-
-def _address_space() -> int:
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except OSError:
-        return 0
-    return pages * resource.getpagesize()
 
 
 def prefer_as_victim() -> None:

@@ -14,8 +14,9 @@ from foliot.target.function import RemoteFailedError, Task, why_unreachable
 from foliot.target.protocol import Fire, Log
 from foliot.timing.clock import Clock, SystemClock
 from foliot.worker.isolation.loading import refuse_in_template
+from foliot.worker.isolation.memory import over_limit
 from foliot.worker.isolation.origin import origin_of
-from foliot.worker.isolation.running_child import RunningChild, why_ended
+from foliot.worker.isolation.running_child import RunningChild, out_of_memory, why_ended
 from foliot.worker.isolation.template_process import LOST, TemplateLostError, TemplateProcess
 from foliot.worker.limits import Limits
 
@@ -24,6 +25,8 @@ _log = logging.getLogger(__name__)
 GRACE_S = 1.0
 """Between SIGTERM and SIGKILL."""
 SILENT_WITHIN_S = 2.0
+MEASURE_EVERY_S = 0.2
+"""How often memory is measured, where there is a limit."""
 STOPPED = "the worker has stopped"
 
 
@@ -51,6 +54,7 @@ class Processes:
         self._running: dict[int, RunningChild] = {}
         self._numbers = itertools.count(1)
         self._last_words: set[asyncio.Task[None]] = set()
+        self._measuring: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Have a template process, a new one if the last has died; costs nothing if there is one."""
@@ -77,12 +81,17 @@ class Processes:
             await template.start(origins, self._limits)
             self._template = template
             _warn_of(template.refused)
+            if self._limits.memory_bytes is not None and self._measuring is None:
+                self._measuring = asyncio.create_task(self._keep_to_memory(self._limits.memory_bytes))
 
     async def close(self) -> None:
         """End everything that still runs."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.wait({self._starting})
+        if self._measuring is not None:
+            self._measuring.cancel()
+            await asyncio.wait({self._measuring})
         template, self._template = self._template, None
         if template is not None:
             await template.close()
@@ -146,6 +155,26 @@ class Processes:
             if child.ended.done():
                 return
         await child.ended
+
+    async def _keep_to_memory(self, limit: int) -> None:
+        """Kill each function that uses more memory than the limit, with all that it has started."""
+        while True:
+            await asyncio.sleep(MEASURE_EVERY_S)
+            template = self._template
+            pids = {number: child.pid for number, child in self._running.items() if child.pid is not None}
+            if template is None or template.pid is None or not pids:
+                continue
+            try:
+                over = await asyncio.to_thread(over_limit, pids, template.pid, limit)
+            except Exception:
+                _log.exception("the memory of isolated functions can't be measured")
+                continue
+            for number, used in over.items():
+                child = self._running.get(number)
+                if child is not None:
+                    child.killed_because = out_of_memory(limit, used)
+                    with contextlib.suppress(TemplateLostError):
+                        await template.signal(number, signal.SIGKILL)
 
     # --- what the template says -------------------------------------------------------------------
 

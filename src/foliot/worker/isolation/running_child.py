@@ -49,6 +49,8 @@ class RunningChild:
         self._readers: dict[int, Callable[[int], int]] = {}
         self._outcome: Mapping[str, Any] | None = None
         self._broken: str | None = None
+        self.killed_because: str | None = None
+        """Set by whoever kills it for a reason of its own."""
 
     @property
     def descriptors(self) -> list[int]:
@@ -156,7 +158,7 @@ class RunningChild:
         """What the function returned; raises how it failed."""
         outcome = self._outcome
         if outcome is None:
-            raise RemoteFailedError(self._broken or self.ended.result())
+            raise RemoteFailedError(self.killed_because or self._broken or self.ended.result())
         if "refusal" in outcome:
             raise AttemptFailedError(outcome["error"], **outcome["refusal"])
         if "error" in outcome:
@@ -171,6 +173,14 @@ def why_ended(status: int) -> str:
         name = signal.Signals(number).name if number in _SIGNALS else f"signal {number}"
         return f"its process was killed ({name})" + (", maybe out of memory" if name == "SIGKILL" else "")
     return f"its process ended with exit status {os.WEXITSTATUS(status)} before the function returned"
+
+
+def out_of_memory(limit: int, used: int) -> str:
+    megabytes = 2**20
+    return (
+        f"its process was killed: it used {used / megabytes:.0f} MB of memory, "
+        f"its limit is {limit / megabytes:.0f} MB"
+    )
 
 
 def _held(descriptor: int) -> int:

@@ -51,17 +51,16 @@ def main(descriptor: int) -> None:
     # Closed by now if the worker has stopped meanwhile: serving sees it and leaves.
     with contextlib.suppress(OSError):
         control.sendall(encode({"served": sorted(tasks), "refused": refused}))
-    Template(control, tasks, limits, worker).serve()
+    Template(control, tasks, worker).serve()
 
 
 class Template:
     """Forks, signals and reaps on the worker's behalf until the worker closes the control socket."""
 
-    def __init__(self, control: socket.socket, tasks: dict[str, Task], limits: Limits, worker: int) -> None:
+    def __init__(self, control: socket.socket, tasks: dict[str, Task], worker: int) -> None:
         self._worker = worker
         self._control = control
         self._tasks = tasks
-        self._limits = limits
         self._children: dict[int, int] = {}
         """By process id, which attempt it is."""
         self._ending: dict[int, tuple[int, set[int]]] = {}
@@ -119,7 +118,7 @@ class Template:
                 signal.set_wakeup_fd(-1)
                 for end in (self._control, self._wake, self._woken):
                     end.close()
-                run_child(descriptors, self._tasks, self._limits, parent)
+                run_child(descriptors, self._tasks, parent)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
             for descriptor in descriptors:
