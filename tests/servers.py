@@ -61,6 +61,21 @@ class PostgresServer:
     def url(self, database: str) -> str:
         return f"postgresql://foliot@127.0.0.1:{self.port}/{database}"
 
+    @property
+    def socket_folder(self) -> Path:
+        return self._folder
+
+    def use_tls(self, certificate: bytes, key: bytes) -> None:
+        """Offer TLS from the next connection on."""
+        for name, content in (("server.crt", certificate), ("server.key", key)):
+            file = self._data / name
+            file.write_bytes(content)
+            file.chmod(0o600)
+            owner = self._data.stat()
+            os.chown(file, owner.st_uid, owner.st_gid)
+        self.state("ALTER SYSTEM SET ssl = on")
+        self.state("SELECT pg_reload_conf()")
+
     def state(self, statement: str) -> None:
         """Have it done, by one who is connected to none of the databases in use."""
 

@@ -30,7 +30,6 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.store.dialect import Pool
 from foliot.store.hints import CHANNEL
 from foliot.store.joining import NotJoinableError
-from foliot.store.postgres import connect_arguments
 from foliot.store.schema import audit_t, execution_t, schedule_t, schedule_text_t, schedule_version_t
 from foliot.store.sql import SqlStore
 from foliot.target.function import UnknownTaskError
@@ -232,7 +231,7 @@ async def test_workers_are_hinted_at_when_the_transaction_commits_and_not_before
     store = await open_test_store(postgres_url)
     heard: asyncio.Queue[str] = asyncio.Queue()
     await declared(Shop(app, postgres_url, "postgresql+asyncpg", store))
-    listening = await asyncpg.connect(**connect_arguments(make_url(postgres_url)))
+    listening = await asyncpg.connect(postgres_url)
     engine = create_async_engine(make_url(postgres_url).set(drivername="postgresql+asyncpg"))
     try:
         await listening.add_listener(CHANNEL, lambda *told: heard.put_nowait(told[-1]))

@@ -14,7 +14,7 @@ import asyncpg
 from sqlalchemy.engine import URL
 
 from foliot.service import Service, Wake
-from foliot.store.postgres import connect_arguments
+from foliot.store.postgres_url import connect, connect_arguments
 
 CHANNEL = "foliot"
 HEALTH_CHECK_S = 10.0
@@ -117,7 +117,7 @@ class PostgresHints:
     async def _connected(self) -> asyncpg.Connection:
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
-        self._connection = await asyncpg.connect(**connect_arguments(self._url), timeout=5, command_timeout=5)
+        self._connection = await connect(**connect_arguments(self._url, timeout=5), command_timeout=5)
         await self._connection.add_listener(CHANNEL, self._received)
         self._connection.add_termination_listener(lambda _connection: self.wake.set())
         self._local.send_all()

@@ -40,6 +40,7 @@ from sqlalchemy.types import TypeEngine
 from foliot.model.policy import Priority
 from foliot.store.database import Database
 from foliot.store.dialect import Columns, Limit, Pool, Rows
+from foliot.store.postgres_url import connect, connect_arguments, shown
 from foliot.store.schema import IS_CLAIMABLE, execution_t
 from foliot.store.types import Instant
 
@@ -252,25 +253,28 @@ def open_postgres(
     engines = {}
     for pool, size in sizes.items():
         is_leading = pool in (Pool.LEASE, Pool.FIRING)
-        arguments: dict[str, Any] = {
-            "timeout": 10 if not is_leading else max(1.0, ttl_s),
-            "command_timeout": ttl_s if is_leading else 60,
-        }
-        options: dict[str, Any] = {}
+        settings: dict[str, str] = {}
         if uses_hints and not is_leading:
             # Once per session instead of once per transaction.
             idle_ms = str(int(STOPPED_CLIENT_S * 1000))
             # Statements are short, and compiling one would take longer than running it.
-            arguments["server_settings"] = {"idle_in_transaction_session_timeout": idle_ms, "jit": "off"}
+            settings = {"idle_in_transaction_session_timeout": idle_ms, "jit": "off"}
             if pool is Pool.API:
                 # One request is not to take the cores of the others.
-                arguments["server_settings"]["max_parallel_workers_per_gather"] = "0"
+                settings["max_parallel_workers_per_gather"] = "0"
+        arguments = connect_arguments(
+            url,
+            timeout=max(1.0, ttl_s) if is_leading else 10,
+            is_primary=setting == "FOLIOT_DATABASE_URL",
+            **settings,
+        )
+        arguments |= {"async_creator_fn": connect, "command_timeout": ttl_s if is_leading else 60}
         if not uses_hints:
             # Behind a transaction-pooling proxy no statement may be expected to still be there next time.
             arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
             arguments["prepared_statement_name_func"] = lambda: ""
         engines[pool] = create_async_engine(
-            url.set(drivername="postgresql+asyncpg"),
+            "postgresql+asyncpg://",
             pool_size=size,
             max_overflow=0,
             # Whoever asks the API is told to come back, rather than kept waiting for a connection.
@@ -279,7 +283,6 @@ def open_postgres(
             connect_args=arguments,
             # Quicker; and JSONB says 1e300 back in 301 digits, which this reads as the float that it was.
             json_deserializer=orjson.loads,
-            **options,
         )
         event.listen(engines[pool].sync_engine, "handle_error", _leave_read_only)
     # Services try again by themselves; only a caller of the API would see that a connection is gone.
@@ -292,7 +295,7 @@ def open_postgres(
     if not uses_hints:
         limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
     dialect = PostgresDialect(keeps_sessions=uses_hints)
-    return Database(dialect, engines, url.render_as_string(hide_password=True), limits, setting=setting)
+    return Database(dialect, engines, shown(url), limits, setting=setting)
 
 
 def _leave_read_only(failed: ExceptionContext) -> None:
@@ -319,15 +322,3 @@ def _ping_after_rest(engine: AsyncEngine) -> None:
 
     event.listen(engine.sync_engine, "checkin", rest)
     event.listen(engine.sync_engine, "checkout", check)
-
-
-def connect_arguments(url: URL) -> dict[str, Any]:
-    """For a plain asyncpg connection to the same database."""
-    return {
-        "host": url.host,
-        "port": url.port,
-        "user": url.username,
-        "password": url.password,
-        "database": url.database,
-        "ssl": url.query.get("ssl"),
-    }

@@ -35,6 +35,7 @@ from foliot.store.notifications import Notifications
 from foliot.store.outbox_list import OutboxList
 from foliot.store.overview import Overviews
 from foliot.store.postgres import open_postgres
+from foliot.store.postgres_url import parse_postgres_url
 from foliot.store.queues import Queues
 from foliot.store.rates import Rates
 from foliot.store.registry import Registry
@@ -199,27 +200,15 @@ def parse_url(url: str, setting: str = SETTING) -> URL:
     if url == MEMORY and setting == SETTING:
         return URL.create("sqlite", database=MEMORY)
     try:
-        parsed = make_url(url)
+        backend = url.partition(":")[0].partition("+")[0]
+        is_postgres = backend in ("postgres", "postgresql")
+        parsed = parse_postgres_url(url, setting) if is_postgres else make_url(url)
     except (ArgumentError, ValueError):
         raise SettingError(f"{setting} is not a database URL; right would be {right}") from None
-    backend = parsed.get_backend_name()
-    if backend == "postgres":
-        parsed = parsed.set(drivername="postgresql")
-    elif backend != "postgresql" and (backend != "sqlite" or setting != SETTING):
+    if not is_postgres and (backend != "sqlite" or setting != SETTING):
         raise SettingError(f"{setting} names {backend}, which is not supported; use {right}")
+    if not is_postgres and parsed.query:
+        raise SettingError(f"{setting}: unsupported parameter {min(parsed.query)}; SQLite takes none")
     if not parsed.database or parsed.database == ":memory:":
         raise SettingError(f"{setting} names no database; right would be {right}")
-    return _with_known_parameters(parsed, setting)
-
-
-def _with_known_parameters(url: URL, setting: str) -> URL:
-    """Of the parameters that a PostgreSQL URL may have elsewhere, `sslmode` has a meaning here."""
-    parameters = dict(url.query)
-    if "sslmode" in parameters:
-        parameters["ssl"] = parameters.pop("sslmode")
-    known = {"ssl"} if url.get_backend_name() == "postgresql" else set()
-    for name in parameters:
-        if name not in known:
-            takes = "sslmode" if known else "none"
-            raise SettingError(f"{setting} has a parameter {name}; of these it takes {takes}")
-    return url.set(query=parameters)
+    return parsed
