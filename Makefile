@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test check bench chaos screenshots kafka constraints clean
+.PHONY: help run test check bench dist chaos screenshots kafka constraints clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -36,6 +36,11 @@ check: $(VENV)/.develop ## Check format, lint, types and import rules
 bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with
 	@scripts/test-servers
 	@$(BIN)/python -m bench $(ARGS)
+
+dist: $(VENV)/.dist ## Build the UI, then the source distribution and the wheel, into dist
+	@scripts/build-web
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation
 
 chaos: $(VENV)/.develop ## Put real clusters under random faults, with each lease provider, and simulated ones
 	@scripts/test-servers
@@ -69,7 +74,12 @@ $(VENV)/.run: $(PINS) | $(BIN)/python
 $(VENV)/.develop: $(PINS) | $(BIN)/python
 	@echo "Installing Foliot and its tools for tests and checks into $(VENV)" >&2
 	@$(BIN)/python -m pip install -q -c constraints.txt -e . --group test --group check
-	@touch $(VENV)/.run $@
+	@touch $(VENV)/.run $(VENV)/.dist $@
+
+$(VENV)/.dist: $(PINS) | $(BIN)/python
+	@echo "Installing what builds distributions into $(VENV)" >&2
+	@$(BIN)/python -m pip install -q -c constraints.txt --group dist
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.develop
 	@echo "Installing the peers of the benchmarks into $(VENV)" >&2

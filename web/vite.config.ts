@@ -2,13 +2,14 @@ import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
+import { licenses } from "./tools/licenses.mjs";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
 const server = process.env.FOLIOT_URL ?? "http://127.0.0.1:8700";
 
 export default defineConfig({
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), licenses()],
   resolve: {
     alias: {
       "@": here("./src"),

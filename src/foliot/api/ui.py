@@ -39,7 +39,7 @@ POLICY = "; ".join(
 REFRESH_S = 2
 
 _ASSET = re.compile(r"/assets/[A-Za-z0-9_-][A-Za-z0-9._-]*")
-_BESIDE = ("/theme.js", "/mark.svg")
+_BESIDE = ("/theme.js", "/mark.svg", "/THIRD_PARTY_LICENSES.txt")
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
 _MEDIA_TYPES = {
@@ -47,6 +47,7 @@ _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
     ".woff2": "font/woff2",
 }
 
