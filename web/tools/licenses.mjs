@@ -55,9 +55,13 @@ function describe(folder) {
 export function render(packages) {
   const line = "-".repeat(80);
   const parts = packages.map(({ name, version, license, text }) =>
-    [line, `${name} ${version}`, `License: ${license}`, "", text || "The package contains no licence text."].join(
-      "\n",
-    ),
+    [
+      line,
+      `${name} ${version}`,
+      `License: ${license}`,
+      "",
+      text || "The package contains no licence text.",
+    ].join("\n"),
   );
   return `The user interface of Foliot contains these packages.\n\n${parts.join("\n\n")}\n`;
 }

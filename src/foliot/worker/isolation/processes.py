@@ -186,6 +186,8 @@ class Processes:
             return
         child = self._running.get(frame["ended"])
         if child is not None:
+            if frame.get("out_of_memory") and self._limits.memory_bytes is not None:
+                child.killed_because = out_of_memory(self._limits.memory_bytes)
             child.end(frame["failed"] if "failed" in frame else why_ended(frame["status"]))
 
     def _lose(self, _template: TemplateProcess) -> None:

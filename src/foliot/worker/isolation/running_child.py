@@ -175,12 +175,12 @@ def why_ended(status: int) -> str:
     return f"its process ended with exit status {os.WEXITSTATUS(status)} before the function returned"
 
 
-def out_of_memory(limit: int, used: int) -> str:
-    megabytes = 2**20
-    return (
-        f"its process was killed: it used {used / megabytes:.0f} MB of memory, "
-        f"its limit is {limit / megabytes:.0f} MB"
-    )
+def out_of_memory(limit: int, used: int | None = None) -> str:
+    """Why a process was killed; `used` is unknown where the kernel did it."""
+    allowed = f"{limit / 2**20:.0f} MB"
+    if used is None:
+        return f"its process was killed: it used more memory than its limit of {allowed}"
+    return f"its process was killed: it used {used / 2**20:.0f} MB of memory, its limit is {allowed}"
 
 
 def _held(descriptor: int) -> int:

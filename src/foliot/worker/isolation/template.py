@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foliot.target.function import Task
+from foliot.worker.isolation.cgroup import MemoryGroups
 from foliot.worker.isolation.child import DESCRIPTORS, run_child
 from foliot.worker.isolation.frames import FrameError, encode, receive
 from foliot.worker.isolation.kernel import adopt_orphans, die_with_parent
@@ -42,6 +43,7 @@ def main(descriptor: int) -> None:
     limits = Limits(**setup["limits"])
     if limits.cpu_count is not None:
         keep_to_cores(limits.cpu_count)
+    groups = None if limits.memory_bytes is None else MemoryGroups.open(limits.memory_bytes, worker)
     tasks, refused = load([Origin(**each) for each in setup["origins"]], frozenset(setup["withheld"]))
     # What is alive now lives as long as the template: not looking at it again keeps it shared with children.
     gc.collect()
@@ -51,16 +53,19 @@ def main(descriptor: int) -> None:
     # Closed by now if the worker has stopped meanwhile: serving sees it and leaves.
     with contextlib.suppress(OSError):
         control.sendall(encode({"served": sorted(tasks), "refused": refused}))
-    Template(control, tasks, worker).serve()
+    Template(control, tasks, worker, groups).serve()
 
 
 class Template:
     """Forks, signals and reaps on the worker's behalf until the worker closes the control socket."""
 
-    def __init__(self, control: socket.socket, tasks: dict[str, Task], worker: int) -> None:
+    def __init__(
+        self, control: socket.socket, tasks: dict[str, Task], worker: int, groups: MemoryGroups | None
+    ) -> None:
         self._worker = worker
         self._control = control
         self._tasks = tasks
+        self._groups = groups
         self._children: dict[int, int] = {}
         """By process id, which attempt it is."""
         self._ending: dict[int, tuple[int, set[int]]] = {}
@@ -106,11 +111,14 @@ class Template:
 
     def _fork(self, attempt: int, descriptors: list[int]) -> None:
         parent = os.getpid()
+        if self._groups is not None:
+            self._groups.add(attempt)
         # A SIGTERM that comes before the child has its own handlers must wait for them, not be swallowed.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         try:
             pid = os.fork()
         except OSError as error:
+            self._remove_group(attempt)
             self._tell({"ended": attempt, "failed": f"no process could be started: {error.strerror}"})
             return
         else:
@@ -118,6 +126,8 @@ class Template:
                 signal.set_wakeup_fd(-1)
                 for end in (self._control, self._wake, self._woken):
                     end.close()
+                if self._groups is not None:
+                    self._groups.enter(attempt)
                 run_child(descriptors, self._tasks, parent)
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -125,6 +135,9 @@ class Template:
                 os.close(descriptor)
         self._children[pid] = attempt
         self._tell({"forked": attempt, "pid": pid})
+
+    def _remove_group(self, attempt: int) -> bool:
+        return self._groups is not None and self._groups.remove(attempt)
 
     def _signal(self, attempt: int, number: int) -> None:
         for pid, each in self._children.items():
@@ -147,7 +160,8 @@ class Template:
                 waiting.discard(pid)
                 if not waiting:
                     del self._ending[other]
-                    self._tell({"ended": other, "status": how})
+                    is_out_of_memory = self._remove_group(other)
+                    self._tell({"ended": other, "status": how, "out_of_memory": is_out_of_memory})
 
     def _kill_strays(self) -> set[int]:
         """End what ended children have left behind: children of this process that it has not forked.
