@@ -1,7 +1,7 @@
 """Which cgroups are taken for attempts, and what is written to them.
 
-A folder stands in for /sys/fs/cgroup: machines that run the tests rarely have a memory controller to use. That
-the kernel then keeps the limit is the kernel's.
+A folder stands in for /sys/fs/cgroup: machines that run the tests rarely have a memory controller to use.
+That the kernel then keeps the limit is the kernel's.
 """
 
 import os
