@@ -185,7 +185,6 @@ class Instance:
             self.observer,
             self.clock,
             admission=Admission(self.store, plan.tasks, self.targets),
-            secrets=self._resolver,
         )
         self.declarer = Declarer(self.store.schedules, self.steering.schedules)
         self.replica_watch = watch_replica(ground)
@@ -251,7 +250,9 @@ class Instance:
             self.witness.cluster = cluster_name(await callback_key(database))
         await self.refresh()
         if self.plan.settings.public_url is not None:
-            self._http.callback = Callback(self.plan.settings.public_url, await self.tokens())
+            self._http.callback = Callback(
+                self.plan.settings.public_url, await self.tokens(), self.store.agents.keep_sent
+            )
         for spec in self.plan.schedules:
             await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
         self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))

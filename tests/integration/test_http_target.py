@@ -38,7 +38,15 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EXECUTION_ID = UUID("01890000-0000-7000-8000-000000000001")
 SECRET = "s3cret/väl ue"
 TOKENS = CallbackTokens(b"k" * 32)
-CALLBACK = Callback("https://foliot.example/", TOKENS)
+SENT: dict[tuple[UUID, int], str] = {}
+"""What attempts stored before they sent their secrets."""
+
+
+async def keep_sent(execution_id: UUID, attempt: int, sealed: str) -> None:
+    SENT[execution_id, attempt] = sealed
+
+
+CALLBACK = Callback("https://foliot.example/", TOKENS, keep_sent)
 WAIT_S = 10.0
 """How long a test waits for what should be there at once."""
 

@@ -1,4 +1,7 @@
-"""Forgetting what access leaves behind: sessions that are over, old idempotency keys, old audit records."""
+"""Forgetting what access leaves behind: sessions that are over, old idempotency keys, old audit records.
+
+Also the secrets that were sent with executions that have ended.
+"""
 
 from foliot.service import Wake
 from foliot.store.sql import SqlStore
@@ -22,6 +25,7 @@ class Tidy:
         removed = (
             await self._store.sessions.prune(limit=MOST),
             await self._store.idempotency.prune(limit=MOST),
+            await self._store.agents.prune_sent(limit=MOST),
             await self._store.audit.prune(older_than_s=self._retention_s, limit=MOST),
         )
         return AGAIN_S if MOST in removed else EVERY_S

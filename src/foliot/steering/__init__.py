@@ -15,7 +15,6 @@ at, and observers are told. A crash between the two costs a poll interval, never
 """
 
 from foliot.model.event import Observer
-from foliot.security.secrets import SecretResolver
 from foliot.steering.admission import Admission
 from foliot.steering.agents import AgentSteering
 from foliot.steering.apply import ApplySteering
@@ -40,7 +39,6 @@ class Steering:
         clock: ClusterClock,
         *,
         admission: Admission | None = None,
-        secrets: SecretResolver | None = None,
     ) -> None:
         admission = admission or Admission(store)
         self.schedules = ScheduleSteering(store, hints, observer, admission)
@@ -49,4 +47,4 @@ class Steering:
         self.shared = SharedSteering(store, hints)
         self.cluster = ClusterSteering(store, hints)
         self.notifications = NotificationSteering(store, hints, admission)
-        self.agents = AgentSteering(store, hints, observer, clock, secrets)
+        self.agents = AgentSteering(store, hints, observer, clock)

@@ -8,15 +8,22 @@ from foliot.model.errors import BadTokenError, IllegalTransitionError
 from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Status
 from foliot.model.schedule import ScheduleSpec
-from foliot.security.callback import CallbackTokens
+from foliot.security.callback import CallbackTokens, key_in
+from foliot.security.cipher import UndecipherableError
 from foliot.security.kept import NOTHING_HIDDEN, kept_result, kept_text
-from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
+from foliot.security.sealing import unseal
+from foliot.security.secrets import Redactor, references
 from foliot.store.agents import RunningAttempt
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
 from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock
+
+WITHHELD = (
+    "withheld: the secrets that this attempt was sent with can't be read any more, "
+    "so they could not be redacted from what the agent reported"
+)
 
 
 class AgentSteering:
@@ -26,21 +33,18 @@ class AgentSteering:
         hints: Hints,
         observer: Observer,
         clock: ClusterClock,
-        secrets: SecretResolver | None = None,
     ) -> None:
         self._store = store
         self._hints = hints
         self._observer = observer
         self._clock = clock
-        self._secrets = secrets
 
     async def progress(
         self, tokens: CallbackTokens, token: str, execution_id: UUID, fraction: float, text: str
     ) -> None:
         running = await self._trusted(tokens, token, execution_id)
-        spec = await self._spec_of(running.claim)
-        redactor = await self._redactor(running.claim, spec)
-        progress = {"fraction": fraction, "text": kept_text(text, redactor)}
+        redactor = _redactor(running, token, await self._spec_of(running.claim))
+        progress = {"fraction": fraction, "text": _kept_text(text, redactor)}
         if not await self._store.agents.progress(running.claim, progress):
             raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
 
@@ -55,9 +59,10 @@ class AgentSteering:
         error: str | None = None,
     ) -> Status:
         """Settle what an agent has finished. A failure is tried again as the schedule's policy says."""
-        claim, worker_id, _ = await self._trusted(tokens, token, execution_id)
+        running = await self._trusted(tokens, token, execution_id)
+        claim, worker_id = running.claim, running.worker_id
         spec = await self._spec_of(claim)
-        redactor = await self._redactor(claim, spec)
+        redactor = _redactor(running, token, spec)
         now = self._clock.now()
         ended = settlement_of(
             claim,
@@ -68,8 +73,8 @@ class AgentSteering:
             ended_at=self._clock.monotonic(),
         )
         settlement = ended._replace(
-            result=kept_result(result, redactor),
-            error=None if error is None else kept_text(error, redactor),
+            result=_kept_result(result, redactor),
+            error=None if error is None else _kept_text(error, redactor),
         )
         outcome = await self._store.work.settle(worker_id, [settlement])
         if outcome.refused:
@@ -82,15 +87,6 @@ class AgentSteering:
     async def _spec_of(self, claim: Claim) -> ScheduleSpec | None:
         version = (claim.schedule_id, claim.aggregate_version)
         return (await self._store.work.specs([version])).get(version)
-
-    async def _redactor(self, claim: Claim, spec: ScheduleSpec | None) -> Redactor:
-        """Hides the secrets that the agent was sent: it may say them back."""
-        names = references(spec.target.model_dump(mode="json")) if spec is not None else frozenset()
-        if not names or self._secrets is None:
-            return NOTHING_HIDDEN
-        with contextlib.suppress(SecretError):  # gone since: there is nothing left to hide
-            return Redactor((await self._secrets.values(claim.host_id, names)).values())
-        return NOTHING_HIDDEN
 
     async def _trusted(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
         running = await self._store.agents.attempt(execution_id)
@@ -121,3 +117,26 @@ class AgentSteering:
         self._hints.send(Hint.ENDED if settlement.status in FINAL else Hint.READY)
         if settlement.is_delay:
             self._hints.send(Hint.SCHEDULES, (claim.schedule_id,))
+
+
+def _redactor(running: RunningAttempt, token: str, spec: ScheduleSpec | None) -> Redactor | None:
+    """Redacts the secrets that the agent was sent, since it may report them; None: they are not known.
+
+    By the values that were sent: a secret may have another value by now.
+    """
+    key = key_in(token)
+    if key and running.sealed is not None:
+        with contextlib.suppress(UndecipherableError):
+            return Redactor(unseal(running.sealed, key))
+        return None
+    is_free = spec is not None and not references(spec.target.model_dump(mode="json"))
+    return NOTHING_HIDDEN if is_free else None
+
+
+def _kept_text(text: str, redactor: Redactor | None) -> str:
+    return WITHHELD if redactor is None and text else kept_text(text, redactor or NOTHING_HIDDEN)
+
+
+def _kept_result(result: Any, redactor: Redactor | None) -> str | None:
+    is_withheld = redactor is None and result is not None
+    return kept_result(WITHHELD if is_withheld else result, redactor or NOTHING_HIDDEN)

@@ -3,15 +3,15 @@
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
-from foliot.model.execution import Status
+from foliot.model.execution import OPEN, Status
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import Claim
-from foliot.store.schema import execution_t
+from foliot.store.schema import execution_t, sent_secret_t
 from foliot.store.work import claim_of
 
 
@@ -21,6 +21,8 @@ class RunningAttempt(NamedTuple):
     claim: Claim
     worker_id: str
     status: Status
+    sealed: str | None = None
+    """The secrets that it was sent with; None: none were stored."""
 
 
 class Agents:
@@ -29,14 +31,22 @@ class Agents:
 
     async def attempt(self, execution_id: UUID) -> RunningAttempt:
         """The latest attempt of an execution. Raises NotFoundError, also for one that was never begun."""
-        statement = select(execution_t).where(
-            execution_t.c.execution_id == execution_id, execution_t.c.started_ts.is_not(None)
+        sent = sent_secret_t
+        statement = (
+            select(execution_t, sent.c.sealed)
+            .outerjoin(
+                sent,
+                and_(
+                    sent.c.execution_id == execution_t.c.execution_id, sent.c.attempt == execution_t.c.attempt
+                ),
+            )
+            .where(execution_t.c.execution_id == execution_id, execution_t.c.started_ts.is_not(None))
         )
         async with self._database.read(Pool.API) as connection:
             row = (await connection.execute(statement)).one_or_none()
         if row is None:
             raise NotFoundError("execution", execution_id)
-        return RunningAttempt(claim_of(row), row.worker_id, Status(row.status))
+        return RunningAttempt(claim_of(row), row.worker_id, Status(row.status), row.sealed)
 
     async def progress(self, claim: Claim, progress: dict[str, Any]) -> bool:
         """Note how far it is; False: that attempt does not run any more."""
@@ -52,5 +62,35 @@ class Agents:
                 .values(progress=progress)
             )
             return bool(result.rowcount)
+
+        return await self._database.write(Pool.API, work)
+
+    async def keep_sent(self, execution_id: UUID, attempt: int, sealed: str) -> None:
+        """Store the secrets that an attempt sends, in place of those of an earlier one."""
+        values = {"attempt": attempt, "sealed": sealed}
+        statement = self._database.dialect.insert(sent_secret_t).values(execution_id=execution_id, **values)
+        upsert = statement.on_conflict_do_update(index_elements=[sent_secret_t.c.execution_id], set_=values)
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(upsert)
+
+        await self._database.write(Pool.WORK, work, is_single=True)
+
+    async def prune_sent(self, *, limit: int = 1000) -> int:
+        """Remove those of executions that have ended: how many, at most `limit`."""
+        sent = sent_secret_t
+        is_over = or_(
+            execution_t.c.execution_id.is_(None),
+            execution_t.c.status.not_in([status.value for status in OPEN]),
+        )
+        over = (
+            select(sent.c.execution_id)
+            .outerjoin(execution_t, execution_t.c.execution_id == sent.c.execution_id)
+            .where(is_over)
+            .limit(limit)
+        )
+
+        async def work(connection: AsyncConnection) -> int:
+            return (await connection.execute(delete(sent).where(sent.c.execution_id.in_(over)))).rowcount
 
         return await self._database.write(Pool.API, work)

@@ -324,6 +324,16 @@ attempt_t = Table(
     Column("traceback", Text),
 )
 
+sent_secret_t = Table(
+    "sent_secret_t",
+    metadata,
+    # Of the latest attempt.
+    Column("execution_id", Uuid, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    # Opened by a key that only the agent has.
+    Column("sealed", Text, nullable=False),
+)
+
 task_function_t = Table(
     "task_function_t",
     metadata,

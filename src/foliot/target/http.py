@@ -87,7 +87,8 @@ class HttpRunner:
     async def _ask(
         self, assignment: Assignment, target: HttpTarget, secrets: Mapping[str, str], redactor: Redactor
     ) -> dict[str, Any] | Accepted:
-        request = build_request(assignment, target, secrets, self.callback)
+        calling_back = {} if self.callback is None else await self.callback.headers(assignment.fire, secrets)
+        request = build_request(assignment, target, secrets, calling_back)
         if problems := self._check_host(request.url.host.decode("ascii")):
             raise AttemptFailedError(str(problems[0]), is_permanent=True)
         # `from None` throughout: what the library raises may hold what was sent.

@@ -1,10 +1,12 @@
 """The request that an attempt sends: the definition with its secrets in place, and Foliot's own headers."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import httpcore2
 import httpx2
@@ -12,6 +14,7 @@ from pydantic_core import to_json
 
 from foliot.model.target import HttpTarget, has_control_characters
 from foliot.security.callback import CallbackTokens
+from foliot.security.sealing import seal
 from foliot.security.secrets import encode_in_url, resolve
 from foliot.target.http_connect import CONNECT_TIMEOUT_S
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire
@@ -27,17 +30,30 @@ class Callback:
 
     public_url: str
     tokens: CallbackTokens
+    keep_sent: Callable[[UUID, int, str], Awaitable[None]]
+    """Stores the secrets that an attempt sends, encrypted."""
 
-    def headers(self, fire: Fire) -> dict[str, str]:
+    async def headers(self, fire: Fire, secrets: Mapping[str, str]) -> dict[str, str]:
+        """Call it before anything is sent: an agent may report before it answers."""
+        key = ""
+        if secrets:
+            sealed = seal(secrets.values())
+            key = sealed.key
+            # Whatever keeps it from being stored: the agent's reports count, the text in them is not kept.
+            with suppress(Exception):
+                await self.keep_sent(fire.execution_id, fire.attempt, sealed.text)
         base = self.public_url.rstrip("/")
         return {
             "X-Foliot-Callback": f"{base}/api/v1/executions/{fire.execution_id}",
-            "X-Foliot-Token": self.tokens.token(fire.execution_id, fire.attempt),
+            "X-Foliot-Token": self.tokens.token(fire.execution_id, fire.attempt, key=key),
         }
 
 
 def build_request(
-    assignment: Assignment, target: HttpTarget, secrets: Mapping[str, str], callback: Callback | None
+    assignment: Assignment,
+    target: HttpTarget,
+    secrets: Mapping[str, str],
+    callback_headers: dict[str, str],
 ) -> httpcore2.Request:
     """What is sent; an AttemptFailedError when a secret's value makes it impossible to send."""
     url = _url_of(target.url, secrets)
@@ -49,7 +65,7 @@ def build_request(
     headers = {name: value for name, value in headers.items() if name.lower() not in own}
     for name, value in target.headers.items():
         headers[name] = _header_value(name, resolve(value, secrets))
-    headers |= _headers_of(assignment.fire, callback)
+    headers |= _headers_of(assignment.fire) | callback_headers
     if content or target.method in ("POST", "PUT", "PATCH"):
         headers["Content-Length"] = str(len(content))
     return httpcore2.Request(
@@ -65,9 +81,9 @@ def build_request(
     )
 
 
-def _headers_of(fire: Fire, callback: Callback | None) -> dict[str, str]:
+def _headers_of(fire: Fire) -> dict[str, str]:
     """What every request carries."""
-    headers = {
+    return {
         "Idempotency-Key": str(fire.execution_id),
         "X-Foliot-Schedule": quote(fire.schedule_name, safe=_NAME_SAFE),
         "X-Foliot-Fire-Time": fire.fire_ts.astimezone(UTC).isoformat().replace("+00:00", "Z"),
@@ -75,7 +91,6 @@ def _headers_of(fire: Fire, callback: Callback | None) -> dict[str, str]:
         "traceparent": fire.traceparent,
         "Accept-Encoding": "identity",
     }
-    return headers | (callback.headers(fire) if callback else {})
 
 
 def _url_of(template: str, secrets: Mapping[str, str]) -> httpx2.URL:
