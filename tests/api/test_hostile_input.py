@@ -33,7 +33,7 @@ def with_body() -> list[tuple[str, str]]:
         for route in ROUTES
         if route[0] in ("POST", "PUT", "PATCH")
         and (ACCESS[route] is not Open.SIGNED_IN)
-        and not route[1].endswith(("/rotate", "/backfills/{backfill_id}/cancel"))
+        and not route[1].endswith(("/rotate", "/sign-in-links", "/backfills/{backfill_id}/cancel"))
     ]
 
 

@@ -28,7 +28,7 @@ def new_link(server: Served) -> str:
     async def make() -> str:
         assert server.instance.api is not None
         holder = server.instance.api.authenticator.holder_of(operator_principal())
-        return await server.instance.store.sessions.make_link(holder)
+        return (await server.instance.store.sessions.make_link(holder)).token
 
     return server.run(make())
 

@@ -173,6 +173,7 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
     ("PATCH", RULE): _of("rule", json={"enabled": False}),
     ("DELETE", RULE): _of("rule"),
     ("POST", f"{RULE}/test"): _of("rule"),
+    ("POST", f"{V1}/sign-in-links"): _plain,
     ("GET", f"{V1}/keys"): _plain,
     ("POST", f"{V1}/keys"): _body(lambda _host: {"name": unique("key"), "role": "viewer"}),
     ("DELETE", f"{V1}/keys/{{key_id}}"): lambda host: Ask({"key_id": host.key()[0]}),

@@ -17,7 +17,7 @@ def new_link(server: WebServed) -> str:
     async def make() -> str:
         assert server.instance.api is not None
         holder = server.instance.api.authenticator.holder_of(operator_principal())
-        return await server.instance.store.sessions.make_link(holder)
+        return (await server.instance.store.sessions.make_link(holder)).token
 
     return f"/sign-in?token={server.run(make())}"
 

@@ -120,6 +120,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", f"{_V1}/keys"): Role.ADMIN,
     ("POST", f"{_V1}/keys"): Role.ADMIN,
     ("DELETE", f"{_V1}/keys/{{key_id}}"): Role.ADMIN,
+    ("POST", f"{_V1}/sign-in-links"): Open.KEY_HOLDER,
     ("GET", f"{_V1}/hosts"): Open.KEY_HOLDER,
     ("POST", f"{_V1}/hosts"): Open.KEY_HOLDER,
     ("GET", f"{_V1}/audit"): Role.ADMIN,

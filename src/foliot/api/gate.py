@@ -105,7 +105,7 @@ class Gate:
             key,
             await request.body(),
             handle_once,
-            keeps_body=not request.url.path.endswith("/keys"),
+            keeps_body=not request.url.path.endswith(("/keys", "/sign-in-links")),
         )
 
     async def _admit_agent(self, request: Request, known: frozenset[str], handle: Handle) -> Response:

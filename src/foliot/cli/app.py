@@ -21,6 +21,7 @@ from foliot.cli import (
     roles,
     schedule,
     secret,
+    sign_in,
     simulate,
     task,
     up,
@@ -75,6 +76,7 @@ app.add_typer(secret.app, name="secret")
 app.add_typer(calendar.app, name="calendar")
 app.add_typer(notification.app, name="notification")
 app.add_typer(importing.app, name="import")
+app.command("sign-in")(sign_in.sign_in)
 app.command()(verify.verify)
 app.command()(simulate.simulate)
 app.command()(doctor.doctor)

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.cli.database import missing_file, opened
 from foliot.cli.operator_key import running_file
+from foliot.cli.private_file import NotPrivateError
 from foliot.cli.process_check import Told, ask_readiness, ask_readiness_at
 from foliot.cli.server import running_at
 from foliot.model.errors import FoliotError
@@ -90,7 +91,12 @@ async def examine(clock: Clock) -> AsyncIterator[Finding]:
 
 async def examine_processes(settings: Settings) -> AsyncIterator[Finding]:
     """The `foliot up` of this folder, and the role that serves its metrics where the settings say."""
-    up = running_at(running_file(settings.database_url))
+    file = running_file(settings.database_url)
+    try:
+        up = running_at(file)
+    except NotPrivateError as error:
+        up = None
+        yield warn("process", f"{file} is not used: {error}", "commands need FOLIOT_URL and FOLIOT_KEY")
     if up is not None:
         yield _readiness(await ask_readiness_at(up), "see its log")
     if settings.metrics_port:

@@ -33,6 +33,12 @@ class UnreachableError(CommandError):
     exit = Exit.UNREACHABLE
 
 
+class NoKeyError(CommandError):
+    """There is no key to show to the server."""
+
+    exit = Exit.AUTH
+
+
 class TimedOutError(CommandError):
     """It took longer than it may."""
 

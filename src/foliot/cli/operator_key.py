@@ -3,10 +3,17 @@
 It lies in a file beside the database that only its owner may read; commands in the same folder find it there.
 """
 
-import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
+from foliot.cli.private_file import (
+    OTHERS_CAN_USE,
+    NotPrivateError,
+    create_private,
+    read_private,
+    replace_private,
+)
 from foliot.model.errors import SettingError
 from foliot.security.keys import OperatorKey
 from foliot.store.sql import MEMORY, parse_url
@@ -35,10 +42,12 @@ def _beside(database_url: str, suffix: str) -> Path:
 def read_key(path: Path) -> str | None:
     """The key that is kept; None: there is none. Raises SettingError."""
     try:
-        text = path.read_text(encoding="ascii").strip()
+        text = read_private(path, refused_mode=OTHERS_CAN_USE).strip()
         OperatorKey(text)
     except FileNotFoundError:
         return None
+    except NotPrivateError as error:
+        raise SettingError(f"the operator's key in {path} is not used: {error}") from None
     except (OSError, ValueError) as error:
         raise SettingError(f"the operator's key can't be read from {path}: {error}") from None
     return text
@@ -50,18 +59,28 @@ def keep_key(path: Path) -> str:
     if known is not None:
         return known
     made = secrets.token_urlsafe(KEY_BYTES)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
-        # Written aside and linked, so that nobody ever reads half of it.
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(made + "\n")
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return read_key(path) or made
-        finally:
-            draft.unlink()
+        create_private(path, made + "\n")
+    except FileExistsError:
+        return read_key(path) or made
     except OSError as error:
-        raise SettingError(f"the operator's key can't be kept in {path}: {error.strerror}") from None
+        raise _not_kept(path, error) from None
     return made
+
+
+def keep_given_key(path: Path, key: str) -> None:
+    """Keep the key of FOLIOT_ADMIN_KEY, in place of another: commands in this folder read it there.
+
+    They never send FOLIOT_ADMIN_KEY itself. Raises SettingError.
+    """
+    with suppress(SettingError):
+        if read_key(path) == key:
+            return
+    try:
+        replace_private(path, key + "\n")
+    except (OSError, UnicodeEncodeError) as error:
+        raise _not_kept(path, error) from None
+
+
+def _not_kept(path: Path, error: Exception) -> SettingError:
+    return SettingError(f"the operator's key can't be kept in {path}: {getattr(error, 'strerror', error)}")

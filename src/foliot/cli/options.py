@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from foliot.cli.output import Format, FormatOption
+from foliot.cli.output import Format, FormatOption, say
 
 if TYPE_CHECKING:
     from foliot.cli.client import Api
@@ -77,6 +77,23 @@ class Connection:
         from foliot.cli.server import connected
 
         return connected(self.url, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Options of every command that changes something. A test walks the commands and looks for them."""
+
+    yes: YesOption = False
+    dry_run: DryRunOption = False
+
+    def is_only_shown(self, what: str) -> bool:
+        """With --dry-run, say what the command would do; it must then do nothing.
+
+        `what` begins with a verb: "pause nightly".
+        """
+        if self.dry_run:
+            say(f"would {what}")
+        return self.dry_run
 
 
 USUAL_LIMIT = 50

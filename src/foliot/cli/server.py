@@ -1,10 +1,15 @@
 """Which server a command talks to, and with which key.
 
-`--url` and `--key`, else FOLIOT_URL and FOLIOT_KEY, else the `foliot up` of the same folder, which leaves a
-file beside its database that says where it serves. Its operator's key is only ever sent to that address: a
-command that is pointed elsewhere has to be given a key.
+`--url` and `--key`, else FOLIOT_URL and FOLIOT_KEY, else the `foliot up` of the same folder. That one leaves
+two files beside its database: where it serves, and the operator's key.
+
+- A key from the environment is sent only to an address that the user named, by --url or FOLIOT_URL.
+- The file with the address is used only if this user owns it, nobody else can write it, and the address is a
+  loopback address. Else whoever can write to a folder would get the keys of all who run commands there.
+- The operator's key in the other file is sent only to that address.
 """
 
+import ipaddress
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -14,7 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from foliot.cli.failures import UnreachableError
+from foliot.cli.failures import NoKeyError, UnreachableError
+from foliot.cli.output import say
+from foliot.cli.private_file import OTHERS_CAN_WRITE, NotPrivateError, read_private
 from foliot.model.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -35,6 +42,9 @@ class Server:
 def connected(url: str | None, key: str | None) -> "Iterator[Api]":
     """The API for the time of a command; `url` and `key` are those of its options."""
     server = find_server(url, key)
+    if not (url or key or os.environ.get(URL)) and os.environ.get(KEY):
+        # Not an error: the operator's key of this folder is used instead.
+        say(f"{KEY} is not used without {URL}; the key of this folder's `foliot up` is")
 
     from foliot.cli.client import Api
 
@@ -43,13 +53,14 @@ def connected(url: str | None, key: str | None) -> "Iterator[Api]":
 
 
 def find_server(url: str | None, key: str | None, environment: Mapping[str, str] | None = None) -> Server:
-    """Raises UnreachableError where it is not known whom to ask, or as whom."""
+    """Raises UnreachableError where it is not known whom to ask, and NoKeyError where no key is known."""
     given = os.environ if environment is None else environment
     address = _address(url or given.get(URL) or None, "--url" if url else URL)
-    secret = _secret(key or given.get(KEY) or None, "--key" if key else KEY)
-    if address is not None and secret is not None:
-        return Server(address, secret)
-    return _of_this_folder(address, secret)
+    of_option = _secret(key or None, "--key")
+    of_environment = _secret(given.get(KEY) or None, KEY)
+    if address is not None and (of_option or of_environment):
+        return Server(address, of_option or of_environment or "")
+    return _of_this_folder(address, of_option)
 
 
 def _of_this_folder(address: str | None, secret: str | None) -> Server:
@@ -58,40 +69,56 @@ def _of_this_folder(address: str | None, secret: str | None) -> Server:
     from foliot.settings import load_settings
 
     settings = load_settings()
-    local = running_at(running_file(settings.database_url))
-    if address is None and local is None:
-        raise UnreachableError(
-            f"no server: set {URL} (or --url), or run this in the folder of a running `foliot up`"
-        )
-    if secret is None and address in (None, local):
-        kept = settings.admin_key
-        secret = kept.get_secret_value() if kept else read_key(key_file(settings.database_url))
-    if secret is None:
-        raise UnreachableError(f"no key for {address or local}: set {KEY} (or --key)")
+    file = running_file(settings.database_url)
+    try:
+        local, reason = running_at(file), ""
+    except NotPrivateError as error:
+        local, reason = None, f"; {file} is not used: {error}"
     server = address or local
-    assert server is not None
+    if server is None:
+        raise UnreachableError(
+            f"no server: set {URL} (or --url), or run this in the folder of a running `foliot up`{reason}"
+        )
+    if secret is None and server == local:
+        secret = read_key(key_file(settings.database_url))
+    if secret is None:
+        hint = "" if address else f" together with {URL}"
+        raise NoKeyError(f"no key for {server}: set {KEY}{hint} (or --key){reason}")
     return Server(server, secret)
 
 
 def running_at(file: Path) -> str | None:
-    """The address that a `foliot up` left; None: none runs."""
+    """The address that a `foliot up` of this user left; None: none runs.
+
+    Raises NotPrivateError if it may be somebody else who left it, or if it is not on this machine.
+    """
     try:
-        told: Any = json.loads(file.read_text(encoding="utf-8"))
-        address, pid = str(told["url"]), int(told["pid"])
-    except (OSError, ValueError, TypeError, KeyError):
+        told: Any = json.loads(read_private(file, refused_mode=OTHERS_CAN_WRITE))
+        address, pid = _address(str(told["url"]), str(file)), int(told["pid"])
+    except (OSError, ValueError, TypeError, KeyError, InvalidError):
         return None
     # One that was killed leaves its file; whoever listens there by now must not get the key.
-    return _address(address, str(file)) if _is_alive(pid) else None
+    if address is None or not _is_alive(pid):
+        return None
+    if not _is_loopback(address):
+        raise NotPrivateError(f"{address} is not a loopback address")
+    return address
 
 
 def _is_alive(pid: int) -> bool:
+    """Whether a process of this user has this id."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (OSError, OverflowError):
         return False
-    except OSError:
-        return True
     return True
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(urlsplit(address).hostname or "").is_loopback
+    except ValueError:
+        return False
 
 
 def _address(text: str | None, origin: str) -> str | None:

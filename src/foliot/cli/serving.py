@@ -4,9 +4,11 @@ HTTP starts before the instance and ends after it, so that whoever probes sees i
 not ready.
 """
 
+import ipaddress
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -20,12 +22,16 @@ from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
 from foliot.cli.api_processes import serve_in_processes
 from foliot.cli.foreground import log, logged, make_instance, plan_of, run_instance, run_loop
-from foliot.cli.operator_key import keep_key, key_file, running_file
+from foliot.cli.operator_key import keep_given_key, keep_key, key_file, running_file
+from foliot.cli.output import is_terminal
+from foliot.cli.private_file import replace_private
+from foliot.model.errors import SettingError
 from foliot.plan import Plan, Role
 from foliot.probing.siblings import Place
 from foliot.runtime import Instance
 from foliot.sdk import Foliot
 from foliot.settings import Settings
+from foliot.store.sessions import LINK_LIFETIME_S
 from foliot.telemetry import logs
 
 
@@ -33,11 +39,21 @@ def run_everything(app: Foliot, settings: Settings) -> None:
     """All roles, until SIGTERM or SIGINT."""
     with logged(settings):
         listener = listen(settings.api_host, settings.api_port)
-        if settings.admin_key is None:
-            key = keep_key(key_file(settings.database_url))
-            settings = settings.model_copy(update={"admin_key": SecretStr(key)})
+        settings = settings.model_copy(update={"admin_key": SecretStr(_operator_key(settings))})
         plan = plan_of(app, settings, frozenset(Role), [logs.LogObserver()], upgrades_schema=True)
         run_loop(lambda: _run_with_http(plan, listener, is_up=True))
+
+
+def _operator_key(settings: Settings) -> str:
+    file = key_file(settings.database_url)
+    if settings.admin_key is None:
+        return keep_key(file)
+    key = settings.admin_key.get_secret_value()
+    try:
+        keep_given_key(file, key)
+    except SettingError as error:
+        log().warning("commands in this folder need FOLIOT_URL and FOLIOT_KEY", error=str(error))
+    return key
 
 
 def run_api(app: Foliot, settings: Settings) -> None:
@@ -68,15 +84,33 @@ async def _run_with_http(
             await run_instance(instance)
             return
         with _announced(running_file(plan.settings.database_url), url):
-            await run_instance(instance, on_started=lambda: _invite(instance, url))
+            await run_instance(
+                instance, on_started=lambda: _invite(instance, url, may_show_link=_may_show_link(listener))
+            )
 
 
-async def _invite(instance: Instance, url: str) -> None:
-    """Print a link that signs one browser in."""
+def _may_show_link(listener: socket.socket) -> bool:
+    """Whether whoever reads stdout may sign in.
+
+    On a terminal that is the user. Elsewhere stdout may be a log that many can read, so the link is printed
+    only if it works on this machine alone.
+    """
+    return is_terminal(sys.stdout) or ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+
+
+async def _invite(instance: Instance, url: str, *, may_show_link: bool) -> None:
+    """Print a link that signs one browser in, or say how to get one."""
+    if not may_show_link:
+        typer.echo(f"Foliot is up at {url}. For a sign-in link, run `foliot sign-in` in this folder.")
+        return
     assert instance.api is not None
     holder = instance.api.authenticator.holder_of(operator_principal())
-    token = await instance.store.sessions.make_link(holder)
-    typer.echo(f"Foliot is up. Sign in (works once): {url}/sign-in?token={token}")
+    token = (await instance.store.sessions.make_link(holder)).token
+    minutes = LINK_LIFETIME_S / 60
+    typer.echo(
+        f"Foliot is up. Sign in (works once, for {minutes:.0f} minutes): {url}/sign-in?token={token}\n"
+        "For another link, run `foliot sign-in` in this folder."
+    )
 
 
 @contextmanager
@@ -84,7 +118,7 @@ def _announced(file: Path, url: str) -> Iterator[None]:
     """Say beside the database where this serves, for commands that are not told."""
     told = json.dumps({"url": url, "pid": os.getpid()})
     try:
-        file.write_text(told, encoding="utf-8")
+        replace_private(file, told)
     except OSError as error:
         log().warning("can't say where this serves", file=str(file), error=str(error))
     try:

@@ -54,6 +54,7 @@ class Action(StrEnum):
     INSTANCE_DRAINED = "instance.drained"
     INSTANCE_RESUMED = "instance.resumed"
     CLUSTER_RESHARDED = "cluster.resharded"
+    SIGN_IN_LINK_CREATED = "session.link_created"
     SIGNED_IN = "session.created"
     SIGNED_OUT = "session.ended"
 

@@ -25,7 +25,7 @@ from foliot.store.dialect import Pool
 from foliot.store.keys import is_live
 from foliot.store.schema import api_key_t, session_t
 
-LINK_LIFETIME_S = 12 * 3600.0
+LINK_LIFETIME_S = 15 * 60.0
 SESSION_LIFETIME_S = 7 * 86400.0
 
 
@@ -56,6 +56,12 @@ class MadeSession(NamedTuple):
     """For the cookie; never stored."""
 
 
+class MadeLink(NamedTuple):
+    token: str
+    """For the link's address; never stored."""
+    expires_ts: datetime
+
+
 class Sessions:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -65,15 +71,19 @@ class Sessions:
             session_t.c.secret_hash == bindparam("secret_hash"), self._holds(Purpose.SESSION)
         )
 
-    async def make_link(self, holder: Holder, *, lifetime_s: float = LINK_LIFETIME_S) -> str:
-        """A token that signs one browser in, once."""
+    async def make_link(
+        self, holder: Holder, author: Author | None = None, *, lifetime_s: float = LINK_LIFETIME_S
+    ) -> MadeLink:
+        """A token that signs one browser in, once. Audited if somebody asked for it."""
         token = Purpose.LINK.new_token()
 
-        async def work(connection: AsyncConnection) -> None:
-            await self._insert(connection, Purpose.LINK, token, holder, lifetime_s)
+        async def work(connection: AsyncConnection) -> FoundSession:
+            link = _found_of(await self._insert(connection, Purpose.LINK, token, holder, lifetime_s))
+            if author is not None:
+                await self._audit(connection, author, Action.SIGN_IN_LINK_CREATED, link)
+            return link
 
-        await self._database.write(Pool.API, work)
-        return token
+        return MadeLink(token, (await self._database.write(Pool.API, work)).expires_ts)
 
     async def use_link(
         self, token: str, author: Author, *, lifetime_s: float = SESSION_LIFETIME_S

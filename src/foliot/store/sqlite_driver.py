@@ -4,6 +4,7 @@ aiosqlite takes one for making a cursor, one for executing, one for fetching and
 as a small statement itself takes. SQLAlchemy always fetches everything at once, so one does.
 """
 
+import os
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -61,12 +62,27 @@ def connector(path: str) -> Callable[[], Awaitable[aiosqlite.Connection]]:
 
     async def connect() -> aiosqlite.Connection:
         _require_folder(path)
+        _create_private(path)
         connection = OneTripConnection(lambda: sqlite3.connect(path), iter_chunk_size=64)
         # A connection that nobody closed must not keep the process from ending.
         connection._thread.daemon = True
         return await connection
 
     return connect
+
+
+def _create_private(path: str) -> None:
+    """Create the file with mode 0600 if it does not exist; SQLite gives its companions the same mode.
+
+    A file that exists keeps the mode that its owner gave it.
+    """
+    try:
+        # Through a symbolic link: O_EXCL does not follow one, and SQLite does. An existing file must not be
+        # opened here: closing it would drop SQLite's locks on it in this process.
+        os.close(os.open(os.path.realpath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        # It exists, or it can't be created. SQLite says then what is wrong.
+        return
 
 
 def _require_folder(path: str) -> None:

@@ -324,7 +324,7 @@ async def test_the_operators_session_is_the_operators(door: Door) -> None:
 
 
 async def test_a_link_signs_the_operator_in_once(door: Door) -> None:
-    link = await door.sessions.make_link(door.authenticator.holder_of(operator_principal()))
+    link = (await door.sessions.make_link(door.authenticator.holder_of(operator_principal()))).token
     made = await door.sessions.use_link(link, Author())
     assert made is not None
     assert (await door.by_cookie(made.token)).is_operator

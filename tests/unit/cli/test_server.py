@@ -4,13 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from foliot.cli.failures import UnreachableError
+from foliot.cli import main
+from foliot.cli.failures import NoKeyError, UnreachableError
+from foliot.cli.private_file import replace_private
 from foliot.cli.server import Server, find_server
 from foliot.model.errors import InvalidError, SettingError
+from foliot.model.verdict import Exit
 
 KEPT = "k" * 40
 HERE = "http://127.0.0.1:8700"
@@ -27,13 +33,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def up(folder: Path) -> Path:
     """A folder in which a `foliot up` runs."""
-    (folder / "foliot.db.admin-key").write_text(KEPT + "\n")
-    _announce(folder, os.getpid())
+    replace_private(folder / "foliot.db.admin-key", KEPT + "\n")
+    _announce(folder)
     return folder
 
 
-def _announce(folder: Path, pid: int) -> None:
-    (folder / "foliot.db.up").write_text(json.dumps({"url": HERE, "pid": pid}))
+def _announce(folder: Path, url: str = HERE, pid: int | None = None) -> Path:
+    file = folder / "foliot.db.up"
+    replace_private(file, json.dumps({"url": url, "pid": os.getpid() if pid is None else pid}))
+    return file
 
 
 def test_options_go_over_the_environment() -> None:
@@ -82,15 +90,16 @@ def test_without_either_it_is_the_up_of_the_folder(up: Path) -> None:
     assert find_server(None, None, {}) == Server(HERE, KEPT)
 
 
-def test_the_settings_say_where_its_database_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_say_where_its_database_is(folder: Path) -> None:
     (folder / "data").mkdir()
-    (folder / "data" / "mine.db.up").write_text(json.dumps({"url": HERE, "pid": os.getpid()}))
-    (folder / "foliot.toml").write_text(f'database_url = "sqlite:///data/mine.db"\nadmin_key = "{KEPT}"\n')
+    _announce(folder).rename(folder / "data" / "mine.db.up")
+    replace_private(folder / "data" / "mine.db.admin-key", KEPT + "\n")
+    (folder / "foliot.toml").write_text('database_url = "sqlite:///data/mine.db"\n')
     assert find_server(None, None, {}) == Server(HERE, KEPT)
 
 
 def test_the_folders_key_goes_to_nobody_else(up: Path) -> None:
-    with pytest.raises(UnreachableError, match="FOLIOT_KEY"):
+    with pytest.raises(NoKeyError, match="FOLIOT_KEY"):
         find_server("http://elsewhere.test", None, {})
     assert find_server(HERE, None, {}).key == KEPT
 
@@ -98,7 +107,7 @@ def test_the_folders_key_goes_to_nobody_else(up: Path) -> None:
 def test_an_up_that_was_killed_is_not_spoken_to(up: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    _announce(up, gone.pid)
+    _announce(up, pid=gone.pid)
     with pytest.raises(UnreachableError, match="FOLIOT_URL"):
         find_server(None, None, {})
 
@@ -113,10 +122,152 @@ def test_a_torn_file_is_as_good_as_none(up: Path, text: str) -> None:
 def test_with_nothing_at_all_it_says_what_to_set() -> None:
     with pytest.raises(UnreachableError, match="FOLIOT_URL"):
         find_server(None, None, {})
-    with pytest.raises(UnreachableError, match="FOLIOT_KEY"):
+    with pytest.raises(NoKeyError, match="FOLIOT_KEY"):
         find_server(HERE, None, {})
     with pytest.raises(UnreachableError, match="FOLIOT_URL"):
         find_server(None, "key", {})
+
+
+# --- keys go only where they belong ----------------------------------------------------------------
+
+
+@pytest.fixture
+def recorder() -> Iterator[tuple[str, list[str | None]]]:
+    """A server on this machine, and the credentials that it was shown."""
+    shown: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.append(self.headers.get("Authorization"))
+            body = b'{"items": [], "next_page_token": ""}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", shown
+        server.shutdown()
+        thread.join()
+
+
+def _make_writable_for_all(file: Path) -> None:
+    file.chmod(0o666)
+
+
+def _make_writable_for_group(file: Path) -> None:
+    file.chmod(0o660)
+
+
+def _make_link(file: Path) -> None:
+    file.rename(file.with_suffix(".elsewhere"))
+    file.symlink_to(file.with_suffix(".elsewhere"))
+
+
+@pytest.mark.parametrize("spoil", [_make_writable_for_all, _make_writable_for_group, _make_link])
+@pytest.mark.parametrize("name", ["FOLIOT_KEY", "FOLIOT_ADMIN_KEY"])
+def test_a_hostile_file_gets_no_key(
+    up: Path,
+    recorder: tuple[str, list[str | None]],
+    name: str,
+    spoil: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    url, shown = recorder
+    spoil(_announce(up, url))
+    monkeypatch.setenv(name, "e" * 40)
+    assert main(["schedule", "list"]) == Exit.UNREACHABLE
+    assert shown == []
+    assert "foliot.db.up is not used" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["FOLIOT_KEY", "FOLIOT_ADMIN_KEY"])
+def test_a_file_of_another_user_gets_no_key(
+    up: Path, recorder: tuple[str, list[str | None]], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, shown = recorder
+    _announce(up, url)
+    monkeypatch.setenv(name, "e" * 40)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert main(["schedule", "list"]) == Exit.UNREACHABLE
+    assert shown == []
+
+
+@pytest.mark.parametrize("name", ["FOLIOT_KEY", "FOLIOT_ADMIN_KEY"])
+def test_a_key_of_the_environment_is_not_sent_to_the_address_in_the_file(
+    up: Path, recorder: tuple[str, list[str | None]], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, shown = recorder
+    _announce(up, url)
+    monkeypatch.setenv(name, "e" * 40)
+    assert main(["schedule", "list"]) == Exit.OK
+    assert shown == [f"Bearer {KEPT}"]
+    (up / "foliot.db.admin-key").unlink()
+    assert main(["schedule", "list"]) == Exit.AUTH
+    assert len(shown) == 1
+    assert main(["schedule", "list", "--key", "of the option"]) == Exit.OK
+    assert shown[1:] == ["Bearer of the option"]
+
+
+def test_a_key_of_the_environment_is_sent_to_the_address_of_the_environment(
+    up: Path, recorder: tuple[str, list[str | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, shown = recorder
+    monkeypatch.setenv("FOLIOT_URL", url)
+    monkeypatch.setenv("FOLIOT_KEY", "mine")
+    assert main(["schedule", "list"]) == Exit.OK
+    assert shown == ["Bearer mine"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://elsewhere.test", "http://192.0.2.1:8700", "http://localhost.evil.test", "http://0.0.0.0:1"],
+)
+def test_an_address_that_is_not_on_this_machine_gets_no_key(up: Path, url: str) -> None:
+    _announce(up, url)
+    with pytest.raises(UnreachableError, match="not a loopback address"):
+        find_server(None, None, {})
+    with pytest.raises(UnreachableError, match="not a loopback address"):
+        find_server(None, "key", {})
+    with pytest.raises(NoKeyError):
+        find_server(url, None, {})
+
+
+def test_loopback_is_all_of_it(up: Path) -> None:
+    for url in ("http://127.0.0.2:8700", "http://[::1]:8700"):
+        _announce(up, url)
+        assert find_server(None, None, {}) == Server(url, KEPT)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_a_key_file_that_others_can_use_is_refused_by_name(up: Path, mode: int) -> None:
+    (up / "foliot.db.admin-key").chmod(mode)
+    with pytest.raises(SettingError, match=r"foliot\.db\.admin-key is not used: other users can .*chmod 600"):
+        find_server(None, None, {})
+
+
+def test_a_key_of_the_environment_that_is_not_used_is_named(
+    up: Path,
+    recorder: tuple[str, list[str | None]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _announce(up, recorder[0])
+    monkeypatch.setenv("FOLIOT_KEY", "mine")
+    main(["schedule", "list"])
+    assert "FOLIOT_KEY is not used without FOLIOT_URL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["schedule", "list"], ["key", "list"], ["schedule", "pause", "x"]])
+def test_without_a_key_commands_end_with_4(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLIOT_URL", HERE)
+    assert main(arguments) == Exit.AUTH
 
 
 def test_a_wrong_setting_is_told_where_the_settings_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,18 @@
 """Signing a browser in and out. Its cookie is worth nothing once the key it was made by is gone."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import no_content
+from foliot.api.answer import answer, no_content
 from foliot.api.body import Form, JsonBody, parse, takes
 from foliot.api.credentials import SESSION_COOKIE, Authenticator, refuses_cross_site
 from foliot.api.errors import request_id_of
-from foliot.api.gate import GatedRoute, Writer, address_of
-from foliot.api.services import Services
+from foliot.api.gate import Caller, GatedRoute, Writer, address_of
+from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
 from foliot.planning.change import Author
 from foliot.store.sessions import SESSION_LIFETIME_S, MadeSession
@@ -21,6 +22,15 @@ class SignIn(Form):
     """The key to sign in with."""
 
     key: str = Field(min_length=1, max_length=1000)
+
+
+class SignInLinkDocument(BaseModel):
+    """A link that signs one browser in."""
+
+    model_config = ConfigDict(title="SignInLink")
+
+    token: str = Field(description="Goes into the link; it can't be shown again.")
+    expires_ts: datetime
 
 
 def sign_in_routes(
@@ -64,6 +74,20 @@ def sign_in_routes(
         principal = await authenticator.authenticate(f"Bearer {parse(SignIn, body).key}", None)
         made = await sessions.make_session(authenticator.holder_of(principal), _stranger(request))
         return _with_cookie(request, made, no_content(), is_secure=is_secure(request))
+
+    @router.post(
+        f"{API}/sign-in-links",
+        status_code=201,
+        summary="Make a sign-in link for the operator",
+        response_model=SignInLinkDocument,
+    )
+    async def make_link(caller: Caller, author: Writer) -> Response:
+        """For a browser: open `/sign-in?token=` with this token. It works once, for 15 minutes.
+
+        Takes the key itself: a browser that is signed in makes no links.
+        """
+        made = await sessions.make_link(authenticator.holder_of(caller), author)
+        return answer({"token": made.token, "expires_ts": made.expires_ts}, 201)
 
     @router.post("/sign-out", status_code=204, summary="Sign out")
     async def sign_out(request: Request, author: Writer) -> Response:
