@@ -9,8 +9,8 @@ from foliot.cli.asking import may
 from foliot.cli.completing import calendar_names
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
-from foliot.cli.lookup import on_each
-from foliot.cli.options import Connection, Listing, YesOption, grouped
+from foliot.cli.lookup import on_each, require_named
+from foliot.cli.options import Change, Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
@@ -74,6 +74,7 @@ def import_calendar(
     ] = None,
     description: Annotated[str, typer.Option("--description", metavar="TEXT")] = "",
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Make a calendar, or replace it, from a file or from the holidays of countries."""
@@ -83,16 +84,23 @@ def import_calendar(
     given = {field: value for field, value in shared.items() if value is not None}
     from foliot.cli.client import path_of
 
-    with connection.open() as api:
-        if country:
-            document = {**given, "countries": [_country(each) for each in country]}
-            made = api.put(path_of("calendars", name), document)
-        elif file is not None and file.endswith((".yaml", ".yml", ".json")):
-            made = api.put(path_of("calendars", name), {**_read(file), **given, "name": name})
-        else:
-            from foliot.cli.documents import read_text
+    ical = None
+    if country:
+        document = {**given, "countries": [_country(each) for each in country]}
+    elif file is not None and file.endswith((".yaml", ".yml", ".json")):
+        document = {**_read(file), **given, "name": name}
+    else:
+        from foliot.cli.documents import read_text
 
-            made = api.post("calendars/import", {"name": name, "ical": read_text(str(file)), **given})
+        ical = read_text(str(file))
+        document = {"name": name, "ical": ical, **given}
+    with connection.open() as api:
+        if change.is_only_shown(f"import {name}"):
+            return
+        if ical is None:
+            made = api.put(path_of("calendars", name), document)
+        else:
+            made = api.post("calendars/import", document)
     say(f"imported {made['name']}")
     show_one(made, output, CALENDARS, SystemClock().now())
 
@@ -124,7 +132,7 @@ def list_calendars(*, listing: Listing, connection: Connection) -> None:
 def delete(
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", autocompletion=calendar_names)],
-    yes: YesOption = False,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Delete calendars. One that schedules use stays, and it is said which."""
@@ -133,7 +141,11 @@ def delete(
     with connection.open() as api:
 
         def act(name: str) -> None:
-            if not may(f'Delete the calendar "{name}"?', is_yes=yes):
+            if change.dry_run:
+                require_named(api, "calendars", name, "calendar")
+                change.is_only_shown(f"delete {name}")
+                return
+            if not may(f'Delete the calendar "{name}"?', is_yes=change.yes):
                 raise CommandError(f"kept {name}")
             api.delete(path_of("calendars", name))
             say(f"deleted {name}")

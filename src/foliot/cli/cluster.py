@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from foliot.cli.asking import may
 from foliot.cli.completing import instance_names
+from foliot.cli.failures import CommandError
 from foliot.cli.instance import INSTANCES
 from foliot.cli.instants import relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Connection, ReasonOption, YesOption, grouped
+from foliot.cli.options import Change, Connection, ReasonOption, grouped
 from foliot.cli.output import (
     Cell,
     Document,
@@ -30,6 +31,9 @@ from foliot.cli.output import (
 )
 from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
+
+if TYPE_CHECKING:
+    from foliot.cli.client import Api
 
 app = typer.Typer(help="See who leads; drain instances; change the number of shards.")
 
@@ -100,6 +104,7 @@ def drain(
     undo: Annotated[bool, typer.Option("--undo", help="Let them go on.")] = False,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Let instances take on nothing more: workers finish what runs, schedulers hand their shards over."""
@@ -109,6 +114,10 @@ def drain(
     with connection.open() as api:
 
         def steer(name: str) -> None:
+            if change.dry_run:
+                _require_instance(api, name)
+                change.is_only_shown(f"{act} {name}")
+                return
             instance = api.post(path_of("instances", name, act), {"reason": reason})
             say(f"{told} {name}")
             if output is not Format.TABLE:
@@ -117,19 +126,27 @@ def drain(
         on_each(instances, steer)
 
 
+def _require_instance(api: "Api", instance_id: str) -> None:
+    if all(each["instance_id"] != instance_id for each in api.items("instances").items):
+        raise CommandError(f'there is no instance "{instance_id}"', Exit.NOT_FOUND)
+
+
 @app.command("reshard")
 @grouped
 def reshard(
     *,
     shards: Annotated[int, typer.Argument(metavar="N", min=1, max=1024)],
-    yes: YesOption = False,
     reason: ReasonOption = None,
     output: OutputOption = Output.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Change the number of shards, while everything runs."""
     with connection.open() as api:
-        if not may(f"Change the number of shards to {shards}? Every lease changes hands.", is_yes=yes):
+        if change.dry_run:
+            change.is_only_shown(f"change {len(api.get('cluster')['shards'])} shards to {shards}")
+            return
+        if not may(f"Change the number of shards to {shards}? Every lease changes hands.", is_yes=change.yes):
             raise typer.Exit(Exit.FAILED)
         done: Document = api.post("cluster/reshard", {"shards": shards, "reason": reason})
     say(f"{done['shards_before']} → {done['shards']} shards")

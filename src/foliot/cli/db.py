@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from foliot.cli.options import Change, grouped
 from foliot.cli.output import Output, OutputOption, print_json, print_rows
 from foliot.model.verdict import Exit
 
@@ -16,13 +17,19 @@ app = typer.Typer(help="Upgrade the database's schema.")
 
 
 @app.command()
-def upgrade() -> None:
+@grouped
+def upgrade(*, change: Change) -> None:
     """Bring the schema up to date.
 
     Safe at any time, also from several places at once.
     """
     from foliot.settings import load_settings
 
+    if change.dry_run:
+        database, found = asyncio.run(_status(load_settings()))
+        pending = ", ".join(found.pending)
+        change.is_only_shown(f"apply to the database at {database}: {pending or 'nothing, it is up to date'}")
+        return
     database, before = asyncio.run(_upgrade(load_settings()))
     if not before.pending:
         typer.echo(f"the database at {database} is up to date ({before.current})")

@@ -10,7 +10,7 @@ from foliot.cli.completing import queue_names, schedule_names
 from foliot.cli.execution_view import ATTEMPTS, EXECUTIONS, logged_line
 from foliot.cli.instants import instant_of, seconds_of
 from foliot.cli.lookup import execution_path, find_schedule, on_each
-from foliot.cli.options import Connection, Listing, ReasonOption, grouped
+from foliot.cli.options import Change, Connection, Listing, ReasonOption, grouped
 from foliot.cli.output import (
     Document,
     Format,
@@ -118,10 +118,11 @@ def retry(
     execution_ids: IdsArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Try executions again that ended badly, with their whole budget of attempts."""
-    _steer(connection, execution_ids, "retry", reason, "retrying", output)
+    _steer(connection, execution_ids, "retry", reason, "retrying", output, change)
 
 
 @app.command("cancel")
@@ -131,19 +132,30 @@ def cancel(
     execution_ids: IdsArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Cancel executions: what waits ends at once, what runs is stopped."""
-    _steer(connection, execution_ids, "cancel", reason, "cancelling", output)
+    _steer(connection, execution_ids, "cancel", reason, "cancelling", output, change)
 
 
 def _steer(
-    connection: Connection, ids: list[str], act: str, reason: str | None, told: str, output: Format
+    connection: Connection,
+    ids: list[str],
+    act: str,
+    reason: str | None,
+    told: str,
+    output: Format,
+    change: Change,
 ) -> None:
     steered: list[dict[str, Any]] = []
     with connection.open() as api:
 
         def steer(execution_id: str) -> None:
+            if change.dry_run:
+                status = api.get(execution_path(execution_id))["status"]
+                change.is_only_shown(f"{act} {execution_id}, which is {status}")
+                return
             steered.append(api.post(execution_path(execution_id, act), {"reason": reason}))
             say(f"{told} {execution_id}")
 

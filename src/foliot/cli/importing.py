@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foliot.cli.asking import may
-from foliot.cli.options import Connection, DryRunOption, YesOption, grouped
+from foliot.cli.options import Change, Connection, grouped
 from foliot.cli.output import Format, FormatOption, print_json, print_rows, say, write
 from foliot.model.errors import InvalidError, SettingError
 from foliot.model.verdict import Exit
@@ -35,7 +35,7 @@ CELERY_HINT = "--target function makes schedules of task functions instead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class Making(Change):
     """Options of all imports."""
 
     prefix: Annotated[
@@ -48,8 +48,6 @@ class Making:
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Take over schedules of these names that others manage.")
     ] = False
-    dry_run: DryRunOption = False
-    yes: YesOption = False
     output: FormatOption = Format.TABLE
 
 

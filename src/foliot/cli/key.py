@@ -9,7 +9,7 @@ from foliot.cli.asking import may
 from foliot.cli.failures import CommandError
 from foliot.cli.instants import instant_of, read_instant, relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Connection, Listing, YesOption, grouped, one_of
+from foliot.cli.options import Change, Connection, Listing, grouped, one_of
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one, state, write
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
@@ -67,6 +67,7 @@ def create(
         typer.Option("--host", metavar="HOST_ID", help="For another host; takes the operator's own key."),
     ] = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Make an API key, and print it.
@@ -77,6 +78,8 @@ def create(
     expires_ts = None if expires is None else instant_of(expires, "--expires", now, is_ahead=True)
     body = {"name": name, "role": role, "expires_ts": expires_ts, "host_id": host}
     with connection.open() as api:
+        if change.is_only_shown(f"make a key for {name} with the role {role}"):
+            return
         made = api.post("keys", {field: value for field, value in body.items() if value is not None})
     say(f"made the key {made['key_id']} ({made['name']}, {made['role']}); it can't be shown again")
     if output is Format.TABLE:
@@ -100,7 +103,7 @@ def revoke(
     keys: Annotated[
         list[str], typer.Argument(metavar="ID...", help="Ids of keys, or names that only one has.")
     ],
-    yes: YesOption = False,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Revoke keys at once, with every browser that is signed in by them."""
@@ -110,7 +113,9 @@ def revoke(
 
         def act(id_or_name: str) -> None:
             key = _find(api, id_or_name)
-            if not may(f'Revoke the key {key["key_id"]} ("{key["name"]}")?', is_yes=yes):
+            if change.is_only_shown(f"revoke {key['key_id']} ({key['name']})"):
+                return
+            if not may(f'Revoke the key {key["key_id"]} ("{key["name"]}")?', is_yes=change.yes):
                 raise CommandError(f"kept {key['key_id']}")
             api.delete(path_of("keys", str(key["key_id"])))
             say(f"revoked {key['key_id']} ({key['name']})")

@@ -34,6 +34,12 @@ def schedule_path(api: "Api", name_or_id: str, *parts: str) -> str:
     return "/".join(["schedules", str(find_schedule(api, name_or_id)["schedule_id"]), *parts])
 
 
+def require_named(api: "Api", path: str, name: str, kind: str) -> None:
+    """Raises CommandError if a list has no item of this name."""
+    if all(item["name"] != name for item in api.items(path).items):
+        raise CommandError(f'there is no {kind} "{name}"', Exit.NOT_FOUND)
+
+
 def execution_path(execution_id: str, *parts: str) -> str:
     """Raises CommandError for what can't be the id of anything."""
     if not _is_id(execution_id):

@@ -9,7 +9,7 @@ from foliot.cli.failures import CommandError
 from foliot.cli.lookup import on_each
 from foliot.cli.notification_rule import app as rules
 from foliot.cli.notification_view import MESSAGES
-from foliot.cli.options import Connection, Listing, grouped, one_of
+from foliot.cli.options import Change, Connection, Listing, grouped, one_of
 from foliot.cli.output import say
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
@@ -40,6 +40,7 @@ def list_notifications(
 def retry(
     *,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of messages.")],
+    change: Change,
     connection: Connection,
 ) -> None:
     """Send messages again that were given up, or not sent while nobody wanted to hear them."""
@@ -48,6 +49,10 @@ def retry(
         def act(given: str) -> None:
             if (notification_id := _id_of(given)) is None:
                 raise CommandError(f'there is no notification "{given}"', Exit.NOT_FOUND)
+            if change.dry_run:
+                api.get(f"notifications/{notification_id}")
+                change.is_only_shown(f"send {notification_id} again")
+                return
             api.post(f"notifications/{notification_id}/retry")
             say(f"{notification_id} is sent again")
 

@@ -10,7 +10,7 @@ from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import instant_of, local
 from foliot.cli.lookup import on_each
 from foliot.cli.notification_view import MESSAGES, RULE_VIEW, condition_of
-from foliot.cli.options import Connection, Listing, YesOption, grouped
+from foliot.cli.options import Change, Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, say, show_one
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
@@ -81,6 +81,7 @@ def create(
     secret: SecretOption = None,
     slack: SlackOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Make a rule, by options or from a file."""
@@ -91,6 +92,8 @@ def create(
     if missing:
         raise UsageError(f"say {', '.join(missing)}: NAME, --on, and --webhook or --slack; or give -f FILE")
     with connection.open() as api:
+        if change.is_only_shown(f"make the rule {document['name']}"):
+            return
         made = api.post(RULES, document, is_once=True)
     say(f"made the rule {made['name']}")
     show_one(made, output, RULE_VIEW, SystemClock().now())
@@ -98,7 +101,7 @@ def create(
 
 @app.command("set")
 @grouped
-def change(
+def change_rule(
     *,
     name: Annotated[
         str,
@@ -112,6 +115,7 @@ def change(
     secret: SecretOption = None,
     slack: SlackOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Change what is given of a rule; --on, and --schedule with --label, take the place of what was there."""
@@ -120,6 +124,8 @@ def change(
         raise UsageError("say what is to change: --on, --schedule, --label, --webhook, --slack or -f FILE")
     with connection.open() as api:
         rule = _find(api, name)
+        if change.is_only_shown(f"change {', '.join(document)} of the rule {rule['name']}"):
+            return
         if isinstance(match := document.get("match"), dict):
             # A patch would add to the labels that there are.
             gone = dict.fromkeys(rule["match"]["labels"])
@@ -131,16 +137,16 @@ def change(
 
 @app.command("enable")
 @grouped
-def enable(*, names: Names, connection: Connection) -> None:
+def enable(*, names: Names, change: Change, connection: Connection) -> None:
     """Let rules be heard again: of what happens from now on."""
-    _patch_each(connection, names, {"enabled": True}, "enabled {}")
+    _patch_each(connection, names, {"enabled": True}, ("enable {}", "enabled {}"), change)
 
 
 @app.command("disable")
 @grouped
-def disable(*, names: Names, connection: Connection) -> None:
+def disable(*, names: Names, change: Change, connection: Connection) -> None:
     """Let rules tell nothing until they are enabled."""
-    _patch_each(connection, names, {"enabled": False}, "disabled {}")
+    _patch_each(connection, names, {"enabled": False}, ("disable {}", "disabled {}"), change)
 
 
 @app.command("mute")
@@ -152,27 +158,35 @@ def mute(
         str,
         typer.Option("--until", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 2h."),
     ],
+    change: Change,
     connection: Connection,
 ) -> None:
     """Let rules tell nothing for a while."""
     until_ts = instant_of(until, "--until", SystemClock().now(), is_ahead=True)
-    _patch_each(connection, names, {"muted_until_ts": until_ts}, f"muted {{}} until {local(until_ts)}")
+    end = f"{{}} until {local(until_ts)}"
+    _patch_each(connection, names, {"muted_until_ts": until_ts}, (f"mute {end}", f"muted {end}"), change)
 
 
 @app.command("unmute")
 @grouped
-def unmute(*, names: Names, connection: Connection) -> None:
+def unmute(*, names: Names, change: Change, connection: Connection) -> None:
     """Let muted rules be heard again: of what happens from now on."""
-    _patch_each(connection, names, {"muted_until_ts": None}, "unmuted {}")
+    _patch_each(connection, names, {"muted_until_ts": None}, ("unmute {}", "unmuted {}"), change)
 
 
-def _patch_each(connection: Connection, names: list[str], fields: dict[str, Any], told: str) -> None:
+def _patch_each(
+    connection: Connection, names: list[str], fields: dict[str, Any], told: tuple[str, str], change: Change
+) -> None:
+    """`told` says what would be done, and what was done."""
+    planned, done = told
     with connection.open() as api:
 
         def act(name: str) -> None:
             rule = _find(api, name)
+            if change.is_only_shown(planned.format(rule["name"])):
+                return
             api.patch(f"{RULES}/{rule['rule_id']}", fields)
-            say(told.format(rule["name"]))
+            say(done.format(rule["name"]))
 
         on_each(names, act)
 
@@ -217,13 +231,15 @@ def _read(file: str) -> dict[str, Any]:
 
 @app.command("delete")
 @grouped
-def delete(*, names: Names, yes: YesOption = False, connection: Connection) -> None:
+def delete(*, names: Names, change: Change, connection: Connection) -> None:
     """Delete rules, with their messages that are still to be sent."""
     with connection.open() as api:
 
         def act(name: str) -> None:
             rule = _find(api, name)
-            if not may(f'Delete the notification rule "{rule["name"]}"?', is_yes=yes):
+            if change.is_only_shown(f"delete {rule['name']}"):
+                return
+            if not may(f'Delete the notification rule "{rule["name"]}"?', is_yes=change.yes):
                 raise CommandError(f"kept {rule['name']}")
             api.delete(f"{RULES}/{rule['rule_id']}")
             say(f"deleted {rule['name']}")
@@ -233,12 +249,16 @@ def delete(*, names: Names, yes: YesOption = False, connection: Connection) -> N
 
 @app.command("test")
 @grouped
-def send_test(*, names: Names, output: FormatOption = Format.TABLE, connection: Connection) -> None:
+def send_test(
+    *, names: Names, output: FormatOption = Format.TABLE, change: Change, connection: Connection
+) -> None:
     """Send a test message by each of these rules, also by those that are muted."""
     with connection.open() as api:
 
         def act(name: str) -> None:
             rule = _find(api, name)
+            if change.is_only_shown(f"send a test message by {rule['name']}"):
+                return
             made = api.post(f"{RULES}/{rule['rule_id']}/test", is_once=True)
             say(f"a test by {rule['name']} is under way: see foliot notification list")
             show_one(made, output, MESSAGES, SystemClock().now())

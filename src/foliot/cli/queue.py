@@ -1,14 +1,14 @@
 """`foliot queue`: where executions wait."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from foliot.cli.completing import queue_names
 from foliot.cli.instants import relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Connection, Listing, ReasonOption, grouped
+from foliot.cli.options import Change, Connection, Listing, ReasonOption, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one, state
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
@@ -54,10 +54,11 @@ def pause(
     names: NamesArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Pause queues: workers take nothing from them; what runs goes on."""
-    _steer(connection, names, "pause", reason, "paused", output)
+    _steer(connection, names, "pause", reason, output, change)
 
 
 @app.command("resume")
@@ -67,22 +68,30 @@ def resume(
     names: NamesArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Resume queues."""
-    _steer(connection, names, "resume", reason, "resumed", output)
+    _steer(connection, names, "resume", reason, output, change)
 
 
 def _steer(
-    connection: Connection, names: list[str], act: str, reason: str | None, told: str, output: Format
+    connection: Connection,
+    names: list[str],
+    act: Literal["pause", "resume"],
+    reason: str | None,
+    output: Format,
+    change: Change,
 ) -> None:
     from foliot.cli.client import path_of
 
     with connection.open() as api:
 
         def steer(name: str) -> None:
+            if change.is_only_shown(f"{act} {name}"):
+                return
             queue = api.post(path_of("queues", name, act), {"reason": reason})
-            say(f"{told} {name}")
+            say(f"{act}d {name}")
             if output is not Format.TABLE:
                 show_one(queue, output, QUEUES, SystemClock().now())
 

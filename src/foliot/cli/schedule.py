@@ -1,6 +1,6 @@
 """`foliot schedule`: reading and steering schedules. Defining and running them have files of their own."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,7 +11,7 @@ from foliot.cli.execution_view import EXECUTIONS
 from foliot.cli.failures import CommandError
 from foliot.cli.instants import instant_of, local
 from foliot.cli.lookup import find_schedule, on_each, schedule_path
-from foliot.cli.options import Connection, Listing, ReasonOption, YesOption, grouped, one_of
+from foliot.cli.options import Change, Connection, Listing, ReasonOption, grouped, one_of
 from foliot.cli.output import Format, FormatOption, print_json, say, show_list, show_one, write
 from foliot.cli.schedule_view import FIRES, SCHEDULES
 from foliot.cli.text import escaped
@@ -150,7 +150,7 @@ app.command("diff")(schedule_define.diff)
 
 @app.command("delete")
 @grouped
-def delete(*, names: NamesArgument, yes: YesOption = False, connection: Connection) -> None:
+def delete(*, names: NamesArgument, change: Change, connection: Connection) -> None:
     """Delete schedules.
 
     Their names are free again, what waits is cancelled, what runs goes on to its end. Their history stays.
@@ -159,7 +159,9 @@ def delete(*, names: NamesArgument, yes: YesOption = False, connection: Connecti
 
         def act(name: str) -> None:
             schedule = find_schedule(api, name)
-            if not may(f'Delete the schedule "{schedule["name"]}"?', is_yes=yes):
+            if change.is_only_shown(f"delete {schedule['name']}"):
+                return
+            if not may(f'Delete the schedule "{schedule["name"]}"?', is_yes=change.yes):
                 raise CommandError(f"kept {schedule['name']}")
             api.delete(f"schedules/{schedule['schedule_id']}")
             say(f"deleted {schedule['name']}")
@@ -215,6 +217,7 @@ def pause(
         typer.Option("--until", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 2h."),
     ] = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Pause schedules: nothing of them becomes due until they are resumed.
@@ -224,8 +227,8 @@ def pause(
     now = SystemClock().now()
     until_ts = None if until is None else instant_of(until, "--until", now, is_ahead=True)
     body = {"reason": reason, "until_ts": until_ts}
-    told = f"paused {{}} until {local(until_ts)}" if until_ts else "paused {}"
-    _steer(connection, names, "pause", body, told, output)
+    end = f" until {local(until_ts)}" if until_ts else ""
+    _steer(connection, names, "pause", body, end, output, change)
 
 
 @app.command("resume")
@@ -235,21 +238,31 @@ def resume(
     names: NamesArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Resume schedules: they go on with their first time after now."""
-    _steer(connection, names, "resume", {"reason": reason}, "resumed {}", output)
+    _steer(connection, names, "resume", {"reason": reason}, "", output, change)
 
 
 def _steer(
-    connection: Connection, names: list[str], act: str, body: dict[str, Any], told: str, output: Format
+    connection: Connection,
+    names: list[str],
+    act: Literal["pause", "resume"],
+    body: dict[str, Any],
+    end: str,
+    output: Format,
+    change: Change,
 ) -> None:
     steered: list[dict[str, Any]] = []
     with connection.open() as api:
 
         def steer(name: str) -> None:
-            schedule = api.post(schedule_path(api, name, act), body)
-            say(told.format(schedule["name"]))
+            schedule = find_schedule(api, name)
+            if change.is_only_shown(f"{act} {schedule['name']}{end}"):
+                return
+            schedule = api.post(f"schedules/{schedule['schedule_id']}/{act}", body)
+            say(f"{act}d {schedule['name']}{end}")
             steered.append(schedule)
 
         try:

@@ -11,7 +11,7 @@ from foliot.cli.definition import Definition
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import local
 from foliot.cli.lookup import find_schedule
-from foliot.cli.options import Connection, DryRunOption, ReasonOption, YesOption, grouped
+from foliot.cli.options import Change, Connection, ReasonOption, grouped
 from foliot.cli.output import Format, FormatOption, print_json, print_rows, print_yaml, say, show_one, write
 from foliot.cli.schedule_view import SCHEDULES
 from foliot.model.verdict import Exit
@@ -52,8 +52,8 @@ def create(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="May stand in the file.")] = None,
     file: FileOption = None,
     given: Definition,
-    dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Create a schedule.
@@ -63,7 +63,7 @@ def create(
     """
     document = _new(name, file, given)
     with connection.open() as api:
-        if dry_run:
+        if change.dry_run:
             _show_dry_run(api, document, output)
             return
         made = api.post("schedules", document, is_once=True)
@@ -150,8 +150,8 @@ def set_schedule(
     ] = None,
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="Its new name.")] = None,
     given: Definition,
-    dry_run: DryRunOption = False,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Change parts of a schedule; what is not named stays as it is."""
@@ -163,7 +163,7 @@ def set_schedule(
             patch["name"] = rename
         if not patch:
             raise UsageError("say what to change; see `foliot schedule set --help`")
-        if dry_run:
+        if change.dry_run:
             _show_change(api, known, patch, output)
             return
         changed = api.patch(f"schedules/{known['schedule_id']}", patch)
@@ -209,9 +209,8 @@ def apply(
     adopt: AdoptOption = False,
     source: SourceOption = "default",
     reason: ReasonOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Bring schedules in step with files.
@@ -223,7 +222,7 @@ def apply(
     request = _request(files, source, prune=prune, adopt=adopt, reason=reason)
     with connection.open() as api:
         plan = request.plan(api)
-        if dry_run:
+        if change.dry_run:
             _print_plan(plan, output)
             _refuse_conflicts(plan)
             return
@@ -232,7 +231,7 @@ def apply(
         if not plan.has_changes:
             _print_done(plan.as_done(), output)
             return
-        _ask(plan, is_yes=yes)
+        _ask(plan, is_yes=change.yes)
         done = request.carry_out(api)
     _print_done(done, output)
     for item in done.failed:

@@ -1,5 +1,6 @@
 """`foliot schedule trigger` and `backfill`: running a schedule besides its own times."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from foliot.cli.definition import arguments_of
 from foliot.cli.execution_view import EXECUTIONS
 from foliot.cli.instants import instant_of, seconds_of
 from foliot.cli.lookup import schedule_path
-from foliot.cli.options import Connection, ReasonOption, grouped
+from foliot.cli.options import Change, Connection, ReasonOption, grouped
 from foliot.cli.output import Document, Format, FormatOption, say, show_one
 from foliot.cli.progress import Bar, ExecutionBar
 from foliot.cli.schedule_view import BACKFILLS
@@ -47,6 +48,7 @@ def trigger(
     wait: WaitOption = False,
     timeout: WaitTimeoutOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Run a schedule now, besides its own times, and also while it is paused."""
@@ -55,7 +57,11 @@ def trigger(
         body["args"] = arguments_of(arg)
     timeout_s = _timeout(timeout, is_waiting=wait)
     with connection.open() as api:
-        execution: Document = api.post(schedule_path(api, name, "trigger"), body, is_once=True)
+        path = schedule_path(api, name, "trigger")
+        given = f" with the arguments {json.dumps(body['args'])}" if arg else ""
+        if change.is_only_shown(f"run {name} now{given}"):
+            return
+        execution: Document = api.post(path, body, is_once=True)
         if wait:
             with ExecutionBar(name) as bar:
                 execution = follow(api, execution, bar.show, timeout_s=timeout_s)
@@ -78,6 +84,7 @@ def backfill(
     wait: WaitOption = False,
     timeout: WaitTimeoutOption = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Run a schedule for the times that it would have had in a range of the past."""
@@ -89,7 +96,10 @@ def backfill(
     }
     timeout_s = _timeout(timeout, is_waiting=wait)
     with connection.open() as api:
-        made: Document = api.post(schedule_path(api, name, "backfill"), body, is_once=True)
+        path = schedule_path(api, name, "backfill")
+        if change.is_only_shown(f"run {name} for its times from {body['from_ts']} to {body['to_ts']}"):
+            return
+        made: Document = api.post(path, body, is_once=True)
         bad = 0
         if wait:
             made = _await_backfill(api, made, name, timeout_s)

@@ -10,8 +10,8 @@ from foliot.cli.asking import hidden, may
 from foliot.cli.completing import secret_names
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
-from foliot.cli.lookup import on_each
-from foliot.cli.options import Connection, Listing, YesOption, grouped
+from foliot.cli.lookup import on_each, require_named
+from foliot.cli.options import Change, Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, is_terminal, say, show_one
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
@@ -40,6 +40,7 @@ def set_secret(
         str | None, typer.Option("--value-file", metavar="FILE", help="Take the value from a file.")
     ] = None,
     output: FormatOption = Format.TABLE,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Set a secret.
@@ -50,6 +51,8 @@ def set_secret(
     """
     value = _value(name, value_file)
     with connection.open() as api:
+        if change.is_only_shown(f"set the secret {name}"):
+            return
         made = api.post("secrets", {"name": name, "value": value})
     say(f"set the secret {name}")
     if output is not Format.TABLE:
@@ -81,7 +84,7 @@ def list_secrets(*, listing: Listing, connection: Connection) -> None:
 def delete(
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", autocompletion=secret_names)],
-    yes: YesOption = False,
+    change: Change,
     connection: Connection,
 ) -> None:
     """Delete secrets. What refers to them fails from then on."""
@@ -90,7 +93,11 @@ def delete(
     with connection.open() as api:
 
         def act(name: str) -> None:
-            if not may(f'Delete the secret "{name}"?', is_yes=yes):
+            if change.dry_run:
+                require_named(api, "secrets", name, "secret")
+                change.is_only_shown(f"delete {name}")
+                return
+            if not may(f'Delete the secret "{name}"?', is_yes=change.yes):
                 raise CommandError(f"kept {name}")
             api.delete(path_of("secrets", name))
             say(f"deleted {name}")
@@ -100,10 +107,12 @@ def delete(
 
 @app.command("rotate")
 @grouped
-def rotate(*, connection: Connection) -> None:
+def rotate(*, change: Change, connection: Connection) -> None:
     """Encrypt all secrets anew, under the first key of FOLIOT_SECRET_KEY.
 
     Then its other keys can be taken out. For all hosts; takes the operator's own key.
     """
     with connection.open() as api:
+        if change.is_only_shown("encrypt all secrets anew, under the first key of FOLIOT_SECRET_KEY"):
+            return
         say(f"encrypted {api.post('secrets/rotate')['rotated']} secrets anew")
