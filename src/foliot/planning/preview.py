@@ -431,28 +431,33 @@ def _is_even(grid: Recurrence, low: datetime, high: datetime, count: int) -> boo
 
 
 def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> Caution:
+    """`wall` is the first of the times that don't exist; `opening` is the first instant after the gap."""
+    is_one = count == 1
+    text = f"{wall.isoformat()}{_and_more(count)} {'is' if is_one else 'are'} left out by the clocks that day"
     if look.dst.gap is DstGap.SHIFT and not look.follows_real_time():
-        what = "a time" if count == 1 else f"{count:,} times"
-        text = (
-            f"{opening.astimezone(look.tz).isoformat()} stands for {what} that the clocks leave out that day"
-        )
+        instead = opening.astimezone(look.tz).isoformat()
+        text += f" and fires at {instead} instead" if is_one else f" and fire once, at {instead}"
     else:
-        is_out, does = ("is left out", "does") if count == 1 else ("are left out", "do")
-        text = f"{wall.isoformat()}{_and_more(count)} {is_out} by the clocks that day and {does} not fire"
+        text += f" and {'does' if is_one else 'do'} not fire"
     return Caution("dst_gap", text, opening)
 
 
-def _repeat(look: _Look, opening: datetime, wall: datetime, count: int) -> Caution:
+def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> Caution:
+    """`wall` is the first of the times that come twice. What fires is named with its offset."""
     repeat = DstRepeat.BOTH if look.follows_real_time() else look.dst.repeat
-    how = {
-        DstRepeat.FIRST: "the first time only",
-        DstRepeat.SECOND: "the second time only",
-        DstRepeat.BOTH: "both times",
+    how, folds = {
+        DstRepeat.FIRST: ("the first time only", (0,)),
+        DstRepeat.SECOND: ("the second time only", (1,)),
+        DstRepeat.BOTH: ("both times", (0, 1)),
     }[repeat]
-    comes = f"comes twice that day and fires {how}" if count == 1 else f"come twice that day and fire {how}"
-    # Told by the one that does not fire, if there is one.
-    shown = wall.replace(tzinfo=look.tz, fold=0 if repeat is DstRepeat.SECOND else 1)
-    return Caution("dst_repeat", f"{shown.isoformat()}{_and_more(count)} {comes}", opening)
+    is_one = count == 1
+    comes = f"comes twice that day and fires {how}" if is_one else f"come twice that day and fire {how}"
+    fires = [wall.replace(tzinfo=look.tz, fold=fold) for fold in folds]
+    when = " and ".join(
+        f"at {fire.isoformat()}" if is_one else f"from {fire.isoformat()} on" for fire in fires
+    )
+    text = f"{wall.isoformat()}{_and_more(count)} {comes}: {when}"
+    return Caution("dst_repeat", text, fires[0].astimezone(UTC))
 
 
 def _and_more(count: int) -> str:

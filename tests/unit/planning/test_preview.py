@@ -1,5 +1,6 @@
 """A trigger before it is saved: its next times, and what its author may not have thought of."""
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -347,6 +348,11 @@ def test_an_open_minute_of_a_single_hour_is_told() -> None:
 # --- changing clocks ------------------------------------------------------------------------------------
 
 HALF_PAST_TWO = cron("30 2 * * *", BERLIN)
+OPENING = "2026-03-29T03:00:00+02:00"
+SHIFTED = f"2026-03-29T02:30:00 is left out by the clocks that day and fires at {OPENING} instead"
+TWICE = "2026-10-25T02:30:00 comes twice that day and fires"
+TWO = "come twice that day and fire"
+FIRST, SECOND = "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"
 
 
 @pytest.mark.parametrize(
@@ -354,18 +360,18 @@ HALF_PAST_TWO = cron("30 2 * * *", BERLIN)
     [
         (
             Dst(),
-            "2026-03-29T03:00:00+02:00 stands for a time that the clocks leave out that day",
-            "2026-10-25T02:30:00+01:00 comes twice that day and fires the first time only",
+            SHIFTED,
+            f"{TWICE} the first time only: at {FIRST}",
         ),
         (
             Dst(gap=DstGap.SKIP, repeat=DstRepeat.SECOND),
             "2026-03-29T02:30:00 is left out by the clocks that day and does not fire",
-            "2026-10-25T02:30:00+02:00 comes twice that day and fires the second time only",
+            f"{TWICE} the second time only: at {SECOND}",
         ),
         (
             Dst(repeat=DstRepeat.BOTH),
-            "2026-03-29T03:00:00+02:00 stands for a time that the clocks leave out that day",
-            "2026-10-25T02:30:00+01:00 comes twice that day and fires both times",
+            SHIFTED,
+            f"{TWICE} both times: at {FIRST} and at {SECOND}",
         ),
     ],
 )
@@ -373,19 +379,33 @@ def test_both_changes_of_the_next_year_are_told_with_what_the_policy_does(
     dst: Dst, spring: str, autumn: str
 ) -> None:
     told = preview(HALF_PAST_TWO, from_ts=NOON, n=1, dst=dst)
+    hour = 1 if dst.repeat is DstRepeat.SECOND else 0
     assert told.warnings == (
         Caution("dst_gap", spring, datetime(2026, 3, 29, 1, tzinfo=UTC)),
-        Caution("dst_repeat", autumn, datetime(2026, 10, 25, 1, tzinfo=UTC)),
+        Caution("dst_repeat", autumn, datetime(2026, 10, 25, hour, 30, tzinfo=UTC)),
     )
+
+
+@pytest.mark.parametrize("timezone", ["Europe/Berlin", "America/New_York", "America/Santiago"])
+@pytest.mark.parametrize("repeat", list(DstRepeat))
+@pytest.mark.parametrize("gap", list(DstGap))
+def test_every_instant_that_a_warning_names_fires(timezone: str, repeat: DstRepeat, gap: DstGap) -> None:
+    for expression in ("30 0 * * *", "30 1 * * *", "30 2 * * *", "0,20,40 23 * * *"):
+        trigger, dst = cron(expression, timezone), Dst(gap=gap, repeat=repeat)
+        times = build_trigger(trigger, dst=dst, anchor=NOON, key="preview")
+        for warning in preview(trigger, from_ts=NOON, n=1, dst=dst).warnings:
+            named = re.findall(r"[-\dT:]{19}[+-]\d\d:\d\d", warning.text)
+            assert [times.count(at, at) for at in map(datetime.fromisoformat, named)] == [1] * len(named)
+            assert named or warning.code != "dst_repeat"
 
 
 def test_several_times_of_one_change_are_one_warning() -> None:
     trigger = cron("0,20,40 2 * * *", BERLIN)
     assert warned(trigger, "dst_gap") == [
-        "2026-03-29T03:00:00+02:00 stands for 3 times that the clocks leave out that day"
+        f"2026-03-29T02:00:00 and 2 more are left out by the clocks that day and fire once, at {OPENING}"
     ]
     assert warned(trigger, "dst_repeat") == [
-        "2026-10-25T02:00:00+01:00 and 2 more come twice that day and fire the first time only"
+        f"2026-10-25T02:00:00 and 2 more {TWO} the first time only: from 2026-10-25T02:00:00+02:00 on"
     ]
 
 
@@ -405,9 +425,7 @@ def test_what_goes_through_the_change_by_elapsed_time_is_not_told_unless_it_lose
     assert warned(every_second_hour, "dst_gap") == [
         "2026-03-29T02:30:00 is left out by the clocks that day and does not fire"
     ]
-    assert warned(every_second_hour, "dst_repeat") == [
-        "2026-10-25T02:30:00+01:00 comes twice that day and fires both times"
-    ]
+    assert warned(every_second_hour, "dst_repeat") == [f"{TWICE} both times: at {FIRST} and at {SECOND}"]
 
 
 def test_calendar_intervals_and_rules_are_told_too() -> None:
