@@ -17,7 +17,7 @@ from foliot.security.principal import Role
 from foliot.store.schema import session_t
 from tests.api.answers import made, problem
 from tests.api.hosts import Host, unique, yearly
-from tests.api.served import API_ALONE, SCHEDULES, V1, Served, served
+from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served
 
 SERVER = {"roles": API_ALONE}
 
@@ -334,3 +334,34 @@ def test_signing_in_and_out_is_written_down(server: Served, host: Host) -> None:
         assert each["request_id"]
         assert token not in str(each)
     assert records[1]["after"] == {"key_id": key_id}
+
+
+# --- links that are asked for -----------------------------------------------------------------------
+
+
+def test_the_operators_key_makes_a_link_that_works_once(server: Served, operator: httpx2.Client) -> None:
+    link = made(operator.post(f"{V1}/sign-in-links"))
+    left = datetime.fromisoformat(link["expires_ts"]) - datetime.now(UTC)
+    assert timedelta(minutes=10) < left <= timedelta(minutes=15)
+    first = server.by(None).get(f"/sign-in?token={link['token']}")
+    with browser(server, cookie_of(first).value) as client:
+        assert made(client.get(f"{V1}/me"), 200)["is_operator"] is True
+    assert_signs_nobody_in(server.by(None).get(f"/sign-in?token={link['token']}"))
+    [record] = operator.get(f"{V1}/audit", params={"action": "session.link_created", "page_size": 1}).json()[
+        "items"
+    ]
+    assert record["actor"] == "operator"
+    assert link["token"] not in str(record)
+
+
+def test_a_signed_in_browser_makes_no_links(server: Served) -> None:
+    token, csrf = signed_in(server, OPERATOR_KEY)
+    own = {"X-CSRF-Token": csrf, "Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+    with browser(server, token, **own) as client:
+        problem(client.post(f"{V1}/sign-in-links"), 403)
+
+
+def test_a_link_is_not_kept_for_a_second_request(operator: httpx2.Client) -> None:
+    headers = {"Idempotency-Key": unique()}
+    made(operator.post(f"{V1}/sign-in-links", headers=headers))
+    problem(operator.post(f"{V1}/sign-in-links", headers=headers), 409)

@@ -11,6 +11,9 @@ from foliot.model.trigger import Document
 
 TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]*$")]
 
+SYSTEM_PREFIX = "foliot."
+"""Names of Foliot's own housekeeping begin so. Its leader does it; no worker can run it."""
+
 
 class FunctionTarget(Document):
     """A registered task function, by name. Never a path: only what worker code registered can run."""

@@ -8,6 +8,7 @@ from uuid import UUID
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.instant import INSTANT
 from foliot.model.schedule import ScheduleSpec
+from foliot.model.target import SYSTEM_PREFIX, FunctionTarget
 from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
 from foliot.planning.definition import Cadence, compile_spec
 from foliot.planning.next import Next, next_after, run_ts_of
@@ -33,7 +34,7 @@ def admit(
     problems = [
         *_check_zones(spec),
         *([] if calendars is None else _check_calendars(spec, calendars)),
-        *(check_target(spec) if check_target else []),
+        *(_check_system(spec) or (check_target(spec) if check_target else [])),
     ]
     if len(spec.model_dump_json()) > MAX_DOCUMENT_BYTES:
         problems.append(Problem("", "too_large", f"is larger than {MAX_DOCUMENT_BYTES} bytes"))
@@ -118,6 +119,15 @@ def _check_zones(spec: ScheduleSpec) -> list[Problem]:
         except InvalidError as error:
             found.extend(error.problems)
     return found
+
+
+def _check_system(spec: ScheduleSpec) -> list[Problem]:
+    target = spec.target
+    if not isinstance(target, FunctionTarget) or not target.name.startswith(SYSTEM_PREFIX):
+        return []
+    detail = f'"{target.name}" is one of Foliot\'s own system functions, which run by themselves'
+    hint = f"a task function of your own, whose name does not begin with {SYSTEM_PREFIX}"
+    return [Problem("/target/name", "system_task", detail, hint)]
 
 
 def _check_calendars(spec: ScheduleSpec, known: Set[str]) -> list[Problem]:

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.errors import NotFoundError
+from foliot.model.errors import ConflictError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority
+from foliot.model.target import SYSTEM_PREFIX
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
@@ -243,8 +244,17 @@ class RegistryList:
         return found[0]
 
     async def set_task_active(self, name: str, is_active: bool, author: Author) -> ListedTask:
-        """Have workers run it, or leave it. Raises NotFoundError; the same again changes nothing."""
+        """Have workers run it, or leave it. Raises NotFoundError; the same again changes nothing.
+
+        Raises ConflictError for a system function: the leader runs it, whatever its row says.
+        """
         table = task_function_t
+        if name.startswith(SYSTEM_PREFIX):
+            raise ConflictError.at(
+                "/is_active",
+                "system_task",
+                f"can't be changed: {name} is Foliot's own housekeeping, which always runs",
+            )
 
         async def work(connection: AsyncConnection) -> None:
             statement = select(table.c.is_active).where(table.c.name == name).with_for_update()

@@ -182,3 +182,20 @@ def test_what_is_admitted_is_compiled() -> None:
     cadence = admit_new(spec_of(end_ts=at(5), max_runs=3), SCHEDULE_ID, NOON)
     assert (cadence.end_ts, cadence.max_runs, cadence.delay_s) == (at(5), 3, None)
     assert cadence.recurrence.after(NOON) == at(1)
+
+
+# --- system functions ----------------------------------------------------------------------------------
+
+
+def test_a_system_function_is_refused_by_name() -> None:
+    problem = refused(target={"kind": "function", "name": "foliot.prune_history"})
+    assert (problem.pointer, problem.code) == ("/target/name", "system_task")
+
+
+def test_an_edit_to_a_system_function_is_refused() -> None:
+    with pytest.raises(InvalidError, match=r"target\.name"):
+        admit(spec_of(target={"kind": "function", "name": "foliot.backfill"}), SCHEDULE_ID, NOON)
+
+
+def test_a_name_that_only_begins_alike_is_no_system_function() -> None:
+    assert created(target={"kind": "function", "name": "foliot_sync"}).spec.target.kind == "function"

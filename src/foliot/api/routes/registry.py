@@ -191,7 +191,10 @@ def _add_tasks(router: APIRouter, services: Services) -> None:
         openapi_extra=takes(TaskChange),
     )
     async def change_task(name: TaskName, author: Writer, body: JsonBody) -> Response:
-        """One that is switched off is refused when a schedule names it, and when it would run."""
+        """One that is switched off is refused when a schedule names it, and when it would run.
+
+        Foliot's own system functions, `foliot.*`, can't be switched: 409.
+        """
         asked = parse(TaskChange, body)
         task = await registry.set_task_active(name, asked.is_active, author.because(asked.reason))
         return answer(_task_document(task))
