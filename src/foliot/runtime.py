@@ -376,6 +376,9 @@ class Instance:
             # A claim in flight brings more work, so its step comes to an end first.
             await self._finished([s for s in (self.worker, *self._receivers) if s in self._loops])
             with contextlib.suppress(Exception):
+                # What it runs may take minutes; nobody is to count on it for more.
+                await self.store.surveys.withdraw(self.instance_id)
+            with contextlib.suppress(Exception):
                 await self._drain(self.worker)
         for loop, _task in self._loops.values():
             loop.stop()

@@ -715,8 +715,14 @@ class TestRegistry:
     async def test_task_functions_tell_how_many_workers_can_run_them(self, scene: Scene) -> None:
         await register(scene, ("a", "", False), ("b", "", False), ("c", "", False))
         registry = scene.store.registry
-        for name, known in (("one", ("a", "b")), ("two", ("a",)), ("gone", ("a", "c"))):
+        for name, known in (
+            ("one", ("a", "b")),
+            ("two", ("a",)),
+            ("gone", ("a", "c")),
+            ("drained", ("a", "c")),
+        ):
             await registry.heartbeat(instance(name, *known))
+        await RegistryList(scene.store.database).set_draining("drained", True, SOMEBODY)
         await registry.heartbeat(instance("leader", is_worker=False))
         await silence(scene, "gone", 60)
         tasks = await RegistryList(scene.store.database).tasks(TaskFilter())

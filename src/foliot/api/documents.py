@@ -47,7 +47,9 @@ class ScheduleDocument(ScheduleSpec):
     paused: bool
     pause_reason: str | None = None
     paused_until_ts: datetime | None = None
-    run_count: int
+    run_count: int = Field(
+        description="How often its trigger has fired it, up to `max_runs`; not runs by hand or backfills."
+    )
     aggregate_version: int = Field(description="Grows with every change; the ETag.")
     managed_by: ManagedBy
     managed_source: str | None = None

@@ -62,7 +62,7 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
         ("with", _given(target)),
         ("next", both(schedule.get("next_run_ts"), now)),
         ("last", _last(schedule, now)),
-        ("runs", _runs(schedule)),
+        ("scheduled runs", _runs(schedule)),
         ("queue", f"{schedule['queue']}, priority {schedule['priority']}"),
         ("timeout", duration(schedule["timeout_seconds"])),
         ("misfire", f"{misfire['policy']}, grace {duration(misfire['grace_seconds'])}"),

@@ -162,6 +162,7 @@ class Schedule:
     next_run_ts: datetime | None = None
     """When to act on it (with jitter). None: nothing will become due."""
     run_count: int = 0
+    """How often its trigger has fired it. Runs by hand and backfills don't count."""
     paused: bool = False
     paused_until_ts: datetime | None = None
     pause_reason: str | None = None

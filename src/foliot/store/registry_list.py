@@ -283,10 +283,12 @@ class RegistryList:
         return await self.task(name)
 
     async def _workers(self, connection: AsyncConnection) -> Counter[str]:
-        """How many live workers know each task."""
+        """How many live workers would run each task; one that drains takes nothing on."""
         oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
         statement = select(instance_t.c.known_tasks).where(
-            instance_t.c.known_tasks.is_not(None), instance_t.c.last_heartbeat >= oldest
+            instance_t.c.known_tasks.is_not(None),
+            instance_t.c.draining.is_(False),
+            instance_t.c.last_heartbeat >= oldest,
         )
         known = (await connection.execute(statement)).scalars()
         return Counter(name for names in known for name in names)

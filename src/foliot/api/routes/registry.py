@@ -94,7 +94,7 @@ class TaskDocument(BaseModel):
     args_schema: dict[str, Any] = Field(description="A JSON schema of its arguments.")
     is_active: bool
     is_system: bool
-    worker_count: int = Field(description="How many live workers can run it.")
+    worker_count: int = Field(description="How many live workers can run it; not those that drain.")
     created_ts: datetime
     updated_ts: datetime
 

@@ -67,6 +67,7 @@ test("a queue is served by live workers that name it or name none", () => {
     instance({ instance_id: "named", queues: ["mail"] }),
     instance({ instance_id: "other", queues: ["reports"] }),
     instance({ instance_id: "silent", is_live: false }),
+    instance({ instance_id: "draining", is_draining: true }),
     instance({ instance_id: "scheduler", roles: ["scheduler"] }),
   ]);
   expect(found.map((each) => each.instance_id)).toEqual(["all", "named"]);

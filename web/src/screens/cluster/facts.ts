@@ -28,10 +28,14 @@ export function isWorker(instance: Instance): boolean {
   return instance.roles.includes("worker");
 }
 
-/** The live workers that take work from a queue. */
+/** The live workers that take work from a queue; one that drains takes none. */
 export function serversOf(queue: string, instances: readonly Instance[]): Instance[] {
   return instances.filter(
-    (each) => each.is_live && isWorker(each) && (each.queues === null || each.queues.includes(queue)),
+    (each) =>
+      each.is_live &&
+      !each.is_draining &&
+      isWorker(each) &&
+      (each.queues === null || each.queues.includes(queue)),
   );
 }
 

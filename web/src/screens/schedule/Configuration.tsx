@@ -50,7 +50,7 @@ export function Configuration({ schedule }: { schedule: Schedule }) {
               )}
               {typeof schedule.max_runs === "number" && (
                 <li>
-                  {schedule.run_count} of at most {schedule.max_runs} runs
+                  {schedule.run_count} of at most {schedule.max_runs} scheduled runs
                 </li>
               )}
             </ul>

@@ -121,14 +121,14 @@ function Stand({ schedule }: { schedule: Schedule }) {
       <Figure name="Last result">
         <LastResult schedule={schedule} />
       </Figure>
-      <Figure name="Runs">
+      <Figure name="Scheduled runs">
         <span className="numbers font-medium">{schedule.run_count.toLocaleString("en")}</span>
         {typeof schedule.max_runs === "number" && (
           <span className="text-ink-soft text-xs"> of at most {schedule.max_runs.toLocaleString("en")}</span>
         )}
         <div>
           <Link
-            href={`/executions?schedule_id=${schedule.schedule_id}`}
+            href={`/executions?schedule_id=${schedule.schedule_id}&triggered_by=scheduler`}
             className="text-accent text-xs hover:underline"
           >
             Show them
