@@ -60,6 +60,14 @@ def test_details_open_over_the_list_and_as_a_page_of_their_own(
     expect(page.get_by_role("main")).to_contain_text("Greets whoever is there")
 
 
+def test_a_manual_run_is_not_called_a_scheduled_one(server: WebServed, page: Page, name: str) -> None:
+    schedule, _ = server.executed(name=name)
+    page.goto(f"/schedules/{schedule['schedule_id']}")
+    runs = page.get_by_text("Scheduled runs", exact=True).locator("..")
+    expect(runs).to_contain_text("0")
+    expect(runs.get_by_role("link")).to_have_attribute("href", re.compile("triggered_by=scheduler"))
+
+
 def test_the_next_times_are_told_in_both_zones_with_changes_of_clocks(
     server: WebServed, page: Page, name: str
 ) -> None:
