@@ -554,4 +554,5 @@ def _record_of(task: Task) -> TaskRecord:
         default_timeout_seconds=task.timeout_s,
         args_schema=task.args_schema,
         is_system=task.is_system,
+        default_retry=None if task.retry is None else task.retry.model_dump(mode="json"),
     )

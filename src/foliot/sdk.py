@@ -47,6 +47,7 @@ from foliot.outbox.handling import (
 )
 from foliot.plan import ENGINE, Plan, Role
 from foliot.planning.admit import admit
+from foliot.planning.task_defaults import fill_in
 from foliot.runtime import Instance
 from foliot.settings import Settings, load_settings
 from foliot.store.migrate import require_schema
@@ -307,12 +308,7 @@ class Foliot:
             document.setdefault("timeout_seconds", seconds_of(timeout, "/timeout"))
         if retries is not None:
             document.setdefault("retry", _retry_of(retries))
-        if known is not None:
-            document.setdefault("queue", known.queue or "default")
-            document.setdefault("timeout_seconds", known.timeout_s)
-            if known.retry is not None:
-                document.setdefault("retry", known.retry)
-        spec = ScheduleSpec.parse(document)
+        spec = fill_in(ScheduleSpec.parse(document), None if known is None else known.defaults)
         problems = [] if known is None else known.check(dict(args or {}), "/args")
         if problems:
             raise InvalidError(problems)

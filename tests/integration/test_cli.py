@@ -243,6 +243,7 @@ def test_the_table_has_a_line_for_each_check(capsys: pytest.CaptureFixture[str])
         "locks",
         "firing",
         "tasks",
+        "queues",
         "secrets",
         "tzdata",
         "journal",

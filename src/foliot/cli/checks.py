@@ -30,6 +30,7 @@ from foliot.store.schema import scheduler_lock_t
 from foliot.store.secrets import Secrets, SecretsStanding
 from foliot.store.sql import READ_SETTING, SqlStore, parse_url
 from foliot.store.unknown_tasks import UnknownTask
+from foliot.store.unserved_queues import UnservedQueue
 from foliot.timing.clock import Clock
 
 MOST_SKEW_S = 1.0
@@ -149,6 +150,7 @@ async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> A
         overdue = await store.overviews.overdue_anywhere(ttl_s=settings.lease_ttl_seconds)
         yield check_overdue(overdue, await store.now(), is_led=locks.level is Level.OK)
         yield check_tasks(await store.overviews.unknown_tasks_anywhere())
+        yield check_queues(await store.overviews.unserved_queues_anywhere())
         standing = await Secrets(store.database, settings.cipher).standing()
         yield check_secrets(standing, has_key=settings.cipher is not None)
     if settings.database_read_url is not None:
@@ -265,6 +267,15 @@ def check_tasks(unknown: Sequence[UnknownTask]) -> Finding:
     told = ", ".join(f"{each.task} ({each.schedule_name})" for each in unknown)
     advice = "start a worker with --tasks that registers them, or pause the schedules"
     return warn("tasks", f"no live worker knows {told}", advice)
+
+
+def check_queues(unserved: Sequence[UnservedQueue]) -> Finding:
+    """Queues in which work waits, and that no live worker serves."""
+    if not unserved:
+        return ok("queues", "every queue with waiting work is served by a live worker")
+    named = ", ".join(f"{each.queue} ({each.waiting} waiting)" for each in unserved)
+    advice = "start a worker that serves them: foliot worker --queues NAME, or without --queues for all"
+    return warn("queues", f"no live worker serves {named}", advice)
 
 
 def check_secrets(standing: SecretsStanding, *, has_key: bool) -> Finding:

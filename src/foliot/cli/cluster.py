@@ -50,7 +50,7 @@ def _shard_row(shard: Document) -> Row:
     )
 
 
-def _warnings(cluster: Document, now: datetime) -> Iterator[str]:
+def warnings_of(cluster: Document, now: datetime) -> Iterator[str]:
     unled = [str(shard["shard"]) for shard in cluster["shards"] if not shard["is_fresh"]]
     if unled:
         yield f"nobody leads shard {', '.join(unled)}: start `foliot scheduler`"
@@ -70,6 +70,11 @@ def _warnings(cluster: Document, now: datetime) -> Iterator[str]:
             f"no worker knows the task {each['task']}: {each['schedule_count']} schedules wait for it, "
             f"such as {each['schedule_name']}"
         )
+    for each in cluster["unserved_queues"]:
+        yield (
+            f"no worker serves the queue {each['queue']}: {each['waiting']} executions wait in it, "
+            f"the first became ready {relative(each['oldest_ready_ts'], now)}"
+        )
 
 
 @app.command("status")
@@ -79,7 +84,7 @@ def status(*, output: OutputOption = Output.TABLE, connection: Connection) -> No
     now = SystemClock().now()
     with connection.open() as api:
         cluster: Document = api.get("cluster")
-    warnings = list(_warnings(cluster, now))
+    warnings = list(warnings_of(cluster, now))
     if output is Output.JSON:
         print_json(cluster)
     else:

@@ -5,7 +5,7 @@ workers wrote about theirs: the name, the schema of the arguments, and whether a
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -16,6 +16,7 @@ from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpT
 from foliot.model.target import Target as AnyTarget
 from foliot.planning.admit import CheckTarget
 from foliot.planning.events import takes_arguments
+from foliot.planning.task_defaults import TaskDefaults, fill_in
 from foliot.store.protocol import RegisteredTask
 from foliot.store.sql import SqlStore
 from foliot.target.function import TaskRegistry
@@ -46,6 +47,17 @@ class Admission:
             return lambda _spec: [problem]
         args = spec.target.args
         return lambda _spec: check_registered(known, args)
+
+    async def defaults_of(self, specs: Iterable[ScheduleSpec]) -> Mapping[str, TaskDefaults]:
+        """What these definitions may take from their task functions, by the name of the function."""
+        names = {spec.target.name for spec in specs if isinstance(spec.target, FunctionTarget)}
+        here = {name: self._tasks.get(name).defaults for name in names if name in self._tasks}
+        others = names - here.keys()
+        return {**here, **(await self._store.registry.task_defaults(others) if others else {})}
+
+    async def complete(self, spec: ScheduleSpec) -> ScheduleSpec:
+        """The definition with what it leaves out taken from its task function. Raises InvalidError."""
+        return completed(spec, await self.defaults_of([spec]))
 
     async def check_arguments(self, target: AnyTarget, args: Mapping[str, Any]) -> None:
         """Whether a target takes these arguments over those of its schedule. Raises InvalidError."""
@@ -87,6 +99,13 @@ class Admission:
     async def _nearest(self, name: str) -> list[str]:
         names = [*await self._store.registry.task_names(), *(task.name for task in self._tasks)]
         return difflib.get_close_matches(name, names, n=1)
+
+
+def completed(spec: ScheduleSpec, defaults: Mapping[str, TaskDefaults]) -> ScheduleSpec:
+    """Fill in from `defaults`, which are by the name of the task function. Raises InvalidError."""
+    if not isinstance(spec.target, FunctionTarget):
+        return spec
+    return fill_in(spec, defaults.get(spec.target.name))
 
 
 def _unknown(name: str, near: list[str]) -> Problem:

@@ -17,7 +17,7 @@ from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.planning.change import Author, Owner, create, edit
 from foliot.planning.document_diff import Difference, diff
-from foliot.steering.admission import Admission
+from foliot.steering.admission import Admission, completed
 from foliot.steering.schedules import ScheduleSteering
 from foliot.store.schedule_list import ScheduleFilter
 from foliot.store.sql import SqlStore
@@ -73,6 +73,7 @@ class ApplySteering:
     ) -> list[ApplyStep]:
         """In the order of the files, and then what is to be pruned. Raises InvalidError for all at once."""
         _require_distinct(specs)
+        specs = await self._completed(specs)
         listed = await self._store.schedule_list.by_names(host_id, [spec.name for spec in specs])
         known = {each.schedule.spec.name: each.schedule for each in listed}
         calendars = await self._store.calendars.names(host_id)
@@ -86,15 +87,25 @@ class ApplySteering:
             steps.append(_step(spec, schedule, source, adopts=adopts))
             if steps[-1].action in (ApplyAction.CREATE, ApplyAction.UPDATE):
                 found = await self._problems(spec, schedule, host_id, now, author, calendars)
-                problems += [
-                    Problem(f"/schedules/{index}{each.pointer}", each.code, each.detail, each.hint)
-                    for each in found
-                ]
+                problems += _under(index, found)
         if problems:
             raise InvalidError(problems)
         if prunes:
             steps += await self._pruned(host_id, source, {spec.name for spec in specs})
         return steps
+
+    async def _completed(self, specs: Sequence[ScheduleSpec]) -> Sequence[ScheduleSpec]:
+        """What files leave out is what saving fills in: else it would look like a change for ever."""
+        defaults = await self._admission.defaults_of(specs)
+        done, problems = list[ScheduleSpec](), list[Problem]()
+        for index, spec in enumerate(specs):
+            try:
+                done.append(completed(spec, defaults))
+            except InvalidError as error:
+                problems += _under(index, error.problems)
+        if problems:
+            raise InvalidError(problems)
+        return done
 
     async def _problems(
         self,
@@ -204,6 +215,12 @@ def _step(spec: ScheduleSpec, known: Schedule | None, source: str, *, adopts: bo
         changes=changes,
         detail=detail,
     )
+
+
+def _under(index: int, problems: Sequence[Problem]) -> list[Problem]:
+    return [
+        Problem(f"/schedules/{index}{each.pointer}", each.code, each.detail, each.hint) for each in problems
+    ]
 
 
 def _owner(schedule: Schedule) -> str:

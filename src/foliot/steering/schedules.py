@@ -24,7 +24,7 @@ from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Change, Owner, adopt, create, delete, edit, pause, resume
-from foliot.steering.admission import Admission
+from foliot.steering.admission import Admission, completed
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Triggered
 from foliot.store.sql import SqlStore
@@ -66,6 +66,7 @@ class ScheduleSteering:
                 return await self._store.schedules.get(schedule_id, host_id=host_id)
             except NotFoundError:
                 pass
+        spec = await self._admission.complete(spec)
         check_target = await self._admission.checker(spec)
         calendars = await self._calendars_for(host_id, spec)
         planned: list[Change] = []
@@ -122,6 +123,7 @@ class ScheduleSteering:
     ) -> Schedule:
         known = await self._store.schedules.get(schedule_id, host_id=host_id)
         foreseen = wanted if isinstance(wanted, ScheduleSpec) else wanted(known)
+        defaults = await self._admission.defaults_of([foreseen])
         check_target = await self._admission.checker(foreseen)
         calendars = await self._calendars_for(known.host_id, foreseen)
 
@@ -129,6 +131,7 @@ class ScheduleSteering:
             spec = wanted if isinstance(wanted, ScheduleSpec) else wanted(schedule)
             if (spec.target, spec.calendars) != (foreseen.target, foreseen.calendars):
                 raise _ChecksDifferError
+            spec = completed(spec, defaults)
             change = edit(
                 schedule, spec, now=now, author=author, check_target=check_target, calendars=calendars
             )

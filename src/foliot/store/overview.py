@@ -22,6 +22,7 @@ from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.schema import IS_CLAIMABLE, IS_NOT_WELL, execution_t, schedule_t, scheduler_lock_t
 from foliot.store.unknown_tasks import UnknownTask, unknown_tasks
+from foliot.store.unserved_queues import UnservedQueue, unserved_queues
 
 MOST_SCHEDULES = 100_000
 MANY_SCHEDULES = 10_000
@@ -120,6 +121,7 @@ class Overview:
     recent_failures: Sequence[Failure]
     overdue: Overdue
     unknown_tasks: Sequence[UnknownTask] = ()
+    unserved_queues: Sequence[UnservedQueue] = ()
 
 
 class Overviews:
@@ -145,6 +147,7 @@ class Overviews:
                 recent_failures=await _failures(connection, host_id),
                 overdue=await _overdue(connection, host_id, late),
                 unknown_tasks=await self._unknown_tasks(connection, host_id, now, states),
+                unserved_queues=await unserved_queues(connection, self._dialect, now, host_id),
             )
 
     async def overdue_anywhere(self, *, ttl_s: float) -> Overdue:
@@ -163,6 +166,12 @@ class Overviews:
         """Of all hosts."""
         async with self._database.read(Pool.API) as connection:
             return await unknown_tasks(connection, self._dialect)
+
+    async def unserved_queues_anywhere(self) -> Sequence[UnservedQueue]:
+        """Of all hosts."""
+        async with self._database.read(Pool.API) as connection:
+            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+            return await unserved_queues(connection, self._dialect, now)
 
     async def _unknown_tasks(
         self, connection: AsyncConnection, host_id: UUID, now: datetime, states: StateCounts

@@ -1,6 +1,6 @@
 """What the engine asks of a store. The contract; `testing/conformance` proves it on every implementation."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +16,7 @@ from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.backfill import BackfillStep
 from foliot.planning.change import Author, Change
 from foliot.planning.fire import Due, Firing
+from foliot.planning.task_defaults import TaskDefaults
 
 # --- leading ---------------------------------------------------------------------------------------
 
@@ -609,6 +610,8 @@ class TaskRecord:
     default_timeout_seconds: float
     args_schema: Mapping[str, Any]
     is_system: bool = False
+    default_retry: Mapping[str, Any] | None = None
+    """For schedules that leave theirs out; None: the usual default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,6 +636,10 @@ class RegistryStore(Protocol):
 
     async def task(self, name: str) -> RegisteredTask | None:
         """What a worker has written about a task function."""
+        ...
+
+    async def task_defaults(self, names: Iterable[str]) -> dict[str, TaskDefaults]:
+        """What schedules of these task functions take from them; unknown names are left out."""
         ...
 
     async def task_names(self, *, limit: int = 1000) -> list[str]:

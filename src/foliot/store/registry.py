@@ -1,15 +1,19 @@
 """Statements on `instance_t` and `task_function_t`: who runs, and what they can run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import delete, func, null, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.policy import Retry
+from foliot.planning.task_defaults import TaskDefaults
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import InstanceRecord, RegisteredTask, TaskRecord
 from foliot.store.schema import instance_t, task_function_t
+
+NAMES_AT_ONCE = 500
 
 
 class Registry:
@@ -74,6 +78,21 @@ class Registry:
             row = (await connection.execute(wanted)).one_or_none()
         return None if row is None else RegisteredTask(*row)
 
+    async def task_defaults(self, names: Iterable[str]) -> dict[str, TaskDefaults]:
+        """What schedules of these task functions take from them; unknown names are left out."""
+        table, wanted = task_function_t, sorted(set(names))
+        found: dict[str, TaskDefaults] = {}
+        async with self._database.read(Pool.API) as connection:
+            for begin in range(0, len(wanted), NAMES_AT_ONCE):
+                statement = select(
+                    table.c.name, table.c.queue, table.c.default_timeout_seconds, table.c.default_retry
+                ).where(table.c.name.in_(wanted[begin : begin + NAMES_AT_ONCE]))
+                for row in await connection.execute(statement):
+                    found[row.name] = TaskDefaults(
+                        row.queue, row.default_timeout_seconds or None, _retry_of(row.default_retry)
+                    )
+        return found
+
     async def task_names(self, *, limit: int = 1000) -> list[str]:
         """Of those that schedules may name."""
         table = task_function_t
@@ -96,6 +115,7 @@ class Registry:
                     "default_timeout_seconds": task.default_timeout_seconds,
                     "args_schema": dict(task.args_schema),
                     "is_system": task.is_system,
+                    "default_retry": None if task.default_retry is None else dict(task.default_retry),
                     "updated_ts": self._dialect.now(),
                 }
                 statement = self._dialect.insert(task_function_t).values(
@@ -106,3 +126,8 @@ class Registry:
                 )
 
         await self._database.write(Pool.WORK, work)
+
+
+def _retry_of(document: Any) -> Retry | None:
+    # A newer version may have written fields that this one does not know.
+    return None if document is None else Retry.model_validate(document, extra="ignore")

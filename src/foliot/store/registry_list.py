@@ -106,6 +106,7 @@ class ListedTask:
     created_ts: datetime
     updated_ts: datetime
     worker_count: int
+    default_retry: Mapping[str, Any] | None = None
 
 
 class RegistryList:

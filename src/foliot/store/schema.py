@@ -349,6 +349,7 @@ task_function_t = Table(
     Column("is_system", Boolean, nullable=False, server_default=false()),
     Column("created_ts", Instant, nullable=False),
     Column("updated_ts", Instant, nullable=False),
+    Column("default_retry", Json),
 )
 
 execution_log_t = Table(

@@ -18,6 +18,7 @@ from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.policy import Retry
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
+from foliot.planning.task_defaults import TaskDefaults
 from foliot.target.logs import capturing
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, Log
 from foliot.target.threads import in_thread
@@ -78,6 +79,11 @@ class Task:
     @property
     def handler_type(self) -> str:
         return "async_function" if self.is_async else "sync_function"
+
+    @property
+    def defaults(self) -> TaskDefaults:
+        """What schedules take from it where they leave it out."""
+        return TaskDefaults(self.queue, self.timeout_s, self.retry)
 
     @property
     def args_schema(self) -> dict[str, Any]:

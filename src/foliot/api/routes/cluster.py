@@ -15,6 +15,7 @@ from foliot.api.routes.outlook import (
     LeaseProviderStatus,
     OverdueDocument,
     UnknownTaskDocument,
+    UnservedQueueDocument,
     leader_document,
 )
 from foliot.api.routes.registry import InstanceDocument, instance_document
@@ -38,6 +39,7 @@ class ClusterDocument(BaseModel):
     instances: list[InstanceDocument]
     overdue: OverdueDocument
     unknown_tasks: list[UnknownTaskDocument]
+    unserved_queues: list[UnservedQueueDocument]
 
 
 class ReshardAsked(Form):
@@ -58,7 +60,7 @@ def cluster_routes(services: Services) -> APIRouter:
 
     @router.get("/cluster", summary="Read the cluster", response_model=ClusterDocument)
     async def read_cluster(caller: Caller) -> Response:
-        """Shards and instances are all hosts'; what is overdue, and what no worker knows, are this one's."""
+        """Shards and instances are of all hosts; what is overdue or has no worker is of the caller's host."""
         overview = await services.store.overviews.of_host(caller.host_id, ttl_s=services.lease_ttl_s)
         instances = await services.store.registry_list.instances(
             lease_ttl_s=services.lease_ttl_s, limit=MOST_INSTANCES
@@ -71,6 +73,7 @@ def cluster_routes(services: Services) -> APIRouter:
                 "instances": [instance_document(instance) for instance in instances],
                 "overdue": asdict(overview.overdue),
                 "unknown_tasks": [asdict(each) for each in overview.unknown_tasks],
+                "unserved_queues": [asdict(each) for each in overview.unserved_queues],
             }
         )
 

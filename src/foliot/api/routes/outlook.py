@@ -179,6 +179,16 @@ class UnknownTaskDocument(BaseModel):
     schedule_name: str = Field(description="One of the schedules.")
 
 
+class UnservedQueueDocument(BaseModel):
+    """A queue in which work waits, and that no live worker serves."""
+
+    model_config = ConfigDict(title="UnservedQueue")
+
+    queue: str
+    waiting: int = Field(description="How many executions are ready, counted up to 1,000.")
+    oldest_ready_ts: datetime = Field(description="Since when the first of them waits.")
+
+
 class TransportStatus(BaseModel):
     """How executions of a priority travel, as the live instances see it."""
 
@@ -223,6 +233,7 @@ class StatusDocument(BaseModel):
     transports: list[TransportStatus] = Field(description="Empty: all through the database.")
     lease_providers: list[LeaseProviderStatus] = Field(description="Empty: the database alone.")
     unknown_tasks: list[UnknownTaskDocument] = Field(description="The first 20, in order of name.")
+    unserved_queues: list[UnservedQueueDocument] = Field(description="The first 20, in order of name.")
     stale: bool = Field(description="The primary database is away: this is what a replica last heard of it.")
     replica: ReplicaDocument | None = Field(description="Null: there is none.")
 
@@ -262,6 +273,7 @@ def _status_document(
         "overdue": asdict(found.overdue),
         "transports": [asdict(each) for each in transports],
         "unknown_tasks": [asdict(each) for each in found.unknown_tasks],
+        "unserved_queues": [asdict(each) for each in found.unserved_queues],
     }
 
 
