@@ -3,7 +3,14 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import { ProblemError } from "@/api/problem";
-import { type Definition, previewOf, taskFunction, useCreate, useReplace } from "@/api/schedule-editing";
+import {
+  type Definition,
+  previewOf,
+  type TaskFunction,
+  taskFunction,
+  useCreate,
+  useReplace,
+} from "@/api/schedule-editing";
 import { schedule as scheduleQuery } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
 import type { Schedule } from "@/api/types";
@@ -20,6 +27,7 @@ import { Differences } from "./Differences";
 import { definitionOf } from "./definition";
 import { differencesOf, isSame, rebased } from "./difference";
 import { blankDraft, type Draft, draftOf, readDraft } from "./draft";
+import { followTask } from "./following";
 import { FormProvider } from "./form";
 import { problemsOf, shownPointers } from "./problems";
 import { ScheduleForm } from "./ScheduleForm";
@@ -94,6 +102,14 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
 
   const task = useQuery(taskFunction(draft.target.kind === "function" ? draft.target.task : ""));
   const known = task.data?.name === draft.target.task ? task.data : null;
+  const followed = useRef<TaskFunction | null>(null);
+  useEffect(() => {
+    // A copy keeps what it was copied with, until another task is chosen.
+    if (opened !== null || known === null || known.name === initial.target.task) return;
+    const before = followed.current;
+    followed.current = known;
+    if (before?.name !== known.name) setDraft((present) => followTask(present, before, known));
+  }, [opened, known, initial]);
   const fields = useMemo(() => (known === null ? null : argumentFields(known.args_schema)), [known]);
   const before = useMemo(() => (base === null ? null : definitionOf(base)), [base]);
   const read = useMemo(() => readDraft(draft, { base: before, fields }), [draft, before, fields]);
