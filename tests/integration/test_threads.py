@@ -13,7 +13,7 @@ import pytest
 
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import ScheduleSpec
-from foliot.target.function import FunctionRunner, TaskRegistry, describe_task
+from foliot.target.function import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
 from foliot.target.protocol import Assignment, Fire
 
 FIRE_TS = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -167,5 +167,5 @@ async def test_whatever_a_function_raises_is_the_end_of_its_attempt(leaving: Bas
     def leave() -> None:
         raise leaving
 
-    with pytest.raises(RuntimeError, match=f"^{type(leaving).__name__}"):
+    with pytest.raises(RemoteFailedError, match=f"^{type(leaving).__name__}"):
         await run(runner_of(leave), "leave")

@@ -120,7 +120,35 @@ async def test_a_task_that_exits_has_failed_and_the_worker_stays(
 
     function = leaves if is_async else leaves_plainly
     row = await result_of(store, database_url, function, retry={"max_attempts": 1, **HURRIED})
-    assert (row.status, row.error) == (Status.FAILED, "RuntimeError: SystemExit: 3")
+    assert (row.status, row.error) == (Status.FAILED, "SystemExit: 3")
+    assert first_frame(row.traceback) == function.__name__
+
+
+def first_frame(text: str) -> str:
+    """The function in the first line of a traceback."""
+    return next(line for line in text.splitlines() if line.startswith('  File "')).rpartition(" ")[2]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_failure_is_kept_with_its_type_and_its_traceback_begins_with_the_task(
+    store: SqlStore, database_url: str, is_async: bool
+) -> None:
+    def looks_up() -> None:
+        try:
+            {"a": 1}["b"]
+        except KeyError as error:
+            raise IndexError(3) from error
+
+    async def looks_up_later() -> None:
+        looks_up()
+
+    function = looks_up_later if is_async else looks_up
+    row = await result_of(store, database_url, function, retry={"max_attempts": 1, **HURRIED})
+    assert (row.status, row.error) == (Status.FAILED, "IndexError: 3")
+    assert "KeyError: 'b'" in row.traceback
+    direct = row.traceback.partition("direct cause")[2]
+    assert (first_frame(row.traceback), first_frame(direct)) == ("looks_up", function.__name__)
+    assert "foliot/" not in row.traceback
 
 
 async def test_what_a_worker_handed_back_it_does_not_take_from_those_who_can_do_it(

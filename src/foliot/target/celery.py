@@ -26,6 +26,7 @@ from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import CeleryTarget
 from foliot.security.kept import kept_end
 from foliot.security.secrets import NAME, Redactor, SecretError, SecretResolver, references, resolve
+from foliot.target.failures import error_of
 from foliot.target.function import RemoteFailedError
 from foliot.target.protocol import PASSED_ON, Assignment, AttemptFailedError, LogLine
 from foliot.timing.clock import Clock
@@ -180,7 +181,7 @@ class _Work:
     def _failure(self, state: TaskState) -> Exception:
         if state.name == "FAILURE":
             error = state.result
-            told = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
+            told = error_of(error) if isinstance(error, BaseException) else str(error)
             trace = None if state.traceback is None else kept_end(state.traceback, self.redactor)
             return RemoteFailedError(self.redactor.text(told), trace)
         told = str(state.result or "")

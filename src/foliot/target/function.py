@@ -19,6 +19,7 @@ from foliot.model.policy import Retry
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
 from foliot.planning.task_defaults import TaskDefaults
+from foliot.target.failures import error_of, traceback_of
 from foliot.target.logs import capturing
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, Log
 from foliot.target.threads import in_thread
@@ -39,12 +40,12 @@ class UnknownTaskError(FoliotError):
 
 
 class RemoteFailedError(FoliotError):
-    """A function failed in a process of its own; the text is what its error said: `ValueError: no`."""
+    """A function failed elsewhere, such as in a process of its own; the text is its error: `ValueError: no`."""
 
     def __init__(self, message: str, remote_traceback: str | None = None) -> None:
         super().__init__(message)
         self.remote_traceback = remote_traceback
-        """As that process has seen it; None when it had no chance to say."""
+        """As it was seen there; None when there was no chance to say."""
 
 
 _is_async = lru_cache(maxsize=4096)(inspect.iscoroutinefunction)
@@ -303,6 +304,6 @@ def _call(function: Callable[..., Any], bound: dict[str, Any]) -> Any:
         raise _stayed(leaving) from leaving
 
 
-def _stayed(leaving: BaseException) -> RuntimeError:
+def _stayed(leaving: BaseException) -> RemoteFailedError:
     """A task that wants to leave has failed; the worker stays. A StopIteration no future would take."""
-    return RuntimeError(f"{type(leaving).__name__}: {leaving}")
+    return RemoteFailedError(error_of(leaving), traceback_of(leaving))

@@ -1,14 +1,11 @@
 """One attempt: run the target under its timeout, and say how it ended."""
 
 import asyncio
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pydantic import ValidationError
-
-from foliot.model.errors import FoliotError, InvalidError
+from foliot.model.errors import FoliotError
 from foliot.model.execution import Status
 from foliot.model.hiding import hiding, running
 from foliot.model.schedule import ScheduleSpec
@@ -17,7 +14,8 @@ from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_tex
 from foliot.security.secrets import Redactor
 from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
-from foliot.target.function import UnknownTaskError
+from foliot.target.failures import error_of, traceback_of
+from foliot.target.function import RemoteFailedError, UnknownTaskError
 from foliot.target.protocol import (
     PASSED_ON,
     TIMED_OUT,
@@ -217,7 +215,8 @@ class Attempt:
         elif isinstance(failure, AttemptFailedError):
             self._settle(Status.FAILED, failure.result, str(failure), refusal=failure)
         else:
-            self._settle(Status.FAILED, None, _error_of(failure), _trace_of(failure))
+            error, trace = _told_of(failure)
+            self._settle(Status.FAILED, None, error, trace)
 
     def _succeed(self, value: Any) -> None:
         if isinstance(value, Accepted):
@@ -290,16 +289,8 @@ class Attempt:
         )
 
 
-def _error_of(failure: BaseException) -> str:
-    if hasattr(failure, "remote_traceback"):
-        return str(failure)
-    if isinstance(failure, InvalidError | ValidationError | UnknownTaskError | LookupError):
-        return str(failure) or type(failure).__name__
-    return f"{type(failure).__name__}: {failure}"
-
-
-def _trace_of(failure: BaseException) -> str:
-    remote = getattr(failure, "remote_traceback", None)
-    if isinstance(remote, str):
-        return remote
-    return "".join(traceback.format_exception(failure))
+def _told_of(failure: BaseException) -> tuple[str, str | None]:
+    """Error and traceback. One that failed elsewhere brings its own."""
+    if isinstance(failure, RemoteFailedError):
+        return str(failure), failure.remote_traceback
+    return error_of(failure), traceback_of(failure)

@@ -6,12 +6,11 @@ import os
 import socket
 import sys
 import threading
-import traceback
 from typing import Any
 
 from pydantic_core import to_json
 
-from foliot.model.errors import InvalidError
+from foliot.target.failures import error_of, traceback_of
 from foliot.target.logs import LEVEL, line_of
 from foliot.target.protocol import AttemptFailedError, LogLine
 from foliot.worker.isolation.frames import FRAME_BYTES, encode, with_length
@@ -51,8 +50,8 @@ class Channel:
         self._send(with_length(b'{"result":' + _json_of(value) + b"}"))
 
     def error(self, failure: BaseException, words: str | None = None) -> None:
-        told = (words or _words_of(failure))[:TEXT_LENGTH]
-        self._send(encode({"error": told, "trace": trace_of(failure)}))
+        told = (words or error_of(failure))[:TEXT_LENGTH]
+        self._send(encode({"error": told, "trace": traceback_of(failure)[-TEXT_LENGTH:]}))
 
     def refusal(self, failure: AttemptFailedError) -> None:
         """A failure that says by itself how it is to be taken."""
@@ -73,19 +72,6 @@ def _json_of(value: Any) -> bytes:
     if len(data) > FRAME_BYTES // 2:
         data = to_json({"truncated": data[: CUT_LENGTH * 4].decode("utf-8", "ignore")[:CUT_LENGTH]})
     return data
-
-
-def _words_of(failure: BaseException) -> str:
-    return str(failure) if isinstance(failure, InvalidError) else f"{type(failure).__name__}: {failure}"
-
-
-def trace_of(failure: BaseException) -> str:
-    """The traceback from the function on, without what this room does to call it."""
-    below = failure.__traceback__
-    while below is not None and below.tb_frame.f_globals.get("__package__") == __package__:
-        below = below.tb_next
-    lines = traceback.format_exception(type(failure), failure, below or failure.__traceback__)
-    return "".join(lines)[-TEXT_LENGTH:]
 
 
 class ChannelHandler(logging.Handler):

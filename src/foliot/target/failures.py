@@ -1,0 +1,39 @@
+"""How a failure of a task is written down: its error as `Type: message`, its traceback from the task on."""
+
+import asyncio
+import traceback
+from pathlib import Path
+
+from foliot.model.errors import InvalidError
+
+_FOLIOT = Path(__file__).resolve().parent.parent
+_OWN = (f"{_FOLIOT / 'worker'}/", f"{_FOLIOT / 'target'}/", f"{Path(asyncio.__file__).resolve().parent}/")
+"""Where frames come from that only call the task."""
+
+
+def error_of(failure: BaseException) -> str:
+    """As the last line of a traceback has it: `KeyError: 'b'`. What Foliot itself refuses needs no type."""
+    if isinstance(failure, InvalidError):
+        return str(failure)
+    name = type(failure).__name__
+    try:
+        message = str(failure)
+    except Exception:
+        message = "<its text can't be made>"
+    return f"{name}: {message}" if message else name
+
+
+def traceback_of(failure: BaseException) -> str:
+    """Without the frames by which Foliot calls the task, also in its causes; with them if there are no others."""
+    told = traceback.TracebackException.from_exception(failure)
+    seen: set[int] = set()
+    left = [told]
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        first = next((at for at, frame in enumerate(each.stack) if not frame.filename.startswith(_OWN)), 0)
+        del each.stack[:first]
+        left += [other for other in (each.__cause__, each.__context__, *(each.exceptions or ())) if other]
+    return "".join(told.format())
