@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from foliot.celery_app import CeleryApp
+from foliot.celery_app import CeleryApp, load_celery
 from foliot.lease.leadership import Leadership
 from foliot.lease.opening import LeaseOptions, open_leases
 from foliot.lease.witness import Witness
@@ -208,6 +208,13 @@ def open_plan_carriers(
     if not plan.roles & ENGINE:
         return {}
     return open_carriers(plan.settings.transport, clock, observer, plan.transport_pace, celery)
+
+
+def open_celery(plan: Plan) -> CeleryApp | None:
+    """The Celery application that targets of kind celery and the transport use, if there is one."""
+    if plan.settings.celery_app is not None:
+        return load_celery(plan.settings.celery_app)
+    return None if plan.celery is None else CeleryApp(plan.celery)
 
 
 def make_processes(plan: Plan, limits: Limits) -> Processes | None:

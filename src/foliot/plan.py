@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from foliot.model.broker import ADDRESSES
 from foliot.model.errors import SettingError
@@ -39,6 +40,8 @@ class Plan:
     """What a worker serves; None: every queue."""
     consumers: Sequence[ConsumerSpec] = ()
     """Handlers of events, which a worker runs."""
+    celery: Any = None
+    """A Celery application in whose process the instance runs; FOLIOT_CELERY_APP goes before it."""
     upgrades_schema: bool = False
     isolates: bool = True
     """Whether sync functions run in processes of their own; else in threads."""

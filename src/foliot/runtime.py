@@ -13,7 +13,6 @@ from uuid import UUID
 
 import httpx2
 
-from foliot.celery_app import load_celery
 from foliot.declare import Declarer
 from foliot.lease.leadership import Leadership
 from foliot.lease.witness import Witness, cluster_name
@@ -46,6 +45,7 @@ from foliot.parts import (
     make_scheduler,
     make_watchdog,
     make_worker,
+    open_celery,
     open_plan_carriers,
     open_shared_hints,
     open_span_observer,
@@ -148,7 +148,7 @@ class Instance:
         self._sender = Sender(guard, letters, self._resolver)
         self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool, observer=self.observer)
         self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
-        self.celery = load_celery(settings.celery_app) if settings.celery_app is not None else None
+        self.celery = open_celery(plan)
         if self.celery is not None:
             self.targets["celery"] = CeleryRunner(self.celery, self._resolver, plan.clock)
         self.carriers = open_plan_carriers(plan, self.clock, self.observer, self.celery)

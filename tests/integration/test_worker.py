@@ -2,18 +2,22 @@
 
 import asyncio
 import sys
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from foliot.model.event import ExecutionsClaimed
 from foliot.model.execution import Status, TriggeredBy
+from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from foliot.store.sql import SqlStore
 from foliot.worker.renewer import Renewer
 from tests.engine import WORKER, add, every_second, make_instance, noop, registry, running, seen, spec, until
 
 SOON = {"kind": "interval", "seconds": 1}
+YEARLY = {"kind": "interval", "days": 365}
 HURRIED = {"initial_delay_seconds": 0.05, "max_delay_seconds": 0.1}
 
 
@@ -152,9 +156,8 @@ async def test_a_failure_is_kept_with_its_type_and_its_traceback_begins_with_the
 
 
 async def test_what_a_worker_handed_back_it_does_not_take_from_those_who_can_do_it(
-    store: SqlStore, database_url: str, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, database_url: str
 ) -> None:
-    monkeypatch.setattr("foliot.worker.attempt.UNKNOWN_TASK_PAUSE_S", 0.0)
     schedule = await add(store, every_second("a", max_runs=1))  # of the task `noop`
 
     async def other() -> None: ...
@@ -195,6 +198,59 @@ async def test_an_execution_that_a_worker_does_not_know_is_left_to_others(
                 return row.status is Status.SUCCESS
 
             await until(is_done)
+
+
+async def test_of_a_task_that_a_worker_does_not_know_it_claims_one_execution_and_no_more(
+    store: SqlStore, database_url: str
+) -> None:
+    unknown = await add(store, spec("a", YEARLY, overlap={"policy": "allow"}))  # of the task `noop`
+
+    async def other() -> None: ...
+
+    target = {"kind": "function", "name": "other"}
+    known = await add(store, spec("b", YEARLY, target=target, overlap={"policy": "allow"}))
+
+    async def run(schedule: Schedule) -> UUID:
+        return await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
+
+    async def ended(execution_id: UUID) -> bool:
+        return (await store.schedules.execution(execution_id)).status is Status.SUCCESS
+
+    first = await run(unknown)
+    async with running(database_url, roles=WORKER, tasks=registry(other)) as (_, told):
+
+        async def is_handed_back() -> bool:
+            row = await store.schedules.execution(first)
+            return row.status is Status.PENDING and row.error is not None
+
+        await until(is_handed_back)
+        for _ in range(3):
+            # Each round shows that the worker has claimed since: it runs what it knows, and nothing else.
+            later, wanted = await run(unknown), await run(known)
+            await until(partial(ended, wanted))
+            row = await store.schedules.execution(later)
+            assert (row.status, row.attempt) == (Status.PENDING, 0)
+        claimed = [each.schedule_id for batch in seen(told, ExecutionsClaimed) for each in batch.claimed]
+        assert claimed.count(unknown.schedule_id) == 1
+
+
+async def test_a_kind_that_a_worker_can_not_run_is_left_to_others_without_using_up_attempts(
+    store: SqlStore, database_url: str
+) -> None:
+    target = {"kind": "celery", "task": "proj.tasks.clean"}
+    schedule = await add(store, spec("a", YEARLY, target=target, retry={"max_attempts": 1}))
+    wanted = await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
+    async with running(database_url, roles=WORKER):
+
+        async def is_handed_back() -> bool:
+            row = await store.schedules.execution(wanted)
+            return row.error is not None
+
+        await until(is_handed_back)
+        row = await store.schedules.execution(wanted)
+        assert (row.status, row.ended_ts) == (Status.PENDING, None)
+        assert "can't run targets of kind celery" in (row.error or "")
+        assert await store.executions.attempts(wanted) == []
 
 
 async def test_held_executions_run_one_after_another(store: SqlStore, database_url: str) -> None:

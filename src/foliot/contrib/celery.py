@@ -23,6 +23,7 @@ import threading
 from typing import Any
 from uuid import UUID
 
+from foliot.celery_app import require_json_results
 from foliot.contrib.celery_engine import Engine
 from foliot.model.errors import SettingError
 from foliot.model.event import Event, ServiceFailed, ServiceRecovered
@@ -53,7 +54,7 @@ def register(
         from celery import signals
     except ImportError:
         raise SettingError('this needs Celery: pip install "foliot[celery]"') from None
-    engines = _Engines(foliot_app, settings, isolates=isolates)
+    engines = _Engines(celery_app, foliot_app, settings, isolates=isolates)
 
     @celery_app.task(  # type: ignore[untyped-decorator, unused-ignore]
         name=TASK,
@@ -82,7 +83,8 @@ def register(
 class _Engines:
     """The engine of this process, made when it is first asked for."""
 
-    def __init__(self, app: Foliot, settings: Settings | None, *, isolates: bool) -> None:
+    def __init__(self, celery: Any, app: Foliot, settings: Settings | None, *, isolates: bool) -> None:
+        self._celery = celery
         self._app = app
         self._settings = settings
         self._isolates = isolates
@@ -133,9 +135,19 @@ class _Engines:
             settings=settings.model_copy(update=changes),
             roles=frozenset({Role.WORKER}),
             tasks=self._app.tasks,
+            celery=self._target(),
             isolates=self._isolates,
             observers=[_Trouble()],
         )
+
+    def _target(self) -> Any:
+        """The application as target too, if Foliot may read its results; else others run such executions."""
+        try:
+            require_json_results(self._celery)
+        except SettingError as error:
+            _log.warning("this process runs no targets of kind celery: %s", error)
+            return None
+        return self._celery
 
 
 class _Trouble:

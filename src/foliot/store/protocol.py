@@ -472,11 +472,11 @@ class WorkStore(Protocol):
         limit: int,
         lease_s: float,
         scope: ClaimScope | None = None,
-        besides: Sequence[UUID] = (),
+        excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
         """Up to `limit` executions, most urgent first, each given to one worker only; all, or of a scope.
 
-        Those that it is to go `besides` are left to other workers.
+        Executions of the versions of schedules in `excluding` are left to other workers.
         """
         ...
 
@@ -487,8 +487,12 @@ class WorkStore(Protocol):
         execution_ids: Sequence[UUID],
         *,
         lease_s: float,
+        excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
-        """Of these, whatever is ready, waits in one of these queues, and is not being claimed by another."""
+        """Of these, whatever is ready, waits in one of these queues, and is not being claimed by another.
+
+        Executions of the versions of schedules in `excluding` are left to other workers.
+        """
         ...
 
     async def renew(self, worker_id: str, claims: Sequence[Claim], lease_s: float) -> Renewal:

@@ -27,6 +27,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    tuple_,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -89,15 +90,13 @@ class Work:
         limit: int,
         lease_s: float,
         scope: ClaimScope | None = None,
-        besides: Sequence[UUID] = (),
+        excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
         if not queues or limit < 1:
             return []
-        statement = _claim(self._dialect, tuple(queues), scope, bool(besides))
+        statement = _claim(self._dialect, tuple(queues), scope, bool(excluding))
         arguments = {"most": limit, "claimed_by": worker_id, "lease_s": lease_s}
-        if besides:
-            arguments |= self._dialect.arguments("besides", _GIVEN, [list(besides)])
-        return await self._take(statement, arguments)
+        return await self._take(statement, arguments | self._excluded(excluding))
 
     async def claim_some(
         self,
@@ -106,12 +105,21 @@ class Work:
         execution_ids: Sequence[UUID],
         *,
         lease_s: float,
+        excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
         if not queues or not execution_ids:
             return []
         arguments = self._dialect.arguments("given", _GIVEN, [list(execution_ids)])
         arguments |= {"claimed_by": worker_id, "lease_s": lease_s}
-        return await self._take(_claim_some(self._dialect, tuple(queues)), arguments)
+        statement = _claim_some(self._dialect, tuple(queues), bool(excluding))
+        return await self._take(statement, arguments | self._excluded(excluding))
+
+    def _excluded(self, versions: Sequence[tuple[UUID, int]]) -> dict[str, Any]:
+        if not versions:
+            return {}
+        return self._dialect.arguments(
+            "excluded", _VERSIONS, [list(column) for column in zip(*versions, strict=True)]
+        )
 
     async def _take(self, statement: ReturningUpdate[Any], arguments: dict[str, Any]) -> list[Claim]:
         async def work(connection: AsyncConnection) -> list[Claim]:
@@ -302,18 +310,25 @@ _ENDED = Spread(
 
 
 _GIVEN: Columns = {"execution_id": Uuid()}
+_VERSIONS: Columns = {"schedule_id": Uuid(), "aggregate_version": Integer()}
 
 
 @lru_cache(maxsize=64)
 def _claim(
-    dialect: Dialect, queues: tuple[tuple[UUID, str], ...], scope: ClaimScope | None, goes_besides: bool
+    dialect: Dialect, queues: tuple[tuple[UUID, str], ...], scope: ClaimScope | None, excludes: bool
 ) -> ReturningUpdate[Any]:
     most = bindparam("most", type_=Integer())
     conditions = _in_scope(dialect, scope)
-    if goes_besides:
-        left = dialect.table("besides", _GIVEN)
-        conditions += (execution_t.c.execution_id.not_in(select(left.c.execution_id)),)
+    if excludes:
+        conditions += (_is_not_excluded(dialect),)
     return _take(dialect, dialect.claimable(queues, most, *conditions))
+
+
+def _is_not_excluded(dialect: Dialect) -> ColumnElement[bool]:
+    # A filter, which keeps the order of the index; an anti-join might read everything that is claimable.
+    left = dialect.table("excluded", _VERSIONS)
+    version = tuple_(execution_t.c.schedule_id, execution_t.c.aggregate_version)
+    return version.not_in(select(left.c.schedule_id, left.c.aggregate_version))
 
 
 def _in_scope(dialect: Dialect, scope: ClaimScope | None) -> tuple[ColumnElement[bool], ...]:
@@ -326,7 +341,9 @@ def _in_scope(dialect: Dialect, scope: ClaimScope | None) -> tuple[ColumnElement
 
 
 @lru_cache(maxsize=64)
-def _claim_some(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> ReturningUpdate[Any]:
+def _claim_some(
+    dialect: Dialect, queues: tuple[tuple[UUID, str], ...], excludes: bool
+) -> ReturningUpdate[Any]:
     given = dialect.table("given", _GIVEN)
     wanted = dialect.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
     picked = (
@@ -340,7 +357,11 @@ def _claim_some(dialect: Dialect, queues: tuple[tuple[UUID, str], ...]) -> Retur
                 wanted.c.queue == dialect.guard(execution_t.c.queue),
             ),
         )
-        .where(text(IS_CLAIMABLE), execution_t.c.ready_ts <= dialect.now())
+        .where(
+            text(IS_CLAIMABLE),
+            execution_t.c.ready_ts <= dialect.now(),
+            *((_is_not_excluded(dialect),) if excludes else ()),
+        )
         .with_for_update(skip_locked=True, of=execution_t)
     )
     return _take(dialect, picked)

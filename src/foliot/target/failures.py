@@ -24,7 +24,7 @@ def error_of(failure: BaseException) -> str:
 
 
 def traceback_of(failure: BaseException) -> str:
-    """Without the frames by which Foliot calls the task, also in its causes; with them if there are no others."""
+    """Without the frames by which Foliot calls the task, also in its causes, unless there are no others."""
     told = traceback.TracebackException.from_exception(failure)
     seen: set[int] = set()
     left = [told]

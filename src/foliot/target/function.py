@@ -40,7 +40,7 @@ class UnknownTaskError(FoliotError):
 
 
 class RemoteFailedError(FoliotError):
-    """A function failed elsewhere, such as in a process of its own; the text is its error: `ValueError: no`."""
+    """A function failed elsewhere, as in a process of its own; the text is its error: `ValueError: no`."""
 
     def __init__(self, message: str, remote_traceback: str | None = None) -> None:
         super().__init__(message)

@@ -17,12 +17,11 @@ from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.plan import Plan
-from foliot.planning.change import Author, pause, resume
+from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.sdk import Foliot
 from foliot.service import Service
 from foliot.settings import Settings
-from foliot.store.hints import Hint
 from foliot.timing.clock import VirtualClock
 
 MOST_STEPS = 10_000_000
@@ -157,32 +156,26 @@ class TestApp:
         return rows[::-1]
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
-        """Run a schedule now, besides its own times."""
+        """Run a schedule now, besides its own times. Refuses what production refuses, by InvalidError."""
         instance = await self._started()
         schedule = await self.schedule(name)
-        execution_id = await instance.store.schedules.trigger(
-            schedule.schedule_id, by=TriggeredBy.API, author=Author("test"), args=args
+        made = await instance.steering.schedules.trigger(
+            schedule.schedule_id, Author("test"), by=TriggeredBy.API, args=args
         )
-        instance.hints.send(Hint.READY)
         await self._settle(instance)
-        return execution_id
+        return made.execution_id
 
     async def pause(self, name: str, *, reason: str | None = None, until: datetime | None = None) -> Schedule:
-        author = Author("test", reason)
-        return await self._change(
-            name, author, lambda schedule, now: pause(schedule, now=now, author=author, until_ts=until)
-        )
-
-    async def resume(self, name: str) -> Schedule:
-        author = Author("test")
-        return await self._change(
-            name, author, lambda schedule, now: resume(schedule, now=now, author=author)
-        )
-
-    async def _change(self, name: str, author: Author, plan: Any) -> Schedule:
         instance = await self._started()
         schedule = await self.schedule(name)
-        changed = await instance.store.schedules.change(schedule.schedule_id, plan, author)
-        instance.hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
+        author = Author("test", reason)
+        paused = await instance.steering.schedules.pause(schedule.schedule_id, author, until_ts=until)
         await self._settle(instance)
-        return changed
+        return paused
+
+    async def resume(self, name: str) -> Schedule:
+        instance = await self._started()
+        schedule = await self.schedule(name)
+        resumed = await instance.steering.schedules.resume(schedule.schedule_id, Author("test"))
+        await self._settle(instance)
+        return resumed

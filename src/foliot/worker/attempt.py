@@ -30,7 +30,8 @@ from foliot.timing.clock import ClusterClock
 from foliot.worker.journal import Journal, Page
 
 UNKNOWN_TASK_PAUSE_S = 5.0
-"""How long an execution waits for a worker that knows its task function, before it is offered again."""
+"""How long an execution is not offered again that a worker can't run, if it has too many such to pass them
+over."""
 STOPPING_S = 5.0
 """How long stopped work may take to be gone. A process is killed before that; what clings to life longer, a
 coroutine that will not be cancelled or a thread, is left behind and told as stopped."""
@@ -53,6 +54,14 @@ class UnreadableVersionError(FoliotError):
         super().__init__(
             f"version {claim.aggregate_version} of schedule {claim.schedule_id} can't be read by this worker"
         )
+
+
+class UnknownKindError(FoliotError):
+    """This worker can't run targets of this kind; another may."""
+
+    def __init__(self, kind: str) -> None:
+        hint = ": FOLIOT_CELERY_APP is not set here" if kind == "celery" else ""
+        super().__init__(f"this worker can't run targets of kind {kind}{hint}")
 
 
 class Handover(NamedTuple):
@@ -150,7 +159,7 @@ class Attempt:
             raise UnreadableVersionError(claim)
         target = targets.get(spec.target.kind)
         if target is None:
-            raise LookupError(f"this worker can't carry out targets of kind {spec.target.kind}")
+            raise UnknownKindError(spec.target.kind)
         fire = Fire(
             claim.execution_id,
             claim.schedule_id,
@@ -210,7 +219,7 @@ class Attempt:
             self._settle(Status.FAILED, error="CancelledError: the work cancelled itself")
         elif failure is None:
             self._succeed(task.result())
-        elif isinstance(failure, UnknownTaskError | UnreadableVersionError):
+        elif isinstance(failure, UnknownTaskError | UnknownKindError | UnreadableVersionError):
             self._tell(self._left_to_others(str(failure)))
         elif isinstance(failure, AttemptFailedError):
             self._settle(Status.FAILED, failure.result, str(failure), refusal=failure)
@@ -279,7 +288,7 @@ class Attempt:
             tell(self, ended)
 
     def _left_to_others(self, why: str) -> Settlement:
-        """Not a failure: another worker of the queue may know the task. This one is to look again later."""
+        """Not a failure, and no attempt: another worker of the queue may be able to run it."""
         return Settlement(
             self.claim,
             attempt_status=Status.PENDING,

@@ -26,6 +26,7 @@ from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare,
 from foliot.worker.journal import Journal
 from foliot.worker.reach import Reach
 from foliot.worker.settler import Settler
+from foliot.worker.unrunnable import Unrunnable
 from foliot.worker.versions import Versions
 
 CLAIM_BATCH = 500
@@ -34,10 +35,6 @@ HAND_BACK_PAUSE_S = 1.0
 """How long work waits that could not be started for a passing reason."""
 QUEUES_EVERY_S = 2.0
 """How long the list of queues may be out of date."""
-LEFT_TO_OTHERS_S = 20.0
-"""How long a worker does not claim again what it could not carry out, so that others can."""
-MOST_LEFT = 1000
-"""How many such it remembers."""
 LAST_WORDS_S = 5.0
 """How long a worker that stops tries to write down what has ended."""
 
@@ -72,8 +69,7 @@ class Worker:
         self.running: dict[UUID, Attempt] = {}
         self._leaving: set[Attempt] = set()
         """Attempts that are ours no more, until nothing of them goes on."""
-        self._left: dict[UUID, float] = {}
-        """What this worker could not carry out, oldest first, and until when others go first."""
+        self._unrunnable = Unrunnable(clock)
         self._store = store
         self._targets = targets
         self._clock = clock
@@ -180,12 +176,17 @@ class Worker:
 
     async def take(self, execution_ids: Sequence[UUID]) -> int:
         """Claim and start whatever of these can be claimed; how many could."""
-        left = set(self._left_to_others())
-        unique = [each for each in dict.fromkeys(execution_ids) if each not in left]
+        unique = list(dict.fromkeys(execution_ids))
         with self._reserved(len(unique)):
             queues = await self._known_queues()
             count = await self._begin(
-                await self._store.claim_some(self.worker_id, queues, unique, lease_s=self._lease_s)
+                await self._store.claim_some(
+                    self.worker_id,
+                    queues,
+                    unique,
+                    lease_s=self._lease_s,
+                    excluding=self._unrunnable.passed_over(),
+                )
             )
         self._tell_load()
         return count
@@ -201,7 +202,7 @@ class Worker:
                 limit=most,
                 lease_s=self._lease_s,
                 scope=scope,
-                besides=self._left_to_others(),
+                excluding=self._unrunnable.passed_over(),
             )
         )
 
@@ -266,27 +267,20 @@ class Worker:
         if isinstance(ended, Handover):
             self.settler.accept(ended)
         elif ended is not None:
-            if ended.status is Status.PENDING:
-                self._leave_to_others(ended.claim.execution_id)
-            self.settler.settle(ended)
+            self.settler.settle(self._left_to_others(ended))
         if was_full:
             self.wake.set()
             self._tell_room()
         if not self._load and self._idle is not None:
             self._idle.set()
 
-    def _leave_to_others(self, execution_id: UUID) -> None:
-        self._left.pop(execution_id, None)
-        while len(self._left) >= MOST_LEFT:
-            del self._left[next(iter(self._left))]
-        self._left[execution_id] = self._clock.monotonic() + LEFT_TO_OTHERS_S
-
-    def _left_to_others(self) -> Sequence[UUID]:
-        if not self._left:
-            return ()
-        now = self._clock.monotonic()
-        self._left = {key: until for key, until in self._left.items() if until > now}
-        return tuple(self._left)
+    def _left_to_others(self, ended: Settlement) -> Settlement:
+        """Pass over what could not be run here, so that others can have it at once."""
+        if ended.status is not Status.PENDING or ended.error is None:
+            return ended
+        claim = ended.claim
+        is_passed_over = self._unrunnable.add((claim.schedule_id, claim.aggregate_version))
+        return ended._replace(retry_in_s=0.0) if is_passed_over else ended
 
     def _tell_room(self) -> None:
         for listener in self._on_room:

@@ -92,12 +92,34 @@ class WorkConformance:
         assert [claim.execution_id for claim in await scene.claim(queues=["reports", "none"])] == [wanted]
         assert await scene.claim(queues=["none"]) == []
 
-    async def test_what_a_worker_goes_besides_is_left_to_others(self, scene: Scene) -> None:
-        first, second = [await scene.trigger(await scene.add(name)) for name in ("one", "two")]
+    async def test_versions_that_a_worker_excludes_are_left_to_others(self, scene: Scene) -> None:
+        schedules = [await scene.add(name) for name in ("one", "two")]
+        first, second = [await scene.trigger(each) for each in schedules]
         queues = await scene.store.work.queues(None)
-        claims = await scene.store.work.claim("one", queues, limit=9, lease_s=60, besides=[first])
+        excluding = [(schedules[0].schedule_id, schedules[0].aggregate_version)]
+        claims = await scene.store.work.claim("one", queues, limit=9, lease_s=60, excluding=excluding)
         assert [claim.execution_id for claim in claims] == [second]
         assert [claim.execution_id for claim in await scene.claim("two")] == [first]
+
+    async def test_another_version_of_an_excluded_schedule_can_be_claimed(self, scene: Scene) -> None:
+        schedule = await scene.add("one", overlap={"policy": "allow"})
+        await scene.trigger(schedule)
+        edited = await scene.edit(schedule, description="changed")
+        wanted = await scene.trigger(edited)
+        queues = await scene.store.work.queues(None)
+        excluding = [(schedule.schedule_id, schedule.aggregate_version)]
+        claims = await scene.store.work.claim("one", queues, limit=9, lease_s=60, excluding=excluding)
+        assert [claim.execution_id for claim in claims] == [wanted]
+
+    async def test_of_given_executions_excluded_versions_are_not_claimed(self, scene: Scene) -> None:
+        schedules = [await scene.add(name) for name in ("one", "two")]
+        first, second = [await scene.trigger(each) for each in schedules]
+        queues = await scene.store.work.queues(None)
+        excluding = [(schedules[0].schedule_id, schedules[0].aggregate_version)]
+        claims = await scene.store.work.claim_some(
+            "one", queues, [first, second], lease_s=60, excluding=excluding
+        )
+        assert [claim.execution_id for claim in claims] == [second]
 
     async def test_queues_are_every_hosts_own(self, scene: Scene) -> None:
         host_id = await scene.add_host("another")
