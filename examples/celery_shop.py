@@ -2,13 +2,13 @@
 
 As a target, a schedule sends a task that Celery has:
 
-    celery -A examples.celery_shop worker
+    celery -A examples.celery_shop:celery worker
     FOLIOT_CELERY_APP=examples.celery_shop:celery foliot up --tasks examples.celery_shop
 
 As a transport, Celery's workers also carry out Foliot's own task functions:
 
     FOLIOT_CELERY_APP=examples.celery_shop:celery FOLIOT_TRANSPORT=celery foliot scheduler
-    FOLIOT_DATABASE_URL=postgresql://… celery -A examples.celery_shop worker
+    FOLIOT_DATABASE_URL=postgresql://… celery -A examples.celery_shop:celery worker
 """
 
 import os

@@ -147,6 +147,27 @@ async def test_a_celery_worker_carries_out_what_is_fired(shop: Shop, store: SqlS
     assert row.worker_id.split("-")[-2] == str(pid)
 
 
+async def test_the_example_runs_celery_targets_too_where_its_workers_are_the_transport(
+    shop: Shop, store: SqlStore, redis_broker: Broker, tmp_path: Path
+) -> None:
+    environment = {
+        "CELERY_BROKER": redis_broker.url,
+        "CELERY_BACKEND": redis_broker.url,
+        "FOLIOT_DATABASE_URL": shop.url,
+    }
+    options = ("--concurrency", "2", "-Q", "example")
+    shop.workers.append(CeleryWorker("examples.celery_shop:celery", tmp_path, *options, **environment))
+    target = {"kind": "celery", "task": "shop.clean", "kwargs": {"folder": "abc"}, "queue": "example"}
+    fields = {"target": target, "queue": "example", "retry": {"max_attempts": 1}}
+    schedule = await add(store, spec(f"clean-{new_id()}", NEVER, **fields))
+    author = Author()
+    execution_id = await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=author)
+    await shop.publish(execution_id, queue="example")
+    row = await ended(store, shop, execution_id)
+    assert (row.status, row.result, row.attempt) == (Status.SUCCESS, 3, 1)
+    assert shop.workers.pop().stop() == 0
+
+
 @pytest.mark.parametrize("pool", ["threads", "solo"])
 async def test_other_pools_than_prefork_do_as_well(shop: Shop, store: SqlStore, pool: str) -> None:
     name = f"only-{pool}"
