@@ -17,7 +17,6 @@ from foliot.model.event import Observer
 from foliot.probing.probes import Probes
 from foliot.probing.siblings import Place, SharedPage
 from foliot.runtime import Instance
-from foliot.telemetry.logs import DefectLog
 from foliot.timing.clock import SystemClock
 
 Message = MutableMapping[str, Any]
@@ -49,7 +48,7 @@ class AsgiApplication:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve for as long as the context lasts."""
-        serving = Serving(self._make, [DefectLog()])
+        serving = Serving(self._make)
         await serving.instance.start()
         self._serving = serving
         try:

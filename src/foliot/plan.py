@@ -43,6 +43,9 @@ class Plan:
     celery: Any = None
     """A Celery application in whose process the instance runs; FOLIOT_CELERY_APP goes before it."""
     upgrades_schema: bool = False
+    """Bring the schema up to date at the start."""
+    creates_schema: bool = False
+    """Make the schema in an empty database, and leave one that exists as it is."""
     isolates: bool = True
     """Whether sync functions run in processes of their own; else in threads."""
     is_own_process: bool = False

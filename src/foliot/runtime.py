@@ -68,7 +68,7 @@ from foliot.steering import Steering
 from foliot.steering.admission import Admission
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, Hints, LocalHints
-from foliot.store.migrate import require_schema, upgrade
+from foliot.store.migrate import require_schema, schema_status, upgrade
 from foliot.store.primary import require_primary
 from foliot.store.protocol import InstanceRecord, TaskRecord
 from foliot.store.secrets import Secrets, callback_key
@@ -237,9 +237,7 @@ class Instance:
         database = self.store.database
         await self._read_clock()
         await require_primary(database)
-        if self.plan.upgrades_schema:
-            await upgrade(database, shards=self.plan.settings.shards)
-        await require_schema(database)
+        await self._prepare_schema()
         if self.api is not None and self.plan.settings.admin_key is None:
             await self._require_key()
         if self.plan.tasks:
@@ -256,6 +254,15 @@ class Instance:
         for spec in self.plan.schedules:
             await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
         self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
+
+    async def _prepare_schema(self) -> None:
+        database, plan = self.store.database, self.plan
+        is_wanted = plan.upgrades_schema
+        if plan.creates_schema and not is_wanted:
+            is_wanted = (await schema_status(database)).current is None
+        if is_wanted:
+            await upgrade(database, shards=plan.settings.shards)
+        await require_schema(database, advice=", or start with upgrade=True" if plan.creates_schema else "")
 
     async def _require_key(self) -> None:
         if not await self.store.keys.any_exist():

@@ -54,6 +54,7 @@ from foliot.store.migrate import require_schema
 from foliot.store.sql import open_store
 from foliot.target.function import IsolationKind, Task, TaskRegistry, describe_task
 from foliot.target.protocol import Fire
+from foliot.telemetry.embedded import embedded_log
 from foliot.timing.clock import SystemClock
 from foliot.within import AsyncWithin, Joining, Within
 from foliot.worker.isolation.loading import refuse_without
@@ -200,6 +201,7 @@ class Foliot:
         self.consumers: dict[str, ConsumerSpec] = {}
         self._asgi: AsgiApplication | None = None
         self._settings: Settings | None = None
+        self._upgrades = False
 
     # --- declaring --------------------------------------------------------------------------------
 
@@ -373,8 +375,12 @@ class Foliot:
         *,
         roles: frozenset[Role] = ENGINE,
         observers: Sequence[Observer] = (),
+        upgrade: bool = False,
     ) -> Instance:
-        """An instance with this application's tasks and schedules, not started yet."""
+        """An instance with this application's tasks and schedules, not started yet.
+
+        It makes the schema in an empty database. One that exists is brought up to date only with `upgrade`.
+        """
         return Instance(
             Plan(
                 settings=settings or load_settings(database_url=self.url),
@@ -382,7 +388,8 @@ class Foliot:
                 tasks=self.tasks,
                 schedules=tuple(self.schedules.values()),
                 consumers=tuple(self.consumers.values()),
-                upgrades_schema=True,
+                creates_schema=True,
+                upgrades_schema=upgrade,
                 observers=observers,
             )
         )
@@ -443,8 +450,13 @@ class Foliot:
         finally:
             await store.close()
 
-    def lifespan(self) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-        """For FastAPI: `FastAPI(lifespan=app.lifespan())`. Any number of server processes may do this."""
+    def lifespan(self, *, upgrade: bool = False) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+        """For FastAPI: `FastAPI(lifespan=app.lifespan())`. Any number of server processes may do this.
+
+        It logs to `logging.getLogger("foliot")`. An empty database gets its schema; one whose schema is older
+        than this version is refused by SchemaError, unless `upgrade` lets it be brought up to date.
+        """
+        self._upgrades = self._upgrades or upgrade
 
         @asynccontextmanager
         async def running(_application: Any) -> AsyncIterator[None]:
@@ -452,7 +464,7 @@ class Foliot:
                 async with self._asgi.running():
                     yield
                 return
-            instance = self.instance()
+            instance = self.instance(observers=[embedded_log()], upgrade=upgrade)
             await instance.start()
             try:
                 yield
@@ -461,18 +473,23 @@ class Foliot:
 
         return running
 
-    def asgi(self) -> "AsgiApplication":
+    def asgi(self, *, upgrade: bool = False) -> "AsgiApplication":
         """The REST API as an ASGI application: for a server, or to mount in an application of your own.
 
         Mounted (`api.mount("/foliot", app.asgi())`) it needs `FastAPI(lifespan=app.lifespan())` there. Set
-        FOLIOT_ADMIN_KEY, or have made a key.
+        FOLIOT_ADMIN_KEY, or have made a key. Logs and schema are as with `lifespan`.
         """
         from foliot.asgi import AsgiApplication
 
-        if self._asgi is None:
-            self._asgi = AsgiApplication(
-                lambda observers: self.instance(roles=frozenset(Role), observers=observers)
+        self._upgrades = self._upgrades or upgrade
+
+        def make(observers: Sequence[Observer]) -> Instance:
+            return self.instance(
+                roles=frozenset(Role), observers=[embedded_log(), *observers], upgrade=self._upgrades
             )
+
+        if self._asgi is None:
+            self._asgi = AsgiApplication(make)
         return self._asgi
 
 

@@ -75,14 +75,14 @@ async def schema_status(database: Database) -> SchemaStatus:
         return await connection.run_sync(_status)
 
 
-async def require_schema(database: Database) -> None:
+async def require_schema(database: Database, *, advice: str = "") -> None:
     """Raise a SchemaError that says what to do, unless this version can work on the database."""
     status = await schema_status(database)
     if not status.is_usable:
         state = "has no schema yet" if status.current is None else f"is at schema {status.current}"
         raise SchemaError(
             f"the database at {database.url} {state}, this version needs {status.wanted}: "
-            "run `foliot db upgrade`"
+            f"run `foliot db upgrade`{advice}"
         )
 
 

@@ -17,6 +17,7 @@ LEVEL = logging.INFO
 
 class _Capture(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
+        _write_as_last_resort(record)
         log = _log.get()
         if log is None:
             return
@@ -25,6 +26,19 @@ class _Capture(logging.Handler):
         except Exception:
             # Without the text and its arguments, which are printed as they are.
             self.handleError(logging.makeLogRecord({"name": record.name, "msg": "a line was not kept"}))
+
+
+def _write_as_last_resort(record: logging.LogRecord) -> None:
+    """Write what `logging` would have written to stderr if this handler were not there."""
+    last_resort = logging.lastResort
+    if last_resort is None or record.levelno < last_resort.level:
+        return
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None:
+        if any(handler is not _capture for handler in logger.handlers):
+            return
+        logger = logger.parent if logger.propagate else None
+    last_resort.handle(record)
 
 
 def line_of(record: logging.LogRecord) -> LogLine:

@@ -156,23 +156,17 @@ _LINE_LEVELS = {name: logging.INFO for status, name in SETTLED_AS.items() if sta
 """Of lines that stand beside those of failures, which are errors."""
 
 
-class DefectLog(Dispatch):
-    """For an application that embeds Foliot and has a log of its own: defects of the API, and no more."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.on(RequestFailed, lambda failed: _tell_defect(structlog.get_logger(), failed))
-
-
 class LogObserver(Dispatch):
     """Writes events to the log, as it was configured when this was made.
 
     Every line carries the id of the instance, which is learned from its start where it is not known before.
     """
 
-    def __init__(self, instance_id: str | None = None) -> None:
+    def __init__(self, instance_id: str | None = None, *, log: FilteringBoundLogger | None = None) -> None:
+        """`log`: where the lines go; None: where this process's own log goes, all of which is signed."""
         super().__init__()
-        log: FilteringBoundLogger = structlog.get_logger()
+        self._signs = log is None
+        log = log or structlog.get_logger()
         self._log = log.bind() if instance_id is None else log.bind(instance_id=instance_id)
         self._is_clock_off = False
         for kind, level in LINES.items():
@@ -224,7 +218,8 @@ class LogObserver(Dispatch):
 
     def _instance_started(self, started: InstanceStarted) -> None:
         self._log = self._log.bind(instance_id=started.instance_id)
-        sign(started.instance_id)
+        if self._signs:
+            sign(started.instance_id)
         self._log.info(
             "instance_started", roles=started.roles, version=started.version, database=started.database
         )
@@ -235,7 +230,7 @@ class LogObserver(Dispatch):
         self._log.log(level, "lease_attempted", shard=attempted.shard, result=attempted.result)
 
     def _request_failed(self, failed: RequestFailed) -> None:
-        _tell_defect(self._log, failed)
+        self._log.error("request_failed", request_id=failed.request_id, exc_info=failed.error)
 
     def _clock_observed(self, observed: ClockObserved) -> None:
         is_off = abs(observed.offset_s) >= LARGE_OFFSET_S
@@ -318,10 +313,6 @@ class LogObserver(Dispatch):
     def _executions_rescued(self, batch: ExecutionsRescued) -> None:
         count = len(batch.rescued)
         self._tell(logging.WARNING, count, lambda: rescued_summary(batch), lambda: rescued_lines(batch))
-
-
-def _tell_defect(log: FilteringBoundLogger, failed: RequestFailed) -> None:
-    log.error("request_failed", request_id=failed.request_id, exc_info=failed.error)
 
 
 def _snake_case(name: str) -> str:

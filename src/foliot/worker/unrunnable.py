@@ -16,8 +16,8 @@ Version = tuple[UUID, int]
 class Unrunnable:
     """Versions of schedules whose target this worker can't run: a task or a kind that it does not know.
 
-    An execution's row does not say what its target is, so one of each version is claimed and handed back before
-    the others are passed over.
+    An execution's row does not say what its target is, so one of each version is claimed and handed back
+    before the others are passed over.
     """
 
     def __init__(self, clock: ClusterClock) -> None:
