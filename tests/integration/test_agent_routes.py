@@ -114,6 +114,38 @@ async def test_nobody_reports_without_the_token(
     assert (await store.executions.get(claim.execution_id)).status is Status.RUNNING
 
 
+@pytest.mark.parametrize("action", ["progress", "complete"])
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer nonsense"}, {"X-Foliot-Token": "nonsense"}], ids=str
+)
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"x" * (MOST_BYTES + 1)], ids=len)
+async def test_a_stranger_gets_401_whatever_the_body_is(
+    store: SqlStore, client: httpx2.AsyncClient, action: str, headers: dict[str, str], body: bytes
+) -> None:
+    claim = await running(store)
+    path = f"/api/v1/executions/{claim.execution_id}/{action}"
+    answer = await client.post(path, content=body, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (401, "bad_token")
+
+
+@pytest.mark.parametrize("action", ["progress", "complete"])
+async def test_nothing_of_the_body_is_read_before_the_token_is_checked(
+    store: SqlStore, client: httpx2.AsyncClient, action: str
+) -> None:
+    read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(4):
+            read += 1
+            yield b"x" * 1024
+
+    claim = await running(store)
+    path = f"/api/v1/executions/{claim.execution_id}/{action}"
+    answer = await client.post(path, content=body(), headers={"X-Foliot-Token": "nonsense"})
+    assert (answer.status_code, read) == (401, 0)
+
+
 async def test_a_token_of_another_attempt_is_worth_nothing(
     store: SqlStore, instance: Instance, client: httpx2.AsyncClient
 ) -> None:

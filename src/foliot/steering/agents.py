@@ -39,30 +39,24 @@ class AgentSteering:
         self._observer = observer
         self._clock = clock
 
-    async def progress(
-        self, tokens: CallbackTokens, token: str, execution_id: UUID, fraction: float, text: str
-    ) -> None:
-        running = await self._trusted(tokens, token, execution_id)
-        redactor = _redactor(running, token, await self._spec_of(running.claim))
+    async def progress(self, running: RunningAttempt, fraction: float, text: str) -> None:
+        redactor = _redactor(running, await self._spec_of(running.claim))
         progress = {"fraction": fraction, "text": _kept_text(text, redactor)}
         if not await self._store.agents.progress(running.claim, progress):
-            raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
+            raise IllegalTransitionError(running.claim.execution_id, running.status, Status.RUNNING)
 
     async def complete(
         self,
-        tokens: CallbackTokens,
-        token: str,
-        execution_id: UUID,
+        running: RunningAttempt,
         *,
         status: Status,
         result: Any = None,
         error: str | None = None,
     ) -> Status:
         """Settle what an agent has finished. A failure is tried again as the schedule's policy says."""
-        running = await self._trusted(tokens, token, execution_id)
         claim, worker_id = running.claim, running.worker_id
         spec = await self._spec_of(claim)
-        redactor = _redactor(running, token, spec)
+        redactor = _redactor(running, spec)
         now = self._clock.now()
         ended = settlement_of(
             claim,
@@ -78,7 +72,7 @@ class AgentSteering:
         )
         outcome = await self._store.work.settle(worker_id, [settlement])
         if outcome.refused:
-            raise IllegalTransitionError(execution_id, "no longer running", status)
+            raise IllegalTransitionError(claim.execution_id, "no longer running", status)
         if outcome.cancelled:
             settlement = settlement._replace(status=Status.CANCELLED)
         self._tell(worker_id, settlement)
@@ -88,13 +82,18 @@ class AgentSteering:
         version = (claim.schedule_id, claim.aggregate_version)
         return (await self._store.work.specs([version])).get(version)
 
-    async def _trusted(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
+    async def authenticate(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
+        """Return the attempt that the token was made for.
+
+        Raises BadTokenError, NotFoundError, and IllegalTransitionError if the attempt has ended. The attempt may
+        end later: `progress` and `complete` check again in their write.
+        """
         running = await self._store.agents.attempt(execution_id)
         if not tokens.is_valid(token, execution_id, running.claim.attempt):
             raise BadTokenError(execution_id)
         if running.status is not Status.RUNNING:
             raise IllegalTransitionError(execution_id, running.status, Status.RUNNING)
-        return running
+        return running._replace(sealed_key=key_in(token))
 
     def _tell(self, worker_id: str, settlement: Settlement) -> None:
         claim = settlement.claim
@@ -119,15 +118,14 @@ class AgentSteering:
             self._hints.send(Hint.SCHEDULES, (claim.schedule_id,))
 
 
-def _redactor(running: RunningAttempt, token: str, spec: ScheduleSpec | None) -> Redactor | None:
+def _redactor(running: RunningAttempt, spec: ScheduleSpec | None) -> Redactor | None:
     """Redacts the secrets that the agent was sent, since it may report them; None: they are not known.
 
     By the values that were sent: a secret may have another value by now.
     """
-    key = key_in(token)
-    if key and running.sealed is not None:
+    if running.sealed_key and running.sealed is not None:
         with contextlib.suppress(UndecipherableError):
-            return Redactor(unseal(running.sealed, key))
+            return Redactor(unseal(running.sealed, running.sealed_key))
         return None
     is_free = spec is not None and not references(spec.target.model_dump(mode="json"))
     return NOTHING_HIDDEN if is_free else None

@@ -23,6 +23,8 @@ class RunningAttempt(NamedTuple):
     status: Status
     sealed: str | None = None
     """The secrets that it was sent with; None: none were stored."""
+    sealed_key: str = ""
+    """What opens them; empty: the token has none."""
 
 
 class Agents:

@@ -17,6 +17,7 @@ from foliot.model.execution import Status
 from foliot.model.schedule import problems_of
 from foliot.security.callback import CallbackTokens
 from foliot.steering.agents import AgentSteering
+from foliot.store.agents import RunningAttempt
 
 MOST_BYTES = 256 * 1024
 
@@ -56,7 +57,8 @@ def _token(
     return token.strip()
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
+    """Read the body, up to MOST_BYTES. Call it only once the token has been checked."""
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -67,7 +69,6 @@ async def _body(request: Request) -> bytes:
 
 
 Token = Annotated[str, Depends(_token)]
-Body = Annotated[bytes, Depends(_body)]
 
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     code: {"description": text, "content": {PROBLEM_JSON: {}}}
@@ -91,6 +92,12 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
     router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"], route_class=GatedRoute)
 
+    async def _attempt(execution_id: UUID, token: Token) -> RunningAttempt:
+        return await agents.authenticate(await tokens(), token, execution_id)
+
+    # Checked before any of the body is read: without a valid token nothing is parsed for anybody.
+    Attempt = Annotated[RunningAttempt, Depends(_attempt)]
+
     @router.post(
         "/progress",
         status_code=204,
@@ -98,9 +105,9 @@ def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
         summary="Say how far the work is",
         openapi_extra=_body_of(Progress),
     )
-    async def progress(execution_id: UUID, token: Token, body: Body) -> Response:
-        told = _parsed(Progress, body)
-        await agents.progress(await tokens(), token, execution_id, told.fraction, told.text)
+    async def progress(attempt: Attempt, request: Request) -> Response:
+        report = _parsed(Progress, await _read_body(request))
+        await agents.progress(attempt, report.fraction, report.text)
         return Response(status_code=204)
 
     @router.post(
@@ -109,17 +116,12 @@ def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
         summary="Say how the work ended",
         openapi_extra=_body_of(Completion),
     )
-    async def complete(execution_id: UUID, token: Token, body: Body) -> dict[str, str]:
-        told = _parsed(Completion, body)
+    async def complete(attempt: Attempt, request: Request) -> dict[str, str]:
+        report = _parsed(Completion, await _read_body(request))
         status = await agents.complete(
-            await tokens(),
-            token,
-            execution_id,
-            status=Status(told.status),
-            result=told.result,
-            error=told.error,
+            attempt, status=Status(report.status), result=report.result, error=report.error
         )
-        return {"execution_id": str(execution_id), "status": status.value}
+        return {"execution_id": str(attempt.claim.execution_id), "status": status.value}
 
     return router
 
