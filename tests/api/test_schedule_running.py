@@ -1,5 +1,6 @@
 """A schedule over time: pausing it, running it now or for the past, and its fire times."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -148,6 +149,22 @@ def test_a_preview_has_ten_times_unless_told_otherwise(operator: httpx2.Client) 
     for n in (0, -1, 10**9, "many"):
         answer = operator.post(f"{SCHEDULES}/preview", json={"trigger": trigger, "n": n})
         assert pointers(problem(answer, 422)).keys() == {"/n"}
+
+
+def test_fires_from_a_time_after_the_end_are_refused(operator: httpx2.Client, path: str) -> None:
+    span = {"from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z"}
+    refused = problem(operator.get(f"{path}/fires", params=span), 422)
+    assert pointers(refused).keys() == {"/from"}
+    equal = {"from": span["to"], "to": span["to"]}
+    assert made(operator.get(f"{path}/fires", params=equal), 200)["items"] == []
+
+
+def test_a_number_of_many_digits_is_refused_by_the_name_of_its_field(operator: httpx2.Client) -> None:
+    document = json.dumps(yearly(timeout_seconds=0)).replace(
+        '"timeout_seconds": 0', f'"timeout_seconds": {"9" * 40}'
+    )
+    answer = operator.post(SCHEDULES, content=document, headers={"Content-Type": "application/json"})
+    assert pointers(problem(answer, 422)) == {"/timeout_seconds": "number_too_large"}
 
 
 def test_fires_are_fired_skipped_with_the_reason_or_planned(operator: httpx2.Client) -> None:

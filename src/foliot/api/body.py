@@ -3,9 +3,10 @@
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from foliot.api.strict_json import read_json
+from foliot.model.document import Document
 from foliot.model.errors import InvalidError, UnsupportedMediaError
 from foliot.model.schedule import problems_of
 
@@ -15,10 +16,8 @@ BODIES: dict[str, type[BaseModel]] = {}
 """The models of bodies by the names that the OpenAPI gives them."""
 
 
-class Form(BaseModel):
+class Form(Document):
     """What a body may hold; anything else in it is refused."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
 
 
 async def _document(request: Request) -> Any:

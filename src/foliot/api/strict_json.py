@@ -9,13 +9,19 @@ Measured, on a body of 4,000 schedules (728 kB): parsing 10 ms, all checks toget
 """
 
 import re
+import secrets
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import orjson
 
-from foliot.model.errors import InvalidError
+from foliot.model.errors import InvalidError, Problem
+from foliot.model.schedule import pointer_to
 
 MOST_NESTED = 64
+MAX_NAMED_NUMBERS = 20
+"""Numbers of more than 64 bits that one answer points at."""
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """What orjson keeps as a whole number."""
 
@@ -26,6 +32,7 @@ _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _MANY_DIGITS = b"0" * 19
+_SEARCHED = (dict, list, str)
 _LONG_WHOLE_NUMBER = re.compile(rb"(?<![\d.eE+\-])-?\d{19,}(?![\d.eE])")
 
 
@@ -33,9 +40,9 @@ def read_json(body: bytes) -> Any:
     """The document of a body. Raises InvalidError."""
     if _NUL in body and _ESCAPED_NUL.search(body):
         raise InvalidError.at("", "nul", "must not contain NUL characters", "leave \\u0000 out")
-    if _has_huge_number(body):
-        hint = "send it as a string, or with a decimal point"
-        raise InvalidError.at("", "number_too_large", "has a whole number of more than 64 bits", hint)
+    huge = _huge_numbers(body)
+    if huge:
+        raise InvalidError([_too_large(pointer) for pointer in _pointers_to(huge, body)])
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -45,15 +52,57 @@ def read_json(body: bytes) -> Any:
     return document
 
 
-def _has_huge_number(body: bytes) -> bool:
+def _huge_numbers(body: bytes) -> list[re.Match[bytes]]:
+    """The first whole numbers in the body that have more than 64 bits."""
     # Two passes at the speed of memory, where searching for digits by a regular expression takes ten times
     # as long; only a body that may have such a number is looked at closely.
     if _MANY_DIGITS not in body.translate(_DIGITS_AS_ZEROS):
-        return False
-    return any(
-        len(found) > 20 or not SMALLEST <= int(found) <= LARGEST
-        for found in _LONG_WHOLE_NUMBER.findall(_STRING.sub(b'""', body))
-    )
+        return []
+    # Strings are blanked out, not removed: the positions stay those of the body.
+    without_strings = _STRING.sub(lambda string: b'"' * len(string[0]), body)
+    huge = (found for found in _LONG_WHOLE_NUMBER.finditer(without_strings) if _is_huge(found[0]))
+    return list(islice(huge, MAX_NAMED_NUMBERS))
+
+
+def _is_huge(digits: bytes) -> bool:
+    return len(digits) > 20 or not SMALLEST <= int(digits) <= LARGEST
+
+
+def _pointers_to(numbers: Sequence[re.Match[bytes]], body: bytes) -> list[str]:
+    """Where the numbers stand in the document; the document itself where that can't be found out."""
+    # Each number is replaced by a random text. Where that text is found after parsing, the number was.
+    mark = secrets.token_hex(16)
+    pieces, end = [], 0
+    for number in numbers:
+        pieces += [body[end : number.start()], b'"%s"' % mark.encode()]
+        end = number.end()
+    try:
+        document = orjson.loads(b"".join([*pieces, body[end:]]))
+    except orjson.JSONDecodeError:
+        return [""]
+    # A name that occurs twice in an object hides its first value.
+    return list(_pointers_to_text(document, mark)) or [""]
+
+
+def _pointers_to_text(document: Any, text: str) -> Iterator[str]:
+    level: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
+    while level:
+        inner: list[tuple[tuple[str | int, ...], Any]] = []
+        for path, value in level:
+            if value == text:
+                yield pointer_to(path)
+            elif type(value) is dict:
+                inner += [((*path, key), each) for key, each in value.items() if type(each) in _SEARCHED]
+            elif type(value) is list:
+                inner += [
+                    ((*path, index), each) for index, each in enumerate(value) if type(each) in _SEARCHED
+                ]
+        level = inner
+
+
+def _too_large(pointer: str) -> Problem:
+    hint = "send it as a string, or with a decimal point"
+    return Problem(pointer, "number_too_large", "is a whole number of more than 64 bits", hint)
 
 
 def _is_nested_deeper(document: Any, most: int) -> bool:

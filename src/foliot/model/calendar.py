@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
+from foliot.model.document import Document
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import problems_of
-from foliot.model.trigger import Document
 
 MOST_RANGES = 10_000
 MOST_COUNTRIES = 50

@@ -14,11 +14,11 @@ from uuid import UUID
 
 from pydantic import Field, StrictBool, ValidationError, field_validator, model_validator
 
+from foliot.model.document import Document
 from foliot.model.errors import InvalidError
 from foliot.model.moment import Moment
 from foliot.model.schedule import Label, problems_of
 from foliot.model.target import HttpTarget
-from foliot.model.trigger import Document
 
 MOST_NAMED = 500
 LONGEST_S = 366 * 86400

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from foliot.model.trigger import Document
+from foliot.model.document import Document
 
 
 class Priority(StrEnum):

@@ -10,11 +10,12 @@ from uuid import UUID
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from foliot.model.document import Document
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.moment import Moment
 from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, Retry, Window
 from foliot.model.target import Target
-from foliot.model.trigger import Document, Trigger
+from foliot.model.trigger import Trigger
 
 QueueName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.:-]+$")]
 Label = Annotated[str, Field(max_length=200)]
@@ -99,7 +100,8 @@ def problems_of(error: ValidationError) -> list[Problem]:
         hint = f"one of: {context['expected']}" if "expected" in context else ""
         if "expected_tags" in context:
             message, hint = "is not a known kind", f"one of: {context['expected_tags']}"
-        found.append(Problem(pointer_to(_written(item["loc"])), item["type"], message, hint))
+        path = _written(item["loc"]) + ([context["field"]] if "field" in context else [])
+        found.append(Problem(pointer_to(path), item["type"], message, hint))
     return found
 
 

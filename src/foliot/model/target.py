@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, JsonValue, field_validator
 
 from foliot.model.cloud_event import read_template
-from foliot.model.trigger import Document
+from foliot.model.document import Document
 
 TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]*$")]
 

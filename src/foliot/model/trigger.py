@@ -7,17 +7,13 @@ fires) is for `planning.admit`, which can compile it.
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
+from foliot.model.document import Document
 from foliot.model.moment import Moment
 
 MAX_FREQUENCY = 1_000_000_000
-
-
-class Document(BaseModel):
-    """A value users write: unknown fields are refused, and once made it never changes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class FrequencyUnit(StrEnum):
@@ -56,7 +52,8 @@ class IntervalTrigger(Document):
             raise ValueError("give either frequency_unit and frequency_time, or hours, minutes, …; not both")
         for name, amount in parts.items():
             if not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
-                raise ValueError(f"{name} must be a whole number, 0 or more")
+                # "field" makes `problems_of` point at the part, not at the whole trigger.
+                raise PydanticCustomError("number_type", "must be a whole number, 0 or more", {"field": name})
         rest = {name: item for name, item in value.items() if name not in parts}
         return {**rest, **_one_unit({name: amount for name, amount in parts.items() if amount})}
 

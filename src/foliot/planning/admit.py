@@ -12,6 +12,7 @@ from foliot.model.target import SYSTEM_PREFIX, FunctionTarget
 from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
 from foliot.planning.definition import Cadence, compile_spec
 from foliot.planning.next import Next, next_after, run_ts_of
+from foliot.timing.rule_parts import require_bounded_count
 from foliot.timing.zone import check_zone
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -61,7 +62,9 @@ def admit_new(
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
 ) -> Cadence:
-    """The same, and it must ever fire from now on."""
+    """Compile a definition whose timing is new: it must also fire at some time from now on."""
+    if isinstance(spec.trigger, RRuleTrigger):
+        require_bounded_count(spec.trigger.rule)
     cadence = admit(spec, schedule_id, now, check_target=check_target, calendars=calendars)
     if spec.active and first_fire(cadence, spec, schedule_id, now, includes_now=True) is None:
         raise InvalidError.at(*_why_never(spec))

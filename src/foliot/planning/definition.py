@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, TypeAdapter
 
+from foliot.model.document import Document
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import (
@@ -24,7 +25,7 @@ from foliot.model.policy import (
     Window,
 )
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.trigger import CronTrigger, DelayTrigger, Document, Trigger
+from foliot.model.trigger import CronTrigger, DelayTrigger, Trigger
 from foliot.timing.calendar import Calendar, CalendarBook
 from foliot.timing.compile import build_trigger, compile_trigger, elapsed_step
 from foliot.timing.interval import Elapsed

@@ -29,7 +29,7 @@ from foliot.timing.compile import build_trigger, elapsed_step
 from foliot.timing.cron_fields import is_hashed, normalise, parse
 from foliot.timing.describe import describe
 from foliot.timing.recurrence import Recurrence
-from foliot.timing.rule_parts import Frequency, parse_rule
+from foliot.timing.rule_parts import Frequency, parse_rule, require_bounded_count
 from foliot.timing.zone import HIGHEST, LOWEST, Span, check_zone, naive_utc, spans_at, zone
 
 MOST_FIRES = 1_000
@@ -103,6 +103,8 @@ def preview(
         raise InvalidError.at("/from_ts", "out_of_range", "is too far from now to count from")
     if window is not None:
         check_zone(window.timezone, "/window/timezone")
+    if isinstance(trigger, RRuleTrigger):
+        require_bounded_count(trigger.rule)
     look = _Look.at(
         trigger, dst, max(naive_utc(from_ts).replace(tzinfo=UTC), _LOWEST + _YEAR), start_ts, end_ts, key
     )

@@ -85,7 +85,7 @@ class AgentSteering:
     async def authenticate(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
         """Return the attempt that the token was made for.
 
-        Raises BadTokenError, NotFoundError, and IllegalTransitionError if the attempt has ended. The attempt may
+        Raises BadTokenError, NotFoundError, and IllegalTransitionError if the attempt has ended. It may still
         end later: `progress` and `complete` check again in their write.
         """
         running = await self._store.agents.attempt(execution_id)

@@ -69,6 +69,10 @@ _KNOWN = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_NUMBERS)
 _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
 _MOST = 1_000_000_000
+MAX_COUNT = 1_000_000
+"""Occurrences of a new rule: a year of minutes, but not a year of seconds."""
+MAX_COUNT_WITH_SETPOS = 10_000
+"""BYSETPOS has no shortcut to the n-th occurrence: all months or years before it are walked."""
 MOST_IN_MONTH = 5
 """Of each weekday."""
 _SUB_DAILY_FILTERS = frozenset({"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND"})
@@ -96,6 +100,22 @@ def parse_rule(text: str) -> Rule:
     )
     _check(rule, parts)
     return rule
+
+
+def require_bounded_count(text: str) -> None:
+    """Refuse a COUNT above the maximum, for rules that are new.
+
+    Not part of `parse_rule`, because schedules that were saved with a larger one must go on firing.
+    """
+    rule = parse_rule(text)
+    most = MAX_COUNT_WITH_SETPOS if rule.bysetpos else MAX_COUNT
+    if rule.count is not None and rule.count > most:
+        with_setpos = " together with BYSETPOS" if rule.bysetpos else ""
+        refuse(
+            f"COUNT {rule.count} is more than {most}, the maximum{with_setpos}",
+            "a smaller COUNT, or UNTIL with a date",
+            "count_too_large",
+        )
 
 
 def _split(text: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.api.strict_json import read_json
+from foliot.api.strict_json import MAX_NAMED_NUMBERS, read_json
 from foliot.model.errors import InvalidError
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -100,8 +100,33 @@ def test_a_backslash_and_digits_are_no_nul(body: bytes, meant: str) -> None:
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**20, -(10**20), 10**400])
 def test_a_whole_number_that_would_become_a_float_is_refused(number: int) -> None:
-    for body in (b"%d", b'{"a": [%d]}', b"[1, %d, 2]"):
-        assert code_of(body.replace(b"%d", f"{number:_}".replace("_", "").encode())) == "number_too_large"
+    digits = f"{number:_}".replace("_", "").encode()
+    for body, pointer in ((b"%d", ""), (b'{"a": [%d]}', "/a/0"), (b"[1, %d, 2]", "/1")):
+        assert too_large_at(body.replace(b"%d", digits)) == [pointer]
+
+
+def too_large_at(body: bytes) -> list[str]:
+    with pytest.raises(InvalidError) as caught:
+        read_json(body)
+    assert {(each.code, bool(each.hint)) for each in caught.value.problems} == {("number_too_large", True)}
+    return [each.pointer for each in caught.value.problems]
+
+
+HUGE = b"1" * 40
+
+
+def test_each_number_that_is_too_large_is_named_by_its_pointer() -> None:
+    body = b'{"text\\" 1": "%b", "a/b": {"retry": {"max": %b}}, "list": [{"n": -%b}, 1]}' % (HUGE, HUGE, HUGE)
+    assert too_large_at(body) == ["/a~1b/retry/max", "/list/0/n"]
+
+
+def test_only_so_many_numbers_are_named() -> None:
+    assert len(too_large_at(b"[" + b",".join([HUGE] * 1_000) + b"]")) == MAX_NAMED_NUMBERS
+
+
+def test_a_number_that_is_too_large_in_a_body_that_is_no_json_points_at_the_body() -> None:
+    assert too_large_at(b'{"a": %b, "b": }' % HUGE) == [""]
+    assert too_large_at(b'{"a": %b, "a": 1}' % HUGE) == [""], "the second value hides the first"
 
 
 @pytest.mark.parametrize("number", [2**64 - 1, -(2**63), 2**63])

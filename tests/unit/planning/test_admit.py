@@ -1,5 +1,6 @@
 """What is admitted, and when a new definition first fires."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,8 @@ from tests.unit.planning.schedules import NOON, SCHEDULE_ID, at, created, spec_o
 
 from foliot.model.errors import InvalidError, Problem
 from foliot.planning.admit import admit, admit_new
+from foliot.planning.change import Author, edit
+from foliot.timing.rule_parts import MAX_COUNT, MAX_COUNT_WITH_SETPOS
 
 
 def refused(**fields: Any) -> Problem:
@@ -199,3 +202,40 @@ def test_an_edit_to_a_system_function_is_refused() -> None:
 
 def test_a_name_that_only_begins_alike_is_no_system_function() -> None:
     assert created(target={"kind": "function", "name": "foliot_sync"}).spec.target.kind == "function"
+
+
+# --- rules with a COUNT --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FREQ=SECONDLY;COUNT=31536000",
+        f"FREQ=DAILY;COUNT={MAX_COUNT + 1}",
+        f"FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=1;COUNT={MAX_COUNT_WITH_SETPOS + 1}",
+    ],
+)
+def test_a_rule_with_too_many_times_is_refused(rule: str) -> None:
+    problem = refused(trigger={"kind": "rrule", "rule": rule})
+    assert (problem.pointer, problem.code) == ("/trigger/rule", "count_too_large")
+    assert "UNTIL" in problem.hint
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FREQ=MINUTELY;COUNT=525600",
+        f"FREQ=SECONDLY;COUNT={MAX_COUNT}",
+        f"FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=1;COUNT={MAX_COUNT_WITH_SETPOS}",
+    ],
+)
+def test_a_rule_with_as_many_times_as_the_maximum_is_taken(rule: str) -> None:
+    assert created(trigger={"kind": "rrule", "rule": rule}).next_fire_ts is not None
+
+
+def test_a_schedule_saved_with_a_larger_count_can_still_be_edited() -> None:
+    fields = {"trigger": {"kind": "rrule", "rule": "FREQ=SECONDLY;COUNT=31536000"}}
+    old = replace(created(trigger={"kind": "rrule", "rule": "FREQ=SECONDLY"}), spec=spec_of(**fields))
+    changed = edit(old, spec_of(**fields, description="new"), now=at(1), author=Author("test"))
+    assert changed is not None
+    assert changed.schedule.spec.description == "new"

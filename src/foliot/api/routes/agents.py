@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
+from foliot.api.body import Form
 from foliot.api.errors import PROBLEM_JSON
 from foliot.api.gate import GatedRoute
 from foliot.model.errors import BadTokenError, InvalidError
@@ -25,19 +26,15 @@ M = TypeVar("M", bound=BaseModel)
 Tokens = Callable[[], Awaitable[CallbackTokens]]
 
 
-class Progress(BaseModel):
+class Progress(Form):
     """How far the work has come."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     fraction: float = Field(ge=0, le=1, examples=[0.5])
     text: str = Field(default="", max_length=20_000, examples=["half way"])
 
 
-class Completion(BaseModel):
+class Completion(Form):
     """How the work ended."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     status: Literal["success", "failed"]
     result: Any = None
@@ -92,11 +89,9 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
     router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"], route_class=GatedRoute)
 
-    async def _attempt(execution_id: UUID, token: Token) -> RunningAttempt:
+    # A dependency, so that it comes before any of the body is read: nothing is parsed for a stranger.
+    async def attempt_of(execution_id: UUID, token: Token) -> RunningAttempt:
         return await agents.authenticate(await tokens(), token, execution_id)
-
-    # Checked before any of the body is read: without a valid token nothing is parsed for anybody.
-    Attempt = Annotated[RunningAttempt, Depends(_attempt)]
 
     @router.post(
         "/progress",
@@ -105,7 +100,7 @@ def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
         summary="Say how far the work is",
         openapi_extra=_body_of(Progress),
     )
-    async def progress(attempt: Attempt, request: Request) -> Response:
+    async def progress(attempt: Annotated[RunningAttempt, Depends(attempt_of)], request: Request) -> Response:
         report = _parsed(Progress, await _read_body(request))
         await agents.progress(attempt, report.fraction, report.text)
         return Response(status_code=204)
@@ -116,7 +111,9 @@ def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
         summary="Say how the work ended",
         openapi_extra=_body_of(Completion),
     )
-    async def complete(attempt: Attempt, request: Request) -> dict[str, str]:
+    async def complete(
+        attempt: Annotated[RunningAttempt, Depends(attempt_of)], request: Request
+    ) -> dict[str, str]:
         report = _parsed(Completion, await _read_body(request))
         status = await agents.complete(
             attempt, status=Status(report.status), result=report.result, error=report.error

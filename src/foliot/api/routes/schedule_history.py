@@ -24,6 +24,7 @@ from foliot.api.routes.apply import ChangeDocument, change_documents
 from foliot.api.routes.executions import Because
 from foliot.api.routes.schedules import answer_schedule
 from foliot.api.services import API, Services
+from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
 from foliot.model.moment import Moment
 from foliot.model.schedule import ChangeKind, Schedule, ScheduleSpec
@@ -207,6 +208,8 @@ def _add_fires(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """In order of time: the latest that were decided (`fired`, or `skipped` and why), and the next ones
         (`planned`; one that window or calendar will hold back says so)."""
+        if from_ts is not None and to_ts is not None and from_ts > to_ts:
+            raise InvalidError.at("/from", "out_of_range", "must not lie after to", "a time before `to`")
         schedule = as_of(await store.schedules.get(schedule_id, host_id=caller.host_id), services.now())
         past = await store.history.ledger(
             schedule_id, host_id=caller.host_id, from_ts=from_ts, to_ts=to_ts, n=n
