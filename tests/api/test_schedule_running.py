@@ -7,9 +7,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.model.instant import EPOCH
+from foliot.model.schedule import ScheduleSpec
+from foliot.planning.change import Author, create
+from foliot.timing.compile import build_trigger
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
-from tests.api.served import SCHEDULES, V1
+from tests.api.served import SCHEDULES, V1, Served
 from tests.api.waiting import until
 
 # --- pausing ---------------------------------------------------------------------------------------
@@ -149,6 +154,74 @@ def test_a_preview_has_ten_times_unless_told_otherwise(operator: httpx2.Client) 
     for n in (0, -1, 10**9, "many"):
         answer = operator.post(f"{SCHEDULES}/preview", json={"trigger": trigger, "n": n})
         assert pointers(problem(answer, 422)).keys() == {"/n"}
+
+
+HASHED = {"kind": "cron", "expression": "H H * * *", "timezone": "Europe/Berlin"}
+
+
+def previewed(operator: httpx2.Client, **asked: Any) -> list[datetime]:
+    document = made(operator.post(f"{SCHEDULES}/preview", json={"trigger": HASHED, "n": 3, **asked}), 200)
+    assert not [each for each in document["details"] if each["code"] == "hash_unknown"]
+    return [datetime.fromisoformat(each) for each in document["fires"]]
+
+
+def planned(operator: httpx2.Client, schedule_id: str) -> list[datetime]:
+    items = made(operator.get(f"{SCHEDULES}/{schedule_id}/fires", params={"n": 3}), 200)["items"]
+    return [datetime.fromisoformat(each["fire_ts"]) for each in items]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "the first try"}], ids=["", "by key"])
+def test_the_times_of_h_are_previewed_as_the_saved_schedule_fires(
+    operator: httpx2.Client, headers: dict[str, str]
+) -> None:
+    name = unique("hashed")
+    before = previewed(operator, name=name)
+    document = yearly(name, trigger=HASHED)
+    if headers:
+        headers = {"Idempotency-Key": f"create {name}"}
+    schedule_id = made(operator.post(SCHEDULES, json=document, headers=headers))["schedule_id"]
+    assert planned(operator, schedule_id) == before
+    assert previewed(operator, schedule_id=schedule_id) == before, "while it is edited"
+    renamed = made(operator.patch(f"{SCHEDULES}/{schedule_id}", json={"name": unique("renamed")}), 200)
+    assert planned(operator, schedule_id) == before
+    assert previewed(operator, name=renamed["name"]) == before, "a known name is that schedule's"
+
+
+def test_a_schedule_made_by_code_fires_at_the_previewed_times_of_h(operator: httpx2.Client) -> None:
+    name = unique("hashed")
+    before = previewed(operator, name=name)
+    answer = operator.post(
+        f"{SCHEDULES}/apply", json={"schedules": [yearly(name, trigger=HASHED)], "source": name}
+    )
+    assert made(answer, 200)
+    [listed] = operator.get(SCHEDULES, params={"q": name}).json()["items"]
+    assert planned(operator, listed["schedule_id"]) == before
+
+
+def test_a_schedule_with_an_id_of_an_older_version_keeps_its_times_of_h(
+    operator: httpx2.Client, server: Served
+) -> None:
+    spec, schedule_id = ScheduleSpec.parse(yearly(trigger=HASHED)), new_id()
+
+    async def make() -> None:
+        await server.instance.store.schedules.create(
+            lambda now: create(
+                spec, host_id=DEFAULT_HOST_ID, now=now, author=Author("test"), schedule_id=schedule_id
+            ),
+            Author("test"),
+        )
+
+    server.run(make())
+    expected = build_trigger(spec.trigger, dst=spec.dst, anchor=EPOCH, key=str(schedule_id))
+    [first, *_] = planned(operator, str(schedule_id))
+    assert first == expected.after(datetime.now(UTC))
+    assert previewed(operator, schedule_id=str(schedule_id))[0] == first
+    assert previewed(operator, name=spec.name)[0] == first
+
+
+def test_a_preview_of_h_without_name_and_id_says_that_it_is_an_example(operator: httpx2.Client) -> None:
+    document = made(operator.post(f"{SCHEDULES}/preview", json={"trigger": HASHED}), 200)
+    assert "hash_unknown" in [each["code"] for each in document["details"]]
 
 
 def test_fires_from_a_time_after_the_end_are_refused(operator: httpx2.Client, path: str) -> None:

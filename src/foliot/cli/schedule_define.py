@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from foliot.cli.client import Api
     from foliot.cli.plan import Plan, Request
 
-PREVIEWED = ("trigger", "dst", "window", "calendars", "start_ts", "end_ts", "jitter_seconds")
+PREVIEWED = ("name", "trigger", "dst", "window", "calendars", "start_ts", "end_ts", "jitter_seconds")
 """What decides when a schedule fires."""
 
 FileOption = Annotated[

@@ -54,6 +54,36 @@ def derived_id(identity: UUID, part: UUID) -> UUID:
     return UUID(int=identity.int >> 64 << 64 | 0x2 << 62 | tail)
 
 
+_NAMED = 0x8F01
+"""Marks ids that end in a hash of host and name: version 8 of RFC 9562 (free use), and a number of ours."""
+
+
+def schedule_id_of(identity: UUID, host_id: UUID, name: str) -> UUID:
+    """The id of a new schedule: time and random bits of `identity`, then a hash of host and name.
+
+    The hash is what `H` in its cron expression is computed from, so its times are known before it is saved.
+    """
+    random = identity.int & ((1 << 62) - 1) >> 32 << 32
+    return UUID(int=identity.int >> 80 << 80 | _NAMED << 64 | 0x2 << 62 | random | _hash_of(host_id, name))
+
+
+def hash_key(schedule_id: UUID) -> str:
+    """What `H` in a cron expression of this schedule is computed from; a rename does not change it."""
+    if schedule_id.int >> 64 & 0xFFFF == _NAMED:
+        return f"{schedule_id.int & 0xFFFF_FFFF:08x}"
+    return str(schedule_id)  # made before ids had a hash in them
+
+
+def hash_key_of_name(host_id: UUID, name: str) -> str:
+    """The key that a schedule of this name gets if it is created now."""
+    return f"{_hash_of(host_id, name):08x}"
+
+
+def _hash_of(host_id: UUID, name: str) -> int:
+    digest = hashlib.blake2b(host_id.bytes + name.encode(errors="backslashreplace"), digest_size=4).digest()
+    return int.from_bytes(digest)
+
+
 def first_id_at(instant: datetime) -> UUID:
     """The smallest id that an execution made at this instant can have."""
     milliseconds = micros_of(instant) // 1000

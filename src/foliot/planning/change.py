@@ -12,7 +12,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from foliot.model.execution import SkipReason
-from foliot.model.ids import new_id, slot_of
+from foliot.model.ids import new_id, schedule_id_of, slot_of
 from foliot.model.instant import INSTANT
 from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.model.target import EventTarget
@@ -69,7 +69,7 @@ def create(
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
 ) -> Change:
-    schedule_id = schedule_id or new_id()
+    schedule_id = schedule_id or schedule_id_of(new_id(), host_id, spec.name)
     cadence = admit_new(spec, schedule_id, now, check_target=check_target, calendars=calendars)
     upcoming = first_fire(cadence, spec, schedule_id, now, includes_now=True) if spec.active else None
     schedule = Schedule(

@@ -14,6 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from foliot.model.document import Document
 from foliot.model.errors import InvalidError, Problem
+from foliot.model.ids import hash_key
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import (
     Delivery,
@@ -154,7 +155,7 @@ def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
             recurrence = Elapsed(definition.anchor_ts, step)
         else:
             recurrence = build_trigger(
-                trigger, dst=policies.dst, anchor=definition.anchor_ts, key=str(schedule_id)
+                trigger, dst=policies.dst, anchor=definition.anchor_ts, key=hash_key(schedule_id)
             )
     return Cadence(
         trigger=trigger,
@@ -171,7 +172,7 @@ def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) 
     anchor_ts = spec.start_ts or effective_ts
     return Cadence(
         trigger=spec.trigger,
-        recurrence=compile_trigger(spec.trigger, dst=spec.dst, anchor=anchor_ts, key=str(schedule_id)),
+        recurrence=compile_trigger(spec.trigger, dst=spec.dst, anchor=anchor_ts, key=hash_key(schedule_id)),
         policies=policies_of(spec),
         effective_ts=_earliest(effective_ts, anchor_ts),
         end_ts=spec.end_ts,

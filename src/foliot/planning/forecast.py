@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from foliot.model.errors import InvalidError
 from foliot.model.execution import SkipReason
+from foliot.model.ids import hash_key
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import Window
 from foliot.model.schedule import Schedule
@@ -268,7 +269,10 @@ def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: Calendar
 def _times_of(cadence: Cadence, due: Due) -> Recurrence:
     """One object for all schedules with the same times: compiling again finds what is remembered."""
     return build_trigger(
-        cadence.trigger, dst=cadence.policies.dst, anchor=due.definition.anchor_ts, key=str(due.schedule_id)
+        cadence.trigger,
+        dst=cadence.policies.dst,
+        anchor=due.definition.anchor_ts,
+        key=hash_key(due.schedule_id),
     )
 
 

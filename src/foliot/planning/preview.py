@@ -91,11 +91,12 @@ def preview(
     end_ts: datetime | None = None,
     calendars: Sequence[Calendar] = (),
     jitter_seconds: float = 0,
-    key: str = "preview",
+    key: str | None = None,
 ) -> Preview:
     """The next `n` times that fire, as if it were saved at `from_ts`. Raises InvalidError.
 
-    `key` is what `H` depends on: the schedule's id, where there is one.
+    `key` is what `H` is computed from (see `model.ids.hash_key`). None: the schedule is not known, so with an
+    `H` the times are an example, and a warning says so.
     """
     if not 1 <= n <= MOST_FIRES:
         raise InvalidError.at("/n", "out_of_range", f"must be 1 to {MOST_FIRES}")
@@ -105,15 +106,15 @@ def preview(
         check_zone(window.timezone, "/window/timezone")
     if isinstance(trigger, RRuleTrigger):
         require_bounded_count(trigger.rule)
-    look = _Look.at(
-        trigger, dst, max(naive_utc(from_ts).replace(tzinfo=UTC), _LOWEST + _YEAR), start_ts, end_ts, key
-    )
+    now = max(naive_utc(from_ts).replace(tzinfo=UTC), _LOWEST + _YEAR)
+    look = _Look.at(trigger, dst, now, start_ts, end_ts, key or "preview")
     allowance = Allowance(window, tuple(calendars), look.tz if isinstance(look.tz, ZoneInfo) else zone("UTC"))
     fires, end = look.fires(n, allowance)
     warnings = [
         *_about_number(look, fires, end),
         *_about_rate(look, has_jitter=jitter_seconds > 0),
-        *(_about_cron(trigger, key) if isinstance(trigger, CronTrigger) else ()),
+        *(_about_hash(trigger) if isinstance(trigger, CronTrigger) and key is None else ()),
+        *(_about_cron(trigger, look.key) if isinstance(trigger, CronTrigger) else ()),
         *(_about_rule(trigger, look) if isinstance(trigger, RRuleTrigger) else ()),
         *_about_clocks(look, allowance),
     ]
@@ -337,6 +338,12 @@ _STEPPED = (("second", 60, "minute"), ("minute", 60, "hour"), ("hour", 24, "day"
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
            "November", "December")  # fmt: skip
 _LENGTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
+
+
+def _about_hash(trigger: CronTrigger) -> Iterator[Caution]:
+    if is_hashed(normalise(trigger.expression)):
+        text = "H depends on the schedule: these times are an example; give its name or its id for its own"
+        yield Caution("hash_unknown", text)
 
 
 def _about_cron(trigger: CronTrigger, key: str) -> Iterator[Caution]:

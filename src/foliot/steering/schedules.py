@@ -20,6 +20,7 @@ from foliot.model.event import (
     settled_at_once,
 )
 from foliot.model.execution import Execution, TriggeredBy
+from foliot.model.ids import schedule_id_of
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.model.target import EventTarget
@@ -58,10 +59,15 @@ class ScheduleSteering:
         *,
         managed_by: ManagedBy = ManagedBy.API,
         managed_source: str | None = None,
-        schedule_id: UUID | None = None,
+        reserved_id: UUID | None = None,
     ) -> Schedule:
-        """Raises InvalidError, NameTakenError. The id of a schedule that there is gives that one back."""
-        if schedule_id is not None:
+        """Raises InvalidError, NameTakenError.
+
+        `reserved_id` makes it repeatable: called again with the same one, it returns the same schedule.
+        """
+        schedule_id: UUID | None = None
+        if reserved_id is not None:
+            schedule_id = schedule_id_of(reserved_id, host_id, spec.name)
             try:
                 return await self._store.schedules.get(schedule_id, host_id=host_id)
             except NotFoundError:

@@ -97,6 +97,12 @@ def test_what_h_stands_for_depends_on_the_key() -> None:
     assert shown(hashed, key="a") != shown(hashed, key="b")
 
 
+def test_without_a_key_the_times_of_h_are_called_an_example() -> None:
+    assert "hash_unknown" in codes(preview(cron("H H * * *"), from_ts=NOON))
+    assert "hash_unknown" not in codes(preview(cron("H H * * *"), from_ts=NOON, key="a"))
+    assert "hash_unknown" not in codes(preview(cron("0 8 * * thu"), from_ts=NOON))
+
+
 def test_times_that_window_or_calendars_forbid_are_passed_over_and_counted() -> None:
     holiday = Calendar(CalendarSpec.parse({"name": "holiday", "days": ["2026-03-03"]}))
     told = preview(

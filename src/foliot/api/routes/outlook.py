@@ -18,6 +18,7 @@ from foliot.api.routes.registry import QueueDocument, queue_document
 from foliot.api.services import API, Services
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Status
+from foliot.model.ids import hash_key, hash_key_of_name
 from foliot.model.moment import Moment
 from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
@@ -45,6 +46,14 @@ class PreviewAsked(Form):
     start_ts: Moment | None = None
     end_ts: Moment | None = None
     jitter_seconds: float = Field(default=0, ge=0, le=86400)
+    schedule_id: UUID | None = Field(
+        default=None, description="The schedule that is edited: `H` in an expression depends on it."
+    )
+    name: str | None = Field(
+        default=None,
+        max_length=126,
+        description="The name of the schedule, if it has no id yet: `H` in an expression depends on it.",
+    )
 
 
 class WarningDocument(BaseModel):
@@ -280,6 +289,16 @@ def _status_document(
 def outlook_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, route_class=GatedRoute)
 
+    async def _hash_key(host_id: UUID, asked: PreviewAsked) -> str | None:
+        """What `H` will be computed from once the schedule is saved; None: that can't be known."""
+        if asked.schedule_id is not None:
+            return hash_key(asked.schedule_id)
+        if asked.name is None:
+            return None
+        # A schedule that was renamed, or made by an older version, has another key than its name has.
+        known = await services.store.schedules.find(host_id, asked.name)
+        return hash_key_of_name(host_id, asked.name) if known is None else hash_key(known.schedule_id)
+
     @router.post(
         "/schedules/preview",
         tags=["schedules"],
@@ -305,6 +324,7 @@ def outlook_routes(services: Services) -> APIRouter:
                 end_ts=asked.end_ts,
                 calendars=tuple(book.values()),
                 jitter_seconds=asked.jitter_seconds,
+                key=await _hash_key(caller.host_id, asked),
             )
         except InvalidError as error:
             found = _of_none(asked, error)

@@ -147,7 +147,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
             parse(ScheduleSpec, body),
             author,
             managed_by=managed_by_of(caller),
-            schedule_id=reserved,
+            reserved_id=reserved,
         )
         headers = {
             "Location": f"{API}/schedules/{schedule.schedule_id}",

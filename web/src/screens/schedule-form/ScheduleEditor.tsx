@@ -113,7 +113,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   const fields = useMemo(() => (known === null ? null : argumentFields(known.args_schema)), [known]);
   const before = useMemo(() => (base === null ? null : definitionOf(base)), [base]);
   const read = useMemo(() => readDraft(draft, { base: before, fields }), [draft, before, fields]);
-  const asked = usePreviewAsked(read.definition, read.problems);
+  const asked = usePreviewAsked(read.definition, read.problems, base?.schedule_id ?? null);
   const preview = useQuery(previewOf(asked));
 
   const isDirty = draft !== begun;

@@ -10,11 +10,12 @@ const DECISIVE = ["/trigger", "/start_ts", "/end_ts", "/jitter_seconds", "/windo
 export function usePreviewAsked(
   definition: Definition,
   problems: ReadonlyMap<string, string>,
+  scheduleId: string | null,
 ): PreviewAsked | null {
   const isReadable = ![...problems.keys()].some((pointer) =>
     DECISIVE.some((each) => pointer === each || pointer.startsWith(`${each}/`)),
   );
-  const text = isReadable ? JSON.stringify(askedOf(definition)) : null;
+  const text = isReadable ? JSON.stringify(askedOf(definition, scheduleId)) : null;
   const [settled, setSettled] = useState(text);
   useEffect(() => {
     if (text === settled) return;
@@ -24,9 +25,14 @@ export function usePreviewAsked(
   return useMemo(() => (settled === null ? null : (JSON.parse(settled) as PreviewAsked)), [settled]);
 }
 
-export function askedOf(definition: Definition): PreviewAsked {
+/** `scheduleId` is null for a schedule that is not saved yet. */
+export function askedOf(definition: Definition, scheduleId: string | null): PreviewAsked {
+  const { trigger } = definition;
+  // Only H depends on which schedule it is: without one, typing a name need not ask again.
+  const isHashed = trigger.kind === "cron" && /h/i.test(trigger.expression);
+  const name = definition.name.trim();
   return given<PreviewAsked>({
-    trigger: definition.trigger,
+    trigger,
     n: 10,
     dst: definition.dst,
     window: definition.window,
@@ -34,5 +40,7 @@ export function askedOf(definition: Definition): PreviewAsked {
     start_ts: definition.start_ts,
     end_ts: definition.end_ts,
     jitter_seconds: definition.jitter_seconds,
+    schedule_id: isHashed ? (scheduleId ?? undefined) : undefined,
+    name: isHashed && scheduleId === null && name !== "" ? name : undefined,
   });
 }

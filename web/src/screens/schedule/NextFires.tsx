@@ -20,7 +20,7 @@ const SHOWN = 10;
 export function NextFires({ schedule }: { schedule: Schedule }) {
   const fires = useQuery(nextFires(schedule.schedule_id, SHOWN));
   // The same times once more, for what the plan itself does not tell: changes of clocks, and cautions.
-  const preview = useQuery(previewOf(askedOf(definitionOf(schedule))));
+  const preview = useQuery(previewOf(askedOf(definitionOf(schedule), schedule.schedule_id)));
   const marks = new Map(preview.data?.marks.map((mark) => [Date.parse(mark.fire), mark.clock_change]));
   const zone = shownZoneOf(schedule.trigger);
   const mine = myZone();
