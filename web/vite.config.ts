@@ -9,6 +9,8 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const server = process.env.FOLIOT_URL ?? "http://127.0.0.1:8700";
 
 export default defineConfig({
+  // The server puts the path that it is mounted at before each "./" of index.html.
+  base: "./",
   plugins: [react(), tailwindcss(), licenses()],
   resolve: {
     alias: {

@@ -29,7 +29,7 @@ class Watch:
 
     def _look(self, response: Response) -> None:
         path = urlsplit(response.url).path
-        is_asked_for = path.startswith(("/api/", "/sign-in"))
+        is_asked_for = path.removeprefix("/foliot").startswith(("/api/", "/sign-in"))
         if response.status >= 500 or (response.status >= 400 and not is_asked_for):
             self.troubles.append(f"{response.status}: {path}")
 

@@ -111,14 +111,14 @@ class WebServed(Served):
 
 
 @contextmanager
-def web_served(url: str) -> Iterator[WebServed]:
+def web_served(url: str, **settings: Any) -> Iterator[WebServed]:
     options: dict[str, Any] = {
         "admin_key": OPERATOR_KEY,
         "secret_key": SECRET_KEY,
         "rate_limit": "off",
         "rate_limit_anonymous": "off",
     }
-    served = WebServed(url, roles=ALL, tasks=registry(greet, fail, hold, tell), **options)
+    served = WebServed(url, roles=ALL, tasks=registry(greet, fail, hold, tell), **(options | settings))
     served.serve()
     try:
         served.start()

@@ -27,6 +27,7 @@ def make_app(
     routers: Sequence[APIRouter],
     on_error: OnError,
     on_answer: OnAnswer,
+    public_path: str = "",
 ) -> FastAPI:
     """`problems` says why the instance is not ready; none: it is. `on_error` is told of bugs,
     `on_answer` of every answer."""
@@ -41,7 +42,7 @@ def make_app(
     app.state.gate = gate
     errors.install(app)
     openapi.install(app)
-    add_front(app, on_error, on_answer)
+    add_front(app, on_error, on_answer, public_path=public_path)
     for router in (_probes(problems, metrics), *routers):
         app.router.routes.extend(router.routes)
     # Behind all others: the page is for whatever address is nobody else's.

@@ -93,6 +93,7 @@ class Api:
         )
         self.feed = Feed(store.changes, clock, hints)
         self._own_names = () if options.public_url is None else (urlsplit(options.public_url).netloc,)
+        self._public_path = urlsplit(options.public_url or "").path
         self._is_public_secure = (options.public_url or "").startswith("https:")
         self.gate = Gate(
             self.authenticator,
@@ -142,7 +143,15 @@ class Api:
             ),
             stream_routes(self.feed, self._clock, self._is_still_valid, GatedRoute),
         )
-        return make_app(problems, metrics, self.gate, routers, self._report, self._observer.notify)
+        return make_app(
+            problems,
+            metrics,
+            self.gate,
+            routers,
+            self._report,
+            self._observer.notify,
+            self._public_path,
+        )
 
     def _report(self, error: Exception, request_id: str) -> None:
         self._observer.notify(RequestFailed(request_id, error))

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from foliot.api.access import methods_at
+from foliot.api.paths import path_of
 from foliot.model.errors import FoliotError, InvalidError, Problem, StaleVersionError
 from foliot.model.schedule import pointer_to
 from foliot.model.verdict import verdict_on
@@ -119,5 +120,5 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     code = _CODES.get(error.status_code, "refused")
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        headers["Allow"] = ", ".join(methods_at(request.url.path))
+        headers["Allow"] = ", ".join(methods_at(path_of(request.scope)))
     return problem(request, error.status_code, code, str(error.detail), headers=headers)

@@ -2,6 +2,7 @@
 
 Plain ASGI, each layer one duty. `add_front` puts them around an application in the only right order:
 
+    PublicPath        puts the application under the path that clients know it by
     Answers           tells of each answer, and how long it took to begin
     RequestId         names the request, so that all that follows can say which one it speaks of
     SecurityHeaders   on every answer, those of the layers below included
@@ -25,6 +26,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foliot.api.errors import problem
+from foliot.api.paths import PublicPath, path_of
 from foliot.model.event import RequestAnswered
 
 BODY_LIMIT = 1024 * 1024
@@ -55,8 +57,12 @@ def add_front(
     body_limit: int = BODY_LIMIT,
     most_under_way: int = MOST_UNDER_WAY,
     uncounted: Collection[str] = PROBES,
+    public_path: str = "",
 ) -> None:
-    """Put all layers around an application; `uncounted` are paths that are answered under any load."""
+    """Put all layers around an application; `uncounted` are paths that are answered under any load.
+
+    `public_path` is the path of the address that clients reach it by, if that has one.
+    """
     # Starlette puts the last one added outermost.
     app.add_middleware(BodyLimit, limit=body_limit, larger=LARGER_BODIES)
     app.add_middleware(Overload, most=most_under_way, uncounted=uncounted)
@@ -64,6 +70,7 @@ def add_front(
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestId)
     app.add_middleware(Answers, on_answer=on_answer)
+    app.add_middleware(PublicPath, prefix=public_path)
 
 
 class Answers:
@@ -84,7 +91,7 @@ class Answers:
                 self._on_answer(
                     RequestAnswered(
                         scope["method"],
-                        scope["path"],
+                        path_of(scope),
                         message["status"],
                         time.perf_counter() - began_at,
                         scope.get("state", {}).get("request_id", ""),
@@ -127,7 +134,7 @@ class SecurityHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_of_api = scope["path"].startswith(API_PREFIX)
+        is_of_api = path_of(scope).startswith(API_PREFIX)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -201,7 +208,7 @@ class Overload:
         """For the rest of their bodies."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._uncounted:
+        if scope["type"] != "http" or path_of(scope) in self._uncounted:
             await self._app(scope, receive, send)
             return
         if self.under_way >= self._most or self.waiting >= self._most_waiting:
@@ -276,7 +283,7 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._larger.get(scope["path"], self._limit)
+        limit = self._larger.get(path_of(scope), self._limit)
         body = _Body(limit, self._seconds, scope, receive, send)
         if _announced(scope) > limit:
             await body.refuse_size()

@@ -22,6 +22,7 @@ from foliot.api.access import ACCESS, Access, Home, Open
 from foliot.api.credentials import SESSION_COOKIE, Authenticator, is_csrf_valid, refuses_cross_site
 from foliot.api.errors import request_id_of
 from foliot.api.idempotency import Idempotency
+from foliot.api.paths import path_of
 from foliot.api.rates import RateKind, RateLimiter, name_of_address
 from foliot.api.reading import Reads
 from foliot.model.errors import (
@@ -101,11 +102,11 @@ class Gate:
 
         return await self._idempotency.run(
             principal.credential,
-            request.url.path,
+            path_of(request.scope),
             key,
             await request.body(),
             handle_once,
-            keeps_body=not request.url.path.endswith(("/keys", "/sign-in-links")),
+            keeps_body=not path_of(request.scope).endswith(("/keys", "/sign-in-links")),
         )
 
     async def _admit_agent(self, request: Request, known: frozenset[str], handle: Handle) -> Response:

@@ -5,10 +5,13 @@ Its files are looked for at each request, so that a build that ends while the se
 Nothing here is secret, so nothing here is behind the gate; what the page shows it asks the API for.
 """
 
+import hashlib
 import os
 import re
 from contextlib import suppress
+from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio.to_thread
 from starlette.exceptions import HTTPException
@@ -18,6 +21,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from foliot.api.front import API_PREFIX
+from foliot.api.paths import path_of, root_of
 from foliot.version import __version__
 
 WEB_DIST = Path(__file__).parent.parent / "web_dist"
@@ -42,6 +46,10 @@ _ASSET = re.compile(r"/assets/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _BESIDE = ("/theme.js", "/mark.svg", "/THIRD_PARTY_LICENSES.txt")
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
+_RELATIVE = '="./'
+"""How the built page begins the addresses of its files."""
+_NO_BASE = 'name="foliot-base" content=""'
+"""Where the page reads the path that it is mounted at."""
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -113,7 +121,7 @@ class Ui(BaseRoute):
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return Match.NONE, {}
         request = Request(scope)
-        path: str = scope["path"]
+        path = path_of(scope)
         # An address of the API that does not exist is an error, and no page.
         is_page = not f"{path}/".startswith(API_PREFIX) and _wants_html(request)
         return (Match.FULL if _is_file(path) or is_page else Match.NONE), {}
@@ -129,18 +137,18 @@ class Ui(BaseRoute):
         return response
 
     def _answer(self, request: Request) -> Response:
-        path = request.url.path
+        path = path_of(request.scope)
         if _is_file(path):
             found = self._file(request, path, _FOR_EVER if path not in _BESIDE else _ASK_AGAIN)
             if found is None:
                 raise HTTPException(404, "there is nothing at this address")
             return found
-        page = self._file(request, "/index.html", _ASK_AGAIN)
-        if page is None:
+        try:
+            html = (self._folder / "index.html").read_text(encoding="utf-8")
+        except OSError:
             html = _BEING_BUILT if self._is_being_built() else _NOT_BUILT
             return HTMLResponse(html, headers={"Cache-Control": "no-store"})
-        page.headers.add_vary_header("Accept")
-        return page
+        return _page(request, html)
 
     def _file(self, request: Request, path: str, caching: str) -> Response | None:
         """A file of the build, compressed if there is such a copy and the browser takes it; None: none."""
@@ -161,6 +169,17 @@ class Ui(BaseRoute):
             return builder > 0 and _lives(builder)
         except (OSError, ValueError, OverflowError):
             return False
+
+
+def _page(request: Request, html: str) -> Response:
+    """The page, with the path that it is mounted at before the addresses of its files."""
+    root = escape(quote(root_of(request.scope)))
+    html = html.replace(_RELATIVE, f'="{root}/').replace(_NO_BASE, f'{_NO_BASE[:-1]}{root}"')
+    etag = f'"{hashlib.blake2b(html.encode(), digest_size=16).hexdigest()}"'
+    headers = {"Cache-Control": _ASK_AGAIN, "Vary": "Accept", "ETag": etag}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(html, headers=headers)
 
 
 def _lives(number: int) -> bool:

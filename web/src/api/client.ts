@@ -4,10 +4,11 @@
 //     const me = await ask(api.GET("/api/v1/me"));
 
 import createClient from "openapi-fetch";
+import { base } from "@/routing/base";
 import { ProblemError } from "./problem";
 import type { paths } from "./schema";
 
-export const api = createClient<paths>({ baseUrl: "" });
+export const api = createClient<paths>({ baseUrl: base });
 
 let csrfToken: string | null = null;
 let onSignedOut: () => void = () => {};

@@ -1,6 +1,7 @@
 // Who is signed in, and what they may do.
 
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { base } from "@/routing/base";
 import { api, ask, rememberCsrfToken } from "./client";
 import { ProblemError } from "./problem";
 import { type Me, ROLES, type Role } from "./types";
@@ -56,7 +57,7 @@ export function useSignOut() {
     onSettled: () => {
       // Nothing of what was seen stays for whoever comes next.
       client.clear();
-      window.location.assign("/");
+      window.location.assign(`${base}/`);
     },
   });
 }

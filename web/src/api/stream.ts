@@ -2,6 +2,7 @@
 // was. It gives up when it is answered with an error: then it is tried anew here, ever less often, and the
 // caller is told to read everything again, since what happened in between is not known.
 
+import { base } from "@/routing/base";
 import type { Status } from "./types";
 
 export interface ExecutionTold {
@@ -51,7 +52,7 @@ export class Stream {
   constructor(
     private readonly tell: (told: Told) => void,
     private readonly onLiveness: (liveness: Liveness) => void,
-    private readonly open: () => EventSource = () => new EventSource("/api/v1/stream"),
+    private readonly open: () => EventSource = () => new EventSource(`${base}/api/v1/stream`),
   ) {}
 
   start(): void {

@@ -1,4 +1,5 @@
 import type { ComponentProps, MouseEvent } from "react";
+import { base } from "./base";
 import { navigate } from "./location";
 
 interface Props extends ComponentProps<"a"> {
@@ -17,5 +18,5 @@ export function Link({ href, onClick, ...rest }: Props) {
     event.preventDefault();
     navigate(href);
   }
-  return <a href={href} onClick={follow} {...rest} />;
+  return <a href={base + href} onClick={follow} {...rest} />;
 }

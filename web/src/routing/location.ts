@@ -1,6 +1,7 @@
 // Where the reader is: the address bar is the only place that knows, and all state worth sharing is in it.
 
 import { useSyncExternalStore } from "react";
+import { base } from "./base";
 
 export interface Place {
   readonly path: string;
@@ -15,7 +16,8 @@ function read(): Place {
   if (typeof window === "undefined") {
     return { path: "/", search: "" };
   }
-  return { path: window.location.pathname, search: window.location.search };
+  const { pathname, search } = window.location;
+  return { path: pathname.startsWith(`${base}/`) ? pathname.slice(base.length) : "/", search };
 }
 
 function changed(): void {
@@ -27,13 +29,13 @@ if (typeof window !== "undefined") {
   window.addEventListener("popstate", changed);
 }
 
-/** Go to an address of this application. `replace` leaves no step for the browser's back button. */
+/** Go to an address of this application, which begins with a slash. `replace` leaves no step for the browser's back button. */
 export function navigate(address: string, { replace = false } = {}): void {
   const from = current;
   if (replace) {
-    window.history.replaceState(null, "", address);
+    window.history.replaceState(null, "", base + address);
   } else {
-    window.history.pushState(null, "", address);
+    window.history.pushState(null, "", base + address);
   }
   changed();
   if (current.path !== from.path && !replace && !isWithin(current.path, from.path)) {

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMe } from "@/api/session";
 import { clusterStatus, instances } from "@/api/status";
+import { serverUrl } from "@/routing/base";
 import { Link } from "@/routing/Link";
 import { standingOf } from "@/screens/cluster/facts";
 import { useZone } from "@/settings/zone";
@@ -50,7 +51,7 @@ export default function About() {
               [
                 "Server",
                 <span key="server" className="font-mono text-xs">
-                  {window.location.origin}
+                  {serverUrl()}
                 </span>,
               ],
               ["Its time", <ServerTime key="time" />],

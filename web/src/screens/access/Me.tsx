@@ -1,5 +1,6 @@
 import { covers, useMe, useSignOut } from "@/api/session";
 import type { Me as Known } from "@/api/types";
+import { serverUrl } from "@/routing/base";
 import { Button } from "@/ui/Button";
 import { Card } from "@/ui/Card";
 import { CodeBlock } from "@/ui/Code";
@@ -20,7 +21,7 @@ export function Me() {
   const known = useMe();
   const signOut = useSignOut();
   if (known === null) return null;
-  const commands = `export FOLIOT_URL=${window.location.origin}\nexport FOLIOT_KEY=…\nfoliot schedule list`;
+  const commands = `export FOLIOT_URL=${serverUrl()}\nexport FOLIOT_KEY=…\nfoliot schedule list`;
   return (
     <div className="grid items-start gap-4 lg:grid-cols-2">
       <Card

@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { ProblemError, textOf } from "@/api/problem";
+import { base } from "@/routing/base";
 import { Screen } from "@/shell/Screen";
 import { Button } from "@/ui/Button";
 import { CodeBlock } from "@/ui/Code";
@@ -39,7 +40,7 @@ export function Fault({ error, onRetry }: Props) {
             Try again
           </Button>
           <Button onClick={() => window.location.reload()}>Load the page anew</Button>
-          <Button onClick={() => window.location.assign("/")}>To the overview</Button>
+          <Button onClick={() => window.location.assign(`${base}/`)}>To the overview</Button>
         </div>
         <details className="w-full max-w-2xl text-left">
           <summary className="text-ink-soft hover:text-ink rounded text-center text-sm">

@@ -1,4 +1,5 @@
 import type { Schedule } from "@/api/types";
+import { serverUrl } from "@/routing/base";
 import { Choices } from "@/screens/schedule-form/controls";
 import { definitionOf } from "@/screens/schedule-form/definition";
 import { CodeBlock } from "@/ui/Code";
@@ -47,8 +48,8 @@ function codeOf(schedule: Schedule, kind: CodeKind): string {
     case "yaml":
       return yamlFileOf(definition);
     case "python":
-      return pythonOf(definition, window.location.origin);
+      return pythonOf(definition, serverUrl());
     case "curl":
-      return curlOf(definition, window.location.origin);
+      return curlOf(definition, serverUrl());
   }
 }
