@@ -27,6 +27,7 @@ from foliot.planning.fire import Decision, Firing, plan_firing
 from foliot.sdk import Foliot
 from foliot.store import advancing, firing
 from foliot.store.dialect import Pool
+from foliot.store.hints import Hint
 from foliot.store.schema import (
     attempt_t,
     event_store_t,
@@ -637,7 +638,8 @@ async def test_days_of_edits_pauses_and_outages_are_valid() -> None:
     app = Foliot("memory")
     app.task(noop)
     async with TestApp(app, now=BEGIN) as engine:
-        store = (await engine._started()).store
+        instance = await engine._started()
+        store = instance.store
         closed = CalendarSpec.parse({"name": "closed", "weekdays": [6, 7], "days": ["2026-03-31"]})
         await store.calendars.put(DEFAULT_HOST_ID, closed, AUTHOR)
         for number in range(SCHEDULES):
@@ -646,7 +648,9 @@ async def test_days_of_edits_pauses_and_outages_are_valid() -> None:
         for _ in range(10):
             for number in random.sample(range(SCHEDULES), 6):
                 with suppress(InvalidError, NotFoundError):
-                    await engine._change(f"schedule-{number}", AUTHOR, change_of(random, number))
+                    schedule_id = (await engine.schedule(f"schedule-{number}")).schedule_id
+                    await store.schedules.change(schedule_id, change_of(random, number), AUTHOR)
+                    instance.hints.send(Hint.SCHEDULES, (schedule_id,))
             await engine.advance(hours=random.uniform(0.1, 8))
             if random.random() < 0.5:
                 engine.clock.advance(random.choice([20, 900, 9_000, 60_000]))
