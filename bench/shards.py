@@ -25,7 +25,7 @@ import psutil
 import uvloop
 
 from bench.cpu_share import capped
-from bench.firing import Counter, fill, make_rows
+from bench.firing import Counter, fill, fill_wheel, make_rows
 from bench.servers import bench_postgres
 from foliot.lease.database import DatabaseLeases
 from foliot.model.ids import slot_of
@@ -65,8 +65,7 @@ async def fire_on_word(url: str, due: Mapping[int, int]) -> None:
         await shard.leadership.step()
         term = shard.firing.term
         assert isinstance(term, Term)
-        while len(term.wheel) < count:
-            await shard.loader.step()
+        await fill_wheel(store, term, count)
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
 

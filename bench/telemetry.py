@@ -21,7 +21,7 @@ import uvloop
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from bench.firing import Counter, fill, leader, make_due_again, make_rows
+from bench.firing import Counter, fill, fill_wheel, leader, make_due_again, make_rows
 from bench.peers import foliot as executing
 from bench.servers import bench_postgres
 from foliot.model.event import Observer, Observers
@@ -82,8 +82,7 @@ async def fire(url: str, count: int, observers: Sequence[Observer]) -> float:
     for _ in range(2):
         term = shard.firing.term
         assert isinstance(term, Term)
-        while term.position is None or len(term.wheel) < count:
-            await shard.loader.step()
+        await fill_wheel(store, term, count)
         counter.fired = 0
         began = time.perf_counter()
         while counter.fired < count:

@@ -11,7 +11,7 @@ import asyncpg
 import psutil
 import uvloop
 
-from bench.firing import Counter, fill, leader, make_rows
+from bench.firing import Counter, fill, fill_wheel, leader, make_rows
 from bench.servers import bench_postgres
 from foliot.runtime import spare_collector
 from foliot.scheduler.term import Term
@@ -42,8 +42,7 @@ async def run(count: int) -> dict[str, float]:
         shard = await leader(store, counter)
         term = shard.firing.term
         assert isinstance(term, Term)
-        while len(term.wheel) < count:
-            await shard.loader.step()
+        await fill_wheel(store, term, count)
 
         async def server_cpu_s() -> float:
             """Of all backends that there are: those that come meanwhile begin at zero."""

@@ -15,14 +15,16 @@ from sqlalchemy import text
 
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
+from foliot.model.policy import Priority
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.store.dialect import Pool
 from foliot.store.lateness import Behind
 from foliot.store.measures import Measures
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, Note, Position, Settled, Settlement
+from foliot.store.protocol import Claim, Lane, Note, Position, Settled, Settlement
 from foliot.store.silence import Since, Span
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
@@ -155,12 +157,6 @@ async def store(large_url: str) -> AsyncIterator[SqlStore]:
 # --- where they look ---------------------------------------------------------------------------------------
 
 
-def backlog_indexes(store: SqlStore) -> tuple[str, ...]:
-    if store.database.dialect.name == "postgresql":
-        return ("idx_schedule_host_next_run",)
-    return ("idx_schedule_active_next_run", "idx_schedule_host_next_run")
-
-
 async def lead(store: SqlStore) -> Lease:
     lease = (await store.leases.take(WHOLE, "one", -1)).lease
     assert lease is not None
@@ -228,11 +224,29 @@ async def test_those_who_measure_read_of_executions_only_what_waits(store: SqlSt
 
 async def test_a_backlog_reads_the_first_of_every_host(store: SqlStore) -> None:
     until = await store.now()
+    hosts = await store.firing.load_hosts(after=None, limit=1000)
+    lanes = [Lane(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
+    known = [firing.due.schedule_id for firing in await due_firings(store, 1000)]
     loaded, plan = await explain(
-        store, Pool.FIRING, store.firing.load_backlog(WHOLE, until=until, per_host=5)
+        store,
+        Pool.FIRING,
+        store.firing.load_lanes(WHOLE, lanes, until=until, per_lane=5, excluding=known),
     )
     assert len(loaded) >= HOSTS
-    check(plan, backlog_indexes(store))
+    assert not {due.schedule_id for due in loaded}.intersection(known)
+    check(plan, "idx_schedule_host_next_run")
+    assert "Sort" not in plan.text, plan.text
+
+
+async def test_the_poll_reads_past_what_is_known_by_the_index_of_what_is_due(store: SqlStore) -> None:
+    until = await store.now()
+    known = [firing.due.schedule_id for firing in await due_firings(store, 1000)]
+    loaded, plan = await explain(
+        store, Pool.FIRING, store.firing.load(WHOLE, until=until, after=None, limit=500, excluding=known)
+    )
+    assert len(loaded) == 500
+    assert not {due.schedule_id for due in loaded}.intersection(known)
+    check(plan, "idx_schedule_active_next_run")
 
 
 async def test_some_schedules_are_loaded_by_their_ids(store: SqlStore) -> None:

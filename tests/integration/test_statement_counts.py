@@ -13,11 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
+from foliot.model.policy import Priority
 from foliot.planning.change import create
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim, Settled, Settlement
+from foliot.store.protocol import Claim, Lane, Settled, Settlement
 from foliot.store.schedule_rows import row_of
 from foliot.store.schema import queue_t, schedule_t, schedule_version_t
 from foliot.store.sql import SqlStore
@@ -118,11 +119,13 @@ async def claim(store: SqlStore, count: int) -> tuple[list[Claim], list[str]]:
 async def test_loading_is_one_statement(store: SqlStore) -> None:
     await add_due(store, FEW)
     now = await store.now()
+    lanes = [Lane(new_id(), priority, now) for _ in range(MANY) for priority in Priority]
     with counted(store, Pool.FIRING) as issued:
         await store.firing.load(WHOLE, until=now, after=None, limit=100)
-        await store.firing.load_backlog(WHOLE, until=now, per_host=5)
+        await store.firing.load_lanes(WHOLE, lanes, until=now, per_lane=5, excluding=[new_id()])
+        await store.firing.load_hosts(after=None, limit=100)
         await store.firing.load_some(WHOLE, [new_id() for _ in range(MANY)])
-    assert len(issued) == 3
+    assert len(issued) == 4
 
 
 @pytest.mark.parametrize(

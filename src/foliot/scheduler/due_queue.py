@@ -6,6 +6,7 @@ priorities, so that nothing starves.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from uuid import UUID
 
 from foliot.model.policy import Priority
@@ -27,6 +28,10 @@ class DueQueue:
 
     def __contains__(self, schedule_id: UUID) -> bool:
         return schedule_id in self._waiting
+
+    def __iter__(self) -> Iterator[UUID]:
+        """The ids of the schedules that wait."""
+        return iter(self._waiting)
 
     def put(self, due: Due) -> None:
         """Add a schedule; one that waits already keeps its place and gets the newer facts."""

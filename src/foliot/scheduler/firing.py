@@ -74,7 +74,7 @@ class FiringService:
             self.term = None
             return None
         started = self._clock.monotonic()
-        checked = term.advance(self._clock.now())
+        checked = await term.advance(self._clock.now())
         with self._leadership.acting():
             await self._fire_all(term)
         now = self._clock.now()
@@ -107,7 +107,7 @@ class FiringService:
                     commits.add(asyncio.create_task(self._commit(term, kind, planned_ts)))
                 while len(commits) > self._store.commits_in_background:
                     commits = await self._first_of(commits)
-                term.advance(self._clock.now())
+                await term.advance(self._clock.now())
         finally:
             # Also when one failed: the others go on to their end, and then the first failure is told.
             results = await asyncio.gather(*commits, return_exceptions=True)
@@ -243,7 +243,7 @@ class FiringService:
             due, upcoming = firing.due, firing.next
             if others and due.schedule_id in others:
                 again.append(due)
-            elif upcoming is not None and (term.position is None or term.knows(upcoming.run_ts)):
+            elif upcoming is not None and term.knows(upcoming.run_ts):
                 moved.append(
                     Due(
                         due.schedule_id,

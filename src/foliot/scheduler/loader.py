@@ -1,8 +1,11 @@
 """Fills the wheel.
 
-Three ways in: the horizon, by pages, soonest first, so that a leader of a million schedules fires at once;
-changed rows, by hints, one row each; and a poll for what is overdue, which finds whatever a hint missed. A
-backlog larger than a page is read host by host, so that one host's million does not hide another's ten.
+Three ways in: the horizon, by pages, soonest first, beginning with the term; changed rows, by hints, one row
+each; and a poll for what is overdue, which finds whatever was due before the term or missed its hint. A
+backlog larger than a page is read in portions that are fair between hosts (`scheduler.backlog`).
+
+Every step reads a bounded number of rows. While enough is queued, nothing overdue is read: it would only wait
+here instead of in the database.
 
 Calendars come in with the poll, and before anything else: a term has no schedules before it has them.
 """
@@ -12,6 +15,7 @@ from uuid import UUID
 
 from foliot.lease.leadership import Leadership
 from foliot.model.event import Observer, SchedulesLoaded
+from foliot.scheduler.backlog import MAX_EXCLUDED, BacklogReader
 from foliot.scheduler.term import Term
 from foliot.service import Wake
 from foliot.store.protocol import CalendarStore, FiringStore, Position
@@ -19,10 +23,15 @@ from foliot.timing.calendar import Calendar
 from foliot.timing.clock import ClusterClock
 
 PAGE = 2000
+POLL_PAGE = 1000
 MOST_ENTRIES = 500_000
-BACKLOG_PER_HOST = 200
+MAX_QUEUED = 2000
+"""While more than this is queued, what is overdue is read only now and then."""
+BUSY_POLLS = 5
+"""So many poll intervals apart: what nobody knows of must not wait until the queue is empty."""
 IN_FLIGHT_PAUSE_S = 0.01
-"""Rows to read again that are being fired right now are waited for so long at a time."""
+"""Rows to read again that are being fired right now are waited for so long at a time. Also how long to wait
+before looking again whether the queue has become short."""
 OVERDUE_AFTER_S = 0.25
 """The poll looks for what should have fired this long ago, so that it does not read what is just firing."""
 
@@ -53,21 +62,27 @@ class Loader:
         self._horizon_s = horizon_s
         self._poll_s = poll_s
         self._polled_at = 0.0
+        self._overdue_read_at = 0.0
+        self._backlog = BacklogReader(store)
         self._hinted: set[UUID] = set()
 
     def begin(self, term: Term) -> None:
         """Start over for a new term."""
         self.term = term
         self._hinted.clear()
-        self._polled_at = float("-inf")
-        self.wake.set()
+        self._backlog.stop()
+        self._poll_now()
 
     def hint(self, schedule_ids: tuple[UUID, ...]) -> None:
         """These schedules have changed; none named: hints may have been lost, so look now."""
         if schedule_ids:
             self._hinted.update(schedule_ids)
+            self.wake.set()
         else:
-            self._polled_at = float("-inf")
+            self._poll_now()
+
+    def _poll_now(self) -> None:
+        self._polled_at = self._overdue_read_at = float("-inf")
         self.wake.set()
 
     async def step(self) -> float | None:
@@ -79,18 +94,22 @@ class Loader:
         # a clock that stands still.
         is_poll_wanted = self._clock.monotonic() >= self._polled_at + self._poll_s
         if is_poll_wanted:
+            self._polled_at = self._clock.monotonic()
             await self.read_calendars(term)
         changed = self._hinted | term.to_reload
         if changed:
             await self._reload(term, changed)
-        # Also while pages are still to be loaded: they come by time alone, the poll sees to every host.
-        if is_poll_wanted:
-            await self._poll(term)
+        # Also while pages are still to be loaded: they begin with the term.
+        has_read = self._is_overdue_wanted(term, is_poll_wanted=is_poll_wanted)
+        if has_read:
+            await self._read_overdue(term)
         if self._is_load_wanted(term):
             await self._load_page(term)
             self._firing_wake.set()
             return 0.0
-        if self._hinted or term.to_reload:
+        if self._backlog.is_reading and has_read:
+            return 0.0
+        if self._backlog.is_reading or self._hinted or term.to_reload:
             return IN_FLIGHT_PAUSE_S
         return max(0.0, self._polled_at + self._poll_s - self._clock.monotonic())
 
@@ -120,22 +139,23 @@ class Loader:
         except BaseException:
             term.to_reload.update(asked)
             raise
-        known = [due for due in found if term.position is None or term.knows(due.run_ts)]
+        known = [due for due in found if term.knows(due.run_ts)]
         term.replace(asked, known, self._clock.now())
         self._observer.notify(SchedulesLoaded(term.lease.shard.number, len(found), "hint"))
         self._firing_wake.set()
 
     def _is_load_wanted(self, term: Term) -> bool:
-        if len(term.wheel) + len(term.queue) >= MOST_ENTRIES:
+        if self._is_full(term):
             return False
-        if term.position is None:
-            return True
         ahead_s = (term.position.run_ts - self._clock.now()).total_seconds()
         # Not for every second that passes: a sixtieth of the horizon at a time.
         return ahead_s < self._horizon_s * 59 / 60
 
     async def _load_page(self, term: Term) -> None:
         until = self._clock.now() + timedelta(seconds=self._horizon_s)
+        # Before the read: what is fired meanwhile may get a next time that this page should have had, and its
+        # row may not show it yet.
+        term.known_until = max(term.known_until, until)
         page = await self._store.load(term.lease.shard, until=until, after=term.position, limit=PAGE)
         term.put(page)
         is_whole = len(page) < PAGE
@@ -147,13 +167,32 @@ class Loader:
         if page:
             self._observer.notify(SchedulesLoaded(term.lease.shard.number, len(page), "horizon"))
 
-    async def _poll(self, term: Term) -> None:
-        self._polled_at = self._clock.monotonic()
-        until = self._clock.now() - timedelta(seconds=OVERDUE_AFTER_S)
-        page = await self._store.load(term.lease.shard, until=until, after=None, limit=PAGE)
-        if len(page) == PAGE:
-            page = await self._store.load_backlog(term.lease.shard, until=until, per_host=BACKLOG_PER_HOST)
-        news = term.put(page)
+    def _is_full(self, term: Term) -> bool:
+        return len(term.wheel) + len(term.queue) >= MOST_ENTRIES
+
+    def _is_overdue_wanted(self, term: Term, *, is_poll_wanted: bool) -> bool:
+        if self._is_full(term):
+            return False
+        if len(term.queue) <= MAX_QUEUED:
+            return is_poll_wanted or self._backlog.is_reading
+        return self._clock.monotonic() >= self._overdue_read_at + self._poll_s * BUSY_POLLS
+
+    async def _read_overdue(self, term: Term) -> None:
+        self._overdue_read_at = self._clock.monotonic()
+        if not self._backlog.is_reading:
+            until = self._clock.now() - timedelta(seconds=OVERDUE_AFTER_S)
+            page = await self._store.load(
+                term.lease.shard,
+                until=until,
+                after=None,
+                limit=POLL_PAGE,
+                excluding=term.undecided(MAX_EXCLUDED),
+            )
+            news = term.enqueue(page)
+            if len(page) == POLL_PAGE:
+                self._backlog.begin(until)
+        else:
+            news = await self._backlog.read(term)
         if news:
             self._observer.notify(SchedulesLoaded(term.lease.shard.number, news, "poll"))
             self._firing_wake.set()

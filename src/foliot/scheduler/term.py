@@ -1,7 +1,9 @@
 """What a leader knows while it leads. A new lease is a new term: nothing is carried over."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import chain, islice
 from uuid import UUID
 
 from foliot.model.instant import micros_of
@@ -13,6 +15,10 @@ from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.wheel import TimingWheel
 
 LOCKED_PAUSE_US = 500_000
+LOAD_BEGINS_BEFORE = timedelta(seconds=1)
+"""The load begins so long before the term. What is due since longer is a backlog, and is read as one."""
+MOVED_PER_SLICE = 1_000
+"""When very many schedules come due at one instant, the event loop gets a turn after so many of them."""
 
 
 class Term:
@@ -22,8 +28,10 @@ class Term:
         self.queue = DueQueue()
         self.in_flight: set[UUID] = set()
         """Being decided by a transaction that has not returned yet."""
-        self.position: Position | None = None
-        """How far the load has come; what is due later is not known here."""
+        self.position = Position(now - LOAD_BEGINS_BEFORE, UUID(int=0))
+        """How far the load has come."""
+        self.known_until = self.position.run_ts
+        """What is due up to then belongs in memory: it was loaded, or a page with it is being read."""
         self.refused: dict[UUID, tuple[int, datetime]] = {}
         """What the store would not move on, as it was planned."""
         self.to_reload: set[UUID] = set()
@@ -33,8 +41,8 @@ class Term:
         """What the calendars were read at; None: not yet."""
 
     def knows(self, instant: datetime) -> bool:
-        """Whether everything due by then is in memory, as far as the load has come."""
-        return self.position is not None and instant <= self.position.run_ts
+        """Whether a schedule that is due then belongs in memory."""
+        return instant <= self.known_until
 
     def put(self, dues: Iterable[Due]) -> int:
         """Remember schedules, unless what is known of them is as new; returns how many were news."""
@@ -49,6 +57,24 @@ class Term:
             self.wheel.insert(key, micros_of(due.run_ts), due)
             news += 1
         return news
+
+    def enqueue(self, dues: Iterable[Due]) -> int:
+        """Queue overdue schedules, unless what is known of them is as new; return how many were queued."""
+        count = 0
+        for due in dues:
+            key = due.schedule_id
+            if key in self.in_flight or key in self.queue:
+                continue
+            known = self.wheel.get(key)
+            if known is None or _age(known) < _age(due):
+                self.wheel.cancel(key)
+                self.queue.put(due)
+                count += 1
+        return count
+
+    def undecided(self, limit: int) -> list[UUID]:
+        """Return the ids of schedules that are in flight or queued, up to a limit."""
+        return list(islice(chain(self.in_flight, self.queue), limit))
 
     def replace(self, asked: Iterable[UUID], found: Iterable[Due], now: datetime) -> None:
         """Take over what the store says of these schedules; those it does not speak of are not due."""
@@ -74,11 +100,13 @@ class Term:
             self.refused[due.schedule_id] = _age(due)
             self.to_reload.add(due.schedule_id)
 
-    def advance(self, now: datetime) -> int:
+    async def advance(self, now: datetime) -> int:
         """Move what is due from the wheel to the queue; returns how many."""
         dues = self.wheel.advance(micros_of(now))
-        for due in dues:
+        for number, due in enumerate(dues, start=1):
             self.queue.put(due)
+            if number % MOVED_PER_SLICE == 0:
+                await asyncio.sleep(0)
         return len(dues)
 
     def seconds_until_due(self, now: datetime) -> float | None:

@@ -92,10 +92,6 @@ class Dialect(Protocol):
 
     def insert(self, table: Table) -> PostgresInsert | SqliteInsert: ...
 
-    def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:
-        """The first `per_host` rows of `due` for every host and priority."""
-        ...
-
     def claimable(
         self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
@@ -109,7 +105,7 @@ class Dialect(Protocol):
     def of_each(self, places: FromClause, first: Select[Any], key: Column[Any]) -> Select[Any]:
         """The rows of `first`, a limited query that refers to `places`, for every one of these.
 
-        It selects columns of one table, whose key is given.
+        It selects columns and expressions of one table, whose key is given.
         """
         ...
 

@@ -37,7 +37,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.types import TypeEngine
 
-from foliot.model.policy import Priority
 from foliot.store.database import Database
 from foliot.store.dialect import Columns, Limit, Pool, Rows
 from foliot.store.postgres_url import connect, connect_arguments, shown
@@ -130,17 +129,6 @@ class PostgresDialect:
 
     def insert(self, table: Table) -> Insert:
         return insert(table)
-
-    def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:
-        priorities = self.rows("wanted", {"priority": String()}, [(str(each),) for each in Priority])
-        table = due.get_final_froms()[0]
-        first = (
-            due.where(table.c.host_id == hosts.c.host_id, table.c.priority == priorities.c.priority)
-            .correlate(hosts, priorities)
-            .limit(per_host)
-            .lateral("first")
-        )
-        return select(*first.c).select_from(hosts.join(priorities, true()).join(first, true()))
 
     def claimable(
         self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]

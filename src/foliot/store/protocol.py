@@ -73,6 +73,14 @@ class Position:
     schedule_id: UUID
 
 
+class Lane(NamedTuple):
+    """The schedules of one host and priority, from an instant on."""
+
+    host_id: UUID
+    priority: Priority
+    from_ts: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Fired:
     """What a firing transaction did."""
@@ -95,12 +103,32 @@ class FiringStore(Protocol):
         """How many firing transactions may be under way while the next batch is planned."""
         ...
 
-    async def load(self, shard: Shard, *, until: datetime, after: Position | None, limit: int) -> list[Due]:
+    async def load(
+        self,
+        shard: Shard,
+        *,
+        until: datetime,
+        after: Position | None,
+        limit: int,
+        excluding: Sequence[UUID] = (),
+    ) -> list[Due]:
         """Schedules that will be due by then, soonest first, a page at a time."""
         ...
 
-    async def load_backlog(self, shard: Shard, *, until: datetime, per_host: int) -> list[Due]:
-        """The first of every host and priority, for a backlog larger than a page."""
+    async def load_hosts(self, *, after: UUID | None, limit: int) -> list[UUID]:
+        """All hosts in the order of their ids, a page at a time."""
+        ...
+
+    async def load_lanes(
+        self,
+        shard: Shard,
+        lanes: Sequence[Lane],
+        *,
+        until: datetime,
+        per_lane: int,
+        excluding: Sequence[UUID] = (),
+    ) -> list[Due]:
+        """Up to `per_lane` schedules of each lane that are due by then, the oldest of the lane first."""
         ...
 
     async def load_some(self, shard: Shard, schedule_ids: Sequence[UUID]) -> list[Due]:

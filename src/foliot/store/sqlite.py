@@ -39,6 +39,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.operators import custom_op
+from sqlalchemy.sql.util import ClauseAdapter
 from sqlalchemy.types import TypeEngine
 
 from foliot.model.instant import micros_of
@@ -113,14 +114,6 @@ class SqliteDialect:
     def insert(self, table: Table) -> Insert:
         return insert(table)
 
-    def backlog(self, due: Select[Any], hosts: Table, per_host: int) -> Select[Any]:  # noqa: ARG002
-        table = due.get_final_froms()[0]
-        rank = func.row_number().over(
-            partition_by=(table.c.host_id, table.c.priority), order_by=table.c.next_run_ts
-        )
-        ranked = due.order_by(None).add_columns(rank.label("rank")).subquery("ranked")
-        return select(*[each for each in ranked.c if each.name != "rank"]).where(ranked.c.rank <= per_host)
-
     def claimable(
         self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
@@ -150,7 +143,8 @@ class SqliteDialect:
     def of_each(self, places: FromClause, first: Select[Any], key: Column[Any]) -> Select[Any]:
         found = key.table.alias("found")
         keys = first.with_only_columns(key)
-        columns = [found.c[each.name] for each in first.selected_columns]
+        adapter = ClauseAdapter(found)
+        columns = [adapter.traverse(each) for each in first.selected_columns]
         return select(*columns).select_from(places.join(found, found.c[key.name].in_(keys)))
 
     @asynccontextmanager

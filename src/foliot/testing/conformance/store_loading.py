@@ -5,10 +5,12 @@ from uuid import UUID
 
 from sqlalchemy import update
 
+from foliot.model.instant import EPOCH
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.planning.change import due_of
-from foliot.store.protocol import Position
+from foliot.planning.fire import Due
+from foliot.store.protocol import Lane, Position
 from foliot.store.schema import schedule_t
 from foliot.testing.conformance.scene import WHOLE, Scene
 
@@ -25,6 +27,16 @@ async def load_all(
         if len(loaded) < page:
             return found
         after = Position(loaded[-1].run_ts, loaded[-1].schedule_id)
+
+
+async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_lane: int) -> list[Due]:
+    """Load the beginning of every lane there is."""
+    hosts: list[UUID] = []
+    while page := await scene.store.firing.load_hosts(after=hosts[-1] if hosts else None, limit=2):
+        hosts += page
+    assert hosts == sorted(set(hosts)), "every host once"
+    lanes = [Lane(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
+    return await scene.store.firing.load_lanes(shard, lanes, until=until, per_lane=per_lane)
 
 
 class LoadingConformance:
@@ -90,7 +102,7 @@ class LoadingConformance:
         for number, expected in enumerate(by_shard):
             some = await scene.store.firing.load_some(Shard(number, 3), list(schedules))
             assert {due.schedule_id for due in some} == expected
-            backlog = await scene.store.firing.load_backlog(Shard(number, 3), until=now, per_host=100)
+            backlog = await load_first(scene, Shard(number, 3), now, per_lane=100)
             assert {due.schedule_id for due in backlog} == expected
 
     async def test_a_backlog_gives_every_host_and_priority_its_first(self, scene: Scene) -> None:
@@ -104,8 +116,23 @@ class LoadingConformance:
                     )
                     oldest[host_id, priority, age] = schedule.schedule_id
         await scene.add("not-due", host_id=hosts[0], age_s=0)
-        loaded = await scene.store.firing.load_backlog(WHOLE, until=await scene.now(), per_host=2)
+        loaded = await load_first(scene, WHOLE, await scene.now(), per_lane=2)
         assert len(loaded) == 12
         assert {due.schedule_id for due in loaded} == {
             schedule_id for (_, _, age), schedule_id in oldest.items() if age in (90, 80)
         }
+
+    async def test_a_lane_goes_on_from_an_instant_and_leaves_out_what_is_known(self, scene: Scene) -> None:
+        made = [await scene.add(f"number-{age}", priority="low", age_s=age) for age in (90, 80, 75, 70)]
+        dues = await scene.due(*made)
+        by_age = sorted(dues, key=lambda due: due.run_ts)
+        lane = Lane(made[0].host_id, Priority.LOW, by_age[1].run_ts)
+        now = await scene.now()
+        found = await scene.store.firing.load_lanes(
+            WHOLE, [lane], until=now, per_lane=10, excluding=[by_age[2].schedule_id]
+        )
+        assert {due.schedule_id for due in found} == {by_age[1].schedule_id, by_age[3].schedule_id}
+        page = await scene.store.firing.load(
+            WHOLE, until=now, after=None, limit=10, excluding=[due.schedule_id for due in by_age[:3]]
+        )
+        assert [due.schedule_id for due in page] == [by_age[3].schedule_id]
