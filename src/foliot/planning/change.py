@@ -148,6 +148,11 @@ def adopt(
     return replace(edited, schedule=owned)
 
 
+def without_next(change: Change) -> Change:
+    """The change of a schedule whose only time left was decided before: it is completed."""
+    return replace(change, schedule=_with_next(change.schedule, None, ScheduleState.COMPLETED))
+
+
 def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> Change:
     """Keep what is due. Of several times that the new definition does not have, only the latest fires."""
     changed = replace(changed, state=ScheduleState.ACTIVE)

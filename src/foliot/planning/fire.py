@@ -165,16 +165,26 @@ def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
 
 def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime) -> Decision:
     """Decide one time by itself."""
-    misfire = cadence.policies.misfire
-    late_s = (now - run_ts).total_seconds()
     reason = None
     if cadence.calendars or cadence.policies.window is not None:
         reason = _forbidden(cadence, fire_ts)
-    if reason is None and (
-        late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S)
-    ):
+    if reason is None and _is_late(cadence, run_ts, now):
         reason = SkipReason.MISFIRE
     return Decision(fire_ts, run_ts, reason)
+
+
+def _is_late(cadence: Cadence, run_ts: datetime, now: datetime) -> bool:
+    """Whether a time to act at is too long ago to fire."""
+    misfire = cadence.policies.misfire
+    late_s = (now - run_ts).total_seconds()
+    return late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S)
+
+
+def _latest_s(cadence: Cadence) -> float:
+    """How late a time may be and still fire."""
+    misfire = cadence.policies.misfire
+    grace_s = misfire.grace_seconds
+    return min(grace_s, SKIP_AFTER_S) if misfire.policy is MisfirePolicy.SKIP else grace_s
 
 
 def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
@@ -240,31 +250,60 @@ def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
 def _fire_latest(
     due: Due, cadence: Cadence, now: datetime, most: int, *, is_catchup: bool
 ) -> tuple[Decision, ...]:
-    """Fire the latest `most` times that are not too late, oldest first; one row decides those before."""
+    """Fire the latest `most` times that are not too late, oldest first; one row decides those before.
+
+    Its cost does not grow with `most`: a catch-up takes one step for every few times that it fires.
+    """
     last, count = _last_due(due, cadence, now)
-    latest = _latest_times(due, cadence, last, most)
-    decided = [
-        Decision(each.fire_ts, each.run_ts, each.reason, is_catchup=is_catchup and each.reason is None)
-        for each in (_decide(cadence, at, run_ts_of(cadence, due.schedule_id, at), now) for at in latest)
-    ]
-    first_kept = next(
-        (index for index, each in enumerate(decided) if each.reason is not SkipReason.MISFIRE), len(decided)
-    )
-    given_up = count - len(decided) + first_kept
+    oldest = due.fire_ts if count <= most else _nth_latest(cadence, due.fire_ts, last, most)
+    first = _first_not_late(due, cadence, oldest, last, now)
+    kept = 0 if first is None else _count_from(cadence, first, last)
     rows: list[Decision] = []
-    if given_up:
-        last_given_up = decided[first_kept - 1].fire_ts if first_kept else _before(due, cadence, latest[0])
-        rows.append(_row(due, cadence, last_given_up, given_up, SkipReason.MISFIRE))
-    rows.extend(decided[first_kept : first_kept + CATCHUP_PER_STEP])
+    if kept < count:
+        last_given_up = last if first is None else _before(due, cadence, first)
+        rows.append(_row(due, cadence, last_given_up, count - kept, SkipReason.MISFIRE))
+    at = first
+    for _ in range(min(kept, CATCHUP_PER_STEP)):
+        assert at is not None
+        decision = _decide(cadence, at, run_ts_of(cadence, due.schedule_id, at), now)
+        rows.append(decision._replace(is_catchup=is_catchup and decision.reason is None))
+        at = nominal_after(cadence, at)
     return tuple(rows)
 
 
-def _latest_times(due: Due, cadence: Cadence, last: datetime, most: int) -> list[datetime]:
-    times = [last]
-    while len(times) < most and times[-1] > due.fire_ts:
-        times.append(_before(due, cadence, times[-1]))
-    times.reverse()
-    return times
+def _first_not_late(
+    due: Due, cadence: Cadence, oldest: datetime, last: datetime, now: datetime
+) -> datetime | None:
+    """Find the first time that is in time to fire, or forbidden by window or calendars; None: there is none.
+
+    Each time that is passed over here is decided by the same step, so a catch-up looks at it once.
+    """
+    at = oldest
+    if cadence.policies.window is None and not cadence.calendars:
+        # Jitter is shorter than the gap between times: it is this one, or one of the two after it.
+        at = max(at, min(last, _before(due, cadence, now - timedelta(seconds=_latest_s(cadence)))))
+    for _ in range(ALLOWED_WALK):
+        decision = _decide(cadence, at, run_ts_of(cadence, due.schedule_id, at), now)
+        if decision.reason is not SkipReason.MISFIRE:
+            return at
+        following = nominal_after(cadence, at) if at < last else None
+        if following is None:
+            return None
+        at = following
+    return at
+
+
+def _nth_latest(cadence: Cadence, first: datetime, last: datetime, number: int) -> datetime:
+    """Find the time that `number` - 1 times follow up to the last, where more than that follow the first."""
+    low, high = nominal_after(cadence, first), last + INSTANT
+    assert low is not None
+    while high - low > INSTANT:
+        middle = low + (high - low) // 2
+        if cadence.recurrence.count(middle, last) >= number:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
@@ -297,7 +336,11 @@ def _last_nominal(due: Due, cadence: Cadence, now: datetime) -> datetime:
 
 def _count(due: Due, cadence: Cadence, last: datetime) -> int:
     """How many times are due from the first up to this one."""
-    following = None if last <= due.fire_ts else nominal_after(cadence, due.fire_ts)
+    return _count_from(cadence, due.fire_ts, last)
+
+
+def _count_from(cadence: Cadence, first: datetime, last: datetime) -> int:
+    following = None if last <= first else nominal_after(cadence, first)
     return 1 if following is None else 1 + cadence.recurrence.count(following, last)
 
 

@@ -43,7 +43,8 @@ async def fire_events(
     advanced = await _advance(connection, dialect, lease, firings, now)
     rows = _rows_of([firing for firing in firings if firing.due.schedule_id in advanced], now)
     written = await insert_event_executions(connection, dialect, rows, lease.instance_id)
-    fired = [row for row in rows if row.reason is None and row.execution_id in written]
+    rows = [row for row in rows if row.execution_id in written]
+    fired = [row for row in rows if row.reason is None]
     await record_status(
         connection,
         dialect,

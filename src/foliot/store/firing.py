@@ -15,6 +15,7 @@ them again. A COMMIT whose reply is lost is one or the other: the caller reads t
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -23,6 +24,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Select,
     String,
     Text,
@@ -213,9 +215,11 @@ class FiringStatements:
                 left = {firing.due.schedule_id for firing in free}
                 refused = [*refused, *(f.due for f in firings if f.due.schedule_id not in left)]
             opened = await self._count_open(connection, moved)
-            rows = _admit(moved, opened, now)
-            await insert_executions(connection, self._dialect, rows, lease.instance_id)
-            has_replaced, cancelled = await self._after_overlap(connection, moved, rows)
+            admitted = _admit(moved, opened, now)
+            rows = await insert_executions(connection, self._dialect, admitted, lease.instance_id)
+            if len(rows) < len(admitted) or any(row.admission is Admission.SKIP for row in rows):
+                await self._uncount(connection, moved, rows)
+            has_replaced, cancelled = await self._cancel_replaced(connection, rows)
             told = report(rows, refused, now, names)
             return replace(told, has_replaced=has_replaced, cancelled=cancelled)
 
@@ -235,6 +239,7 @@ class FiringStatements:
             await require_lease(connection, lease)
             free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
             rows, names = await fire_events(connection, self._dialect, lease, free, now)
+            await self._uncount(connection, [f for f in free if f.due.schedule_id in names], rows)
             refused = [firing.due for firing in firings if firing.due.schedule_id not in names]
             return report(rows, refused, now, names)
 
@@ -282,21 +287,10 @@ class FiringStatements:
         ]
         return await count_open(connection, self._dialect, asking)
 
-    async def _after_overlap(
-        self, connection: AsyncConnection, firings: Sequence[Firing], rows: Sequence[NewExecution]
+    async def _cancel_replaced(
+        self, connection: AsyncConnection, rows: Sequence[NewExecution]
     ) -> tuple[bool, Sequence[CancelledExecution]]:
-        """The rare rest: runs that overlap skipped are not counted, runs that it replaces are cancelled.
-
-        Whether there were such runs, and those of them that ended at once.
-        """
-        skipped = {row.due.schedule_id for row in rows if row.admission is Admission.SKIP}
-        uncounted = [
-            (firing.due.schedule_id, *_next_of(firing))
-            for firing in firings
-            if firing.due.schedule_id in skipped
-        ]
-        if uncounted:
-            await self._uncount(connection, uncounted)
+        """Cancel the runs that overlap replaces; whether there were any, and those that ended at once."""
         replaced = [row.due.schedule_id for row in rows if row.admission is Admission.REPLACE]
         if not replaced:
             return False, ()
@@ -304,17 +298,34 @@ class FiringStatements:
         cancelled = await request_cancel(connection, self._dialect, replaced, keep=keep, reason="replaced")
         return True, cancelled
 
-    async def _uncount(self, connection: AsyncConnection, rows: Sequence[tuple[Any, ...]]) -> None:
+    async def _uncount(
+        self, connection: AsyncConnection, firings: Sequence[Firing], rows: Sequence[NewExecution]
+    ) -> None:
+        """Take back planned runs that overlap skipped, or whose time was decided before."""
+        fires = Counter(row.due.schedule_id for row in rows if row.reason is None)
+        uncounted = [
+            (firing.due.schedule_id, firing.fires - fires[firing.due.schedule_id], *_next_of(firing))
+            for firing in firings
+            if firing.fires > fires[firing.due.schedule_id]
+        ]
+        if not uncounted:
+            return
         skipped = self._dialect.rows(
             "skipped",
-            {"schedule_id": Uuid(), "next_fire_ts": Instant(), "next_run_ts": Instant(), "state": String()},
-            rows,
+            {
+                "schedule_id": Uuid(),
+                "runs": Integer(),
+                "next_fire_ts": Instant(),
+                "next_run_ts": Instant(),
+                "state": String(),
+            },
+            uncounted,
         )
         await connection.execute(
             update(schedule_t)
             .where(schedule_t.c.schedule_id == skipped.c.schedule_id)
             .values(
-                run_count=schedule_t.c.run_count - 1,
+                run_count=schedule_t.c.run_count - skipped.c.runs,
                 next_fire_ts=skipped.c.next_fire_ts,
                 next_run_ts=skipped.c.next_run_ts,
                 state=skipped.c.state,
@@ -344,8 +355,8 @@ class FiringStatements:
                 return None
             now = (await connection.execute(select(self._dialect.now()))).scalar_one()
             row = NewExecution(new_id(now), due, decision, Admission.RUN, decision.reason)
-            await insert_executions(connection, self._dialect, [row], lease.instance_id)
-            return skipped_by(row, SkipReason.ERROR)
+            written = await insert_executions(connection, self._dialect, [row], lease.instance_id)
+            return skipped_by(row, SkipReason.ERROR) if written else None
 
         return await self._database.write(Pool.FIRING, work)
 

@@ -114,12 +114,22 @@ _NEW = Spread("new", _NEW_COLUMNS, by=("execution_id", "schedule_id"))
 
 async def insert_executions(
     connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
-) -> None:
-    """Write scheduled rows of the ledger; one that is there already stays as it is."""
+) -> Sequence[NewExecution]:
+    """Write scheduled rows of the ledger; one that is there already stays as it is. Return those written."""
     if not rows:
-        return
+        return rows
     batch = _NEW.lay_out(dialect, [_values_of(row) for row in rows])
-    await connection.execute(_insert(dialect, batch.shape), {**batch.arguments, "instance_id": instance_id})
+    result = await connection.execute(
+        _insert(dialect, batch.shape), {**batch.arguments, "instance_id": instance_id}
+    )
+    if result.rowcount == len(rows):
+        return rows
+    ids = dialect.rows("wanted", {"execution_id": Uuid()}, [(row.execution_id,) for row in rows])
+    found = await connection.execute(
+        select(execution_t.c.execution_id).join(ids, ids.c.execution_id == execution_t.c.execution_id)
+    )
+    written = set(found.scalars())
+    return [row for row in rows if row.execution_id in written]
 
 
 async def insert_event_executions(
@@ -160,6 +170,7 @@ def _insert(dialect: Dialect, shape: Shape, *, are_events: bool = False) -> Inse
     names += ["ready_ts", "due_by_ts", "ended_ts", "created_ts", "triggered_by", "scheduler_instance_id"]
     return (
         dialect.insert(execution_t)
+        .execution_options(preserve_rowcount=True)
         .from_select(names, source)
         .on_conflict_do_nothing(
             index_elements=[execution_t.c.schedule_id, execution_t.c.fire_ts],

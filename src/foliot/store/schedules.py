@@ -22,7 +22,7 @@ from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule
 from foliot.model.target import EventTarget
-from foliot.planning.change import Author, Change, due_of
+from foliot.planning.change import Author, Change, due_of, without_next
 from foliot.planning.overlap import Admission
 from foliot.store.audit import Action, audit_write
 from foliot.store.cancelling import request_cancel
@@ -87,9 +87,11 @@ class Schedules:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if expected_version is not None and schedule.aggregate_version != expected_version:
                 raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
-            change = plan(schedule, await self._now(connection))
+            now = await self._now(connection)
+            change = plan(schedule, now)
             if change is None:
                 return Changed(schedule)
+            change = await self._without_decided(connection, schedule, change, now)
             with _named(change.schedule):
                 await self._replace(connection, change)
             skipped = await self._decide(connection, schedule, change)
@@ -125,8 +127,23 @@ class Schedules:
         row = NewExecution(
             new_id(change.schedule.updated_ts), due_of(before), decision, Admission.RUN, reason
         )
-        await insert_executions(connection, self._dialect, [row], None)
-        return skipped_by(row, reason, change.schedule.spec.name)
+        written = await insert_executions(connection, self._dialect, [row], None)
+        return skipped_by(row, reason, change.schedule.spec.name) if written else None
+
+    async def _without_decided(
+        self, connection: AsyncConnection, before: Schedule, change: Change, now: datetime
+    ) -> Change:
+        """A `once` may be moved back to a time that has passed; if that was decided, it is not due again."""
+        fire_ts = change.schedule.next_fire_ts
+        if fire_ts is None or fire_ts > now or fire_ts == before.next_fire_ts:
+            return change
+        decided = select(execution_t.c.execution_id).where(
+            execution_t.c.schedule_id == before.schedule_id,
+            execution_t.c.fire_ts == fire_ts,
+            execution_t.c.triggered_by == TriggeredBy.SCHEDULER.value,
+        )
+        is_decided = (await connection.execute(decided)).first() is not None
+        return without_next(change) if is_decided else change
 
     async def _cancel_deleted(
         self, connection: AsyncConnection, change: Change

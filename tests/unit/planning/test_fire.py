@@ -29,9 +29,30 @@ from foliot.planning.fire import (
     plan_skip,
 )
 from foliot.planning.next import run_ts_of
+from foliot.timing.recurrence import Recurrence
 
 PACE = timedelta(seconds=CATCHUP_PACE_S)
 MONTH = timedelta(days=30)
+
+
+class CountedCalls:
+    """A recurrence that counts how often it is asked."""
+
+    def __init__(self, times: Recurrence) -> None:
+        self.calls = 0
+        self._times = times
+
+    def after(self, instant: datetime) -> datetime | None:
+        self.calls += 1
+        return self._times.after(instant)
+
+    def before(self, instant: datetime) -> datetime | None:
+        self.calls += 1
+        return self._times.before(instant)
+
+    def count(self, first: datetime, last: datetime) -> int:
+        self.calls += 1
+        return self._times.count(first, last)
 
 
 def caught_up(schedule: Schedule, now: datetime) -> tuple[list[Decision], list[int]]:
@@ -185,6 +206,33 @@ def test_fire_all_of_many_missed_comes_to_an_end() -> None:
 
 
 # --- several at once: skip -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [{"kind": "interval", "seconds": 1}, {"kind": "cron", "expression": "* * * * * *"}],
+    ids=["interval", "cron"],
+)
+def test_a_step_of_fire_all_costs_the_same_however_many_times_it_catches_up(trigger: dict[str, Any]) -> None:
+    policy = {"policy": "fire_all", "max_catchup": 10_000, "grace_seconds": 30 * 86400}
+    schedule = created(trigger=trigger, misfire=policy)
+    now = NOON + MONTH
+    decisions: list[Decision] = []
+    costs: list[int] = []
+    for _ in range(1000):
+        recurrence = CountedCalls(cadence_of(schedule).recurrence)
+        cadence = cadence_of(schedule)._replace(recurrence=recurrence)
+        firing = plan_firing(due_of(schedule), cadence, now)
+        decisions += firing.decisions
+        costs.append(recurrence.calls)
+        schedule = advanced(schedule, firing)
+    given_up, *caught_up = decisions
+    assert given_up.reason is SkipReason.MISFIRE
+    assert given_up.missed_count == MONTH.total_seconds() - 10_000 - 1
+    assert [each.reason for each in caught_up] == [None] * 10_000
+    assert caught_up[-1].fire_ts == now
+    assert max(costs) < 150, "the first step looks for where to begin"
+    assert max(costs[1:]) < 50
 
 
 def test_skip_fires_only_what_is_under_ten_seconds_late_and_one_row_decides_the_rest() -> None:

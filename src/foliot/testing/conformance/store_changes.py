@@ -6,16 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import Schedule, ScheduleState
 from foliot.planning.change import Author, pause
-from foliot.store.schema import schedule_version_t
+from foliot.store.schema import schedule_t, schedule_version_t
 from foliot.testing.conformance.scene import FUNCTION, SOMEBODY, Scene, spec_of
 
+EVENT = {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue", "event_data": {}}
 EVERYTHING: dict[str, Any] = {
     "description": 'a "quoted" ünïcode text',
     "priority": "high",
@@ -117,6 +118,53 @@ class ChangesConformance:
         assert (told.value.expected, told.value.actual) == (1, 2)
         assert await scene.everything() == before
         assert (await change(2)).paused
+
+    @pytest.mark.parametrize("target", [FUNCTION, EVENT], ids=["function", "event"])
+    async def test_a_once_moved_back_to_a_time_that_is_decided_does_not_fire_again(
+        self, scene: Scene, target: dict[str, Any]
+    ) -> None:
+        now = await scene.now()
+        first = {"kind": "once", "at": (now - timedelta(seconds=5)).isoformat()}
+        schedule = await scene.add(trigger=first, target=target)
+        await scene.fire(await scene.lead(), schedule)
+        away = await scene.edit(
+            schedule, trigger={"kind": "once", "at": (now + timedelta(hours=1)).isoformat()}
+        )
+        assert away.state is ScheduleState.ACTIVE
+        back = await scene.edit(schedule, trigger=first)
+        assert (back.state, back.next_fire_ts, back.next_run_ts) == (ScheduleState.COMPLETED, None, None)
+        assert await scene.get(schedule) == back
+        assert back.run_count == 1
+        assert len(await scene.executions(schedule)) == 1
+
+    async def test_a_once_moved_back_to_a_time_that_is_not_decided_fires_once(self, scene: Scene) -> None:
+        now = await scene.now()
+        schedule = await scene.add(
+            trigger={"kind": "once", "at": (now + timedelta(hours=1)).isoformat()}, age_s=0
+        )
+        passed = now - timedelta(seconds=5)
+        back = await scene.edit(schedule, trigger={"kind": "once", "at": passed.isoformat()})
+        assert (back.state, back.next_fire_ts) == (ScheduleState.ACTIVE, passed)
+        fired = await scene.fire(await scene.lead(), schedule)
+        [row] = await scene.executions(schedule)
+        assert [each.execution_id for each in fired.fired] == [row.execution_id]
+
+    @pytest.mark.parametrize("target", [FUNCTION, EVENT], ids=["function", "event"])
+    async def test_what_was_decided_before_is_neither_reported_as_fired_nor_counted(
+        self, scene: Scene, target: dict[str, Any]
+    ) -> None:
+        lease, now = await scene.lead(), await scene.now()
+        at = now - timedelta(seconds=5)
+        schedule = await scene.add(trigger={"kind": "once", "at": at.isoformat()}, target=target)
+        await scene.fire(lease, schedule)
+        # As an older version would write it when the schedule is moved back.
+        again = {"next_fire_ts": at, "next_run_ts": at, "state": "active"}
+        await scene.execute(update(schedule_t).values(again))
+        fired = await scene.fire(lease, schedule)
+        assert (list(fired.fired), list(fired.skipped), list(fired.refused)) == ([], [], [])
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.run_count) == (ScheduleState.COMPLETED, 1)
+        assert len(await scene.executions(schedule)) == 1
 
     async def test_changes_at_once_take_turns_and_none_is_lost(self, scene: Scene) -> None:
         schedule = await scene.add(age_s=0)

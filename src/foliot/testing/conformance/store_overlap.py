@@ -1,6 +1,7 @@
 """Overlap: exact, because whoever inserts an execution counts the open ones under the schedule's lock."""
 
 import asyncio
+from datetime import timedelta
 
 from sqlalchemy import select
 
@@ -42,6 +43,29 @@ class OverlapConformance:
         await scene.fire(await scene.lead(), schedule)
         moved = await scene.get(schedule)
         assert (moved.state, moved.run_count, moved.next_run_ts) == (ScheduleState.COMPLETED, 0, None)
+
+    async def test_every_run_that_overlap_skips_in_one_step_is_not_counted(self, scene: Scene) -> None:
+        schedule = await scene.add(
+            trigger={"kind": "interval", "seconds": 1}, misfire={"policy": "skip"}, max_runs=50, age_s=4.5
+        )
+        fired = await scene.fire(await scene.lead(), schedule)
+        assert len(fired.fired) == 1
+        assert len(fired.skipped) >= 3
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.run_count) == (ScheduleState.ACTIVE, 1)
+        assert moved.next_fire_ts == fired.skipped[-1].fire_ts + timedelta(seconds=1)
+
+    async def test_a_step_that_plans_the_last_runs_goes_on_when_overlap_skips_some(
+        self, scene: Scene
+    ) -> None:
+        schedule = await scene.add(
+            trigger={"kind": "interval", "seconds": 1}, misfire={"policy": "skip"}, max_runs=3, age_s=8.5
+        )
+        fired = await scene.fire(await scene.lead(), schedule)
+        assert (len(fired.fired), len(fired.skipped)) == (1, 2)
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.run_count) == (ScheduleState.ACTIVE, 1)
+        assert moved.next_fire_ts == fired.skipped[-1].fire_ts + timedelta(seconds=1), "none is left out"
 
     async def test_queue_holds_the_run_until_it_is_released(self, scene: Scene) -> None:
         schedule = await scene.add(overlap={"policy": "queue"})
