@@ -485,7 +485,7 @@ class Instance:
         """What its roles can't do without and has not come to a good end for so long, and for how long."""
         needed: list[Service] = []
         if self.scheduler is not None:
-            needed += [self.scheduler, *(shard.leadership for shard in self.scheduler.shards)]
+            needed += [self.scheduler, *(each for shard in self.scheduler.shards for each in shard.services)]
         if self.worker is not None:
             needed += [self.worker, *self._worker_services]
         if self.relay is not None and self.api is None:

@@ -157,3 +157,25 @@ async def test_a_claim_loop_that_hangs_and_a_scheduler_that_fails_to_look_are_se
             await stuck_are(service)
             gate.open()
         await stuck_are()
+
+
+@pytest.mark.parametrize(
+    ("part", "method", "service"),
+    [
+        ("firing", "load", "loader"),
+        ("firing", "fire", "firing"),
+        ("upkeep", "rescue", "janitor"),
+    ],
+)
+async def test_a_leader_whose_loading_firing_or_housekeeping_hangs_is_seen(
+    sqlite_url: str, open_test_store: OpenStore, part: str, method: str, service: str
+) -> None:
+    store: SqlStore = await open_test_store(sqlite_url)
+    await add(store, every_second("ticking"))
+    async with running(sqlite_url) as (instance, _recorder):
+        gate = Gate(getattr(instance.store, part), method)
+        await until(lambda: not instance.stuck(0.5))
+        gate.close()
+        await until(lambda: set(instance.stuck(0.5)) == {service})
+        gate.open()
+        await until(lambda: not instance.stuck(0.5))

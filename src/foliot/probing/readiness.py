@@ -2,8 +2,8 @@
 
 Alive is not ready: a process that waits for its database, starts, or drains is alive. A leader whose firing
 loop hangs while its heartbeats go on would look alive to everybody else, so readiness watches its ticks; and
-of the services without which a role is not done (campaigning, claiming, renewing, settling, shipping) how
-long each has been in one step, or has failed.
+of the services without which a role is not done (campaigning, loading, firing, housekeeping, claiming,
+renewing, settling, shipping) how long each has been in one step, or has failed.
 """
 
 import asyncio

@@ -34,6 +34,8 @@ from foliot.store.protocol import Fired, FiringStore
 from foliot.timing.clock import ClusterClock
 
 BATCH = 1000
+MAX_STEP_S = 1.0
+"""After so long no further batch begins in a step: a step that takes very long is seen as one that hangs."""
 TURN_S = 0.005
 """How long plans are made before the event loop gets a turn: heartbeats and commits go on meanwhile."""
 
@@ -91,8 +93,9 @@ class FiringService:
         return self._idle_s if pause_s is None else min(pause_s, self._idle_s)
 
     async def _fire_all(self, term: Term) -> None:
-        """Decide everything in the queue, a batch at a time, while we lead."""
+        """Decide what is in the queue, a batch at a time, while we lead; not for too long in one step."""
         commits: set[asyncio.Task[None]] = set()
+        ends_at = self._clock.monotonic() + MAX_STEP_S
         try:
             while len(term.queue) and self._leadership.lease == term.lease:
                 batch = term.queue.take(BATCH)
@@ -108,6 +111,8 @@ class FiringService:
                 while len(commits) > self._store.commits_in_background:
                     commits = await self._first_of(commits)
                 await term.advance(self._clock.now())
+                if self._clock.monotonic() >= ends_at:
+                    break
         finally:
             # Also when one failed: the others go on to their end, and then the first failure is told.
             results = await asyncio.gather(*commits, return_exceptions=True)
