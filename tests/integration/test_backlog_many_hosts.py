@@ -1,6 +1,7 @@
 """A backlog over very many hosts: everything is decided once, and the leader keeps its lease meanwhile."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from uuid import UUID
@@ -13,6 +14,7 @@ from foliot.model.ids import new_id
 from foliot.model.policy import Priority
 from foliot.planning.change import create
 from foliot.scheduler.backlog import MAX_ROWS
+from foliot.scheduler.loader import PAGE
 from foliot.store.dialect import Pool
 from foliot.store.schedule_rows import row_of
 from foliot.store.schema import execution_t, host_t, schedule_t
@@ -23,8 +25,28 @@ from tests.engine import AUTHOR, running, seen, spec, until
 
 HOSTS = 1_000
 PER_HOST = 40
-TTL_S = 6.0
-"""Twice the default: other processes may keep the machine busy for seconds."""
+TTL_S = 15.0
+"""Longer than the default: other processes may keep the machine busy for seconds."""
+MAX_TURN_S = 1.0
+"""How much computing there may be between two turns of the event loop. A heartbeat takes several turns."""
+
+
+class LoopTurns:
+    """Measures the computing time between two turns of the event loop, whatever else the machine does."""
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self._task = asyncio.create_task(self._measure())
+
+    async def _measure(self) -> None:
+        before = time.thread_time()
+        while True:
+            await asyncio.sleep(0.01)
+            now = time.thread_time()
+            self.longest_s, before = max(self.longest_s, now - before), now
+
+    def stop(self) -> None:
+        self._task.cancel()
 
 
 @pytest.fixture
@@ -91,18 +113,19 @@ async def test_tens_of_thousands_over_a_thousand_hosts_are_decided_under_one_lea
 ) -> None:
     ids = await fill(store)
     await make_due(store)
-    options = {"lease_ttl_seconds": TTL_S, "heartbeat_seconds": TTL_S / 3, "poll_seconds": 1.0}
+    options = {"lease_ttl_seconds": TTL_S, "heartbeat_seconds": 1.0, "poll_seconds": 1.0}
     async with running(postgres_url, **options) as (_, recorder):
-        elected_at = asyncio.get_running_loop().time()
+        turns = LoopTurns()
         await until(lambda: fired(recorder) > 0)
-        first_s = asyncio.get_running_loop().time() - elected_at
-        await until(lambda: fired(recorder) >= len(ids), within_s=120)
+        assert fired(recorder) < len(ids) / 2, "the first fires long before the last is read"
+        await until(lambda: fired(recorder) >= len(ids), within_s=240)
+        turns.stop()
+    assert turns.longest_s < MAX_TURN_S
     assert not seen(recorder, LeaseLost)
     assert len(seen(recorder, LeaderElected)) == 1
     await check_decided_once(store, ids)
-    assert first_s < 20, "the first fires long before the last is read"
     loaded = [each.count for each in seen(recorder, SchedulesLoaded)]
-    assert max(loaded) <= MAX_ROWS, "every step reads a bounded number of rows"
+    assert max(loaded) <= max(MAX_ROWS, PAGE), "every step reads a bounded number of rows"
     assert sum(loaded) <= 1.1 * len(ids), "what is queued or in flight is not read again"
 
 
