@@ -76,6 +76,10 @@ class PostgresServer:
         self.state("ALTER SYSTEM SET ssl = on")
         self.state("SELECT pg_reload_conf()")
 
+    def tool(self, name: str) -> str:
+        """The path of one of its programs, such as pg_dump."""
+        return str(self._bin / name)
+
     def state(self, statement: str) -> None:
         """Have it done, by one who is connected to none of the databases in use."""
 

@@ -120,9 +120,10 @@ class Dialect(Protocol):
     async def end_overdue(
         self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
     ) -> None:
-        """End transactions on a table that have outlived the limit without being ended by it.
+        """End transactions of Foliot that lock rows of a table and have outlived the limit unnoticed by it.
 
-        All of them, or only those whose client has stopped in the middle of a statement.
+        All of them, or only those whose client has stopped in the middle of a statement. Sessions of other
+        roles and other programs are never ended.
         """
         ...
 

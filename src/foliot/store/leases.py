@@ -45,11 +45,7 @@ class Leases:
             return Standing(None, seen.store_now, seen.instance_id, seen.epoch, silent_s=silent_s)
 
         async def take_over(connection: AsyncConnection) -> Standing:
-            limit = self._database.limit(Pool.LEASE)
-            if limit is not None:
-                await self._database.dialect.end_overdue(connection, scheduler_lock_t, limit)
-            locked = self._select(shard).add_columns(_SHARDS).with_for_update(of=scheduler_lock_t)
-            row = (await connection.execute(locked)).one_or_none()
+            row = await self._lock(connection, shard)
             if row is None or not _is_stale(row, ttl_s):
                 holder = "" if row is None else row.instance_id
                 return Standing(None, seen.store_now, holder, seen.epoch, is_contended=True)
@@ -65,6 +61,19 @@ class Leases:
             return Standing(Lease(shard, epoch, instance_id), row.store_now, instance_id, epoch)
 
         return await self._database.write(Pool.LEASE, take_over)
+
+    async def _lock(self, connection: AsyncConnection, shard: Shard) -> Any:
+        """The shard's row, locked for a takeover. Nobody's session is ended unless the row is locked."""
+        statement = self._select(shard).add_columns(_SHARDS)
+        free = statement.with_for_update(of=scheduler_lock_t, skip_locked=True)
+        row = (await connection.execute(free)).one_or_none()
+        if row is not None:
+            return row
+        limit = self._database.limit(Pool.LEASE)
+        if limit is not None:
+            await self._database.dialect.end_overdue(connection, scheduler_lock_t, limit)
+        locked = statement.with_for_update(of=scheduler_lock_t)
+        return (await connection.execute(locked)).one_or_none()
 
     async def renew(self, lease: Lease) -> Standing:
         async def beat(connection: AsyncConnection) -> Standing:

@@ -187,9 +187,15 @@ class PostgresDialect:
         # The server does not count a session as idle, nor its statement as running, while it waits for the
         # rest of a statement that is being prepared. A client that stops just there, as a new leader may in
         # its first batch, keeps its locks whatever the limits say.
+        # Only sessions that Foliot itself left behind are ended: of the same role and name (older versions
+        # had none), in this database, and with a lock that locks rows. A backup reads, and is left alone.
+        # The OID of a table is the same in every database that was cloned from one.
         overdue = text(
             "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
-            "WHERE relation = CAST(:table AS regclass) AND pid <> pg_backend_pid() "
+            "WHERE relation = CAST(:table AS regclass) AND datname = current_database() "
+            "AND database = datid AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted "
+            "AND usename = session_user AND application_name IN (current_setting('application_name'), '') "
+            "AND pid <> pg_backend_pid() "
             "AND xact_start < clock_timestamp() - make_interval(secs => :seconds) "
             "AND (NOT :only_stopped OR (state = 'active' AND wait_event = 'ClientRead'))"
         )

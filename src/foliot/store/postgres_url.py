@@ -35,6 +35,8 @@ _ONE_HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>
 _SYSTEM = "system"
 """As sslrootcert: the certificates that the operating system trusts."""
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
+APPLICATION_NAME = "foliot"
+"""Unless the URL names another."""
 _OF_SERVER = ("application_name", "options")
 _OF_ASYNCPG = (
     *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslcrl"),
@@ -201,8 +203,8 @@ def connect_arguments(
         arguments["ssl"] = _trust_system(passed)
     elif passed:
         arguments["dsn"] = "postgresql://?" + urlencode(passed)
-    if asked | settings:
-        arguments["server_settings"] = asked | settings
+    # `end_overdue` recognises Foliot's own sessions by their name, and so do people in pg_stat_activity.
+    arguments["server_settings"] = {"application_name": APPLICATION_NAME} | asked | settings
     limit = int(_text(url, "connect_timeout") or 0)
     share = timeout / max(1, len(hosts))
     default = "read-write" if is_primary and len(hosts) > 1 else "any"
