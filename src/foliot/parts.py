@@ -97,6 +97,7 @@ def make_scheduler(
         horizon_s=settings.horizon_seconds,
         poll_s=settings.poll_seconds,
         retention_days=settings.retention_days,
+        worker_lease_s=settings.worker_lease_seconds,
     )
 
     def make(shard: Shard) -> ShardScheduler:

@@ -303,14 +303,14 @@ async def test_renewing_progress_and_settling_scan_nothing(store: SqlStore) -> N
 
 async def test_upkeep_looks_only_at_what_needs_it(store: SqlStore) -> None:
     lease = await lead(store)
-    _, plan = await explain(store, Pool.FIRING, store.upkeep.rescue(lease, limit=50))
+    _, plan = await explain(store, Pool.UPKEEP, store.upkeep.rescue(lease, limit=50))
     check(plan, "idx_execution_lease")
-    _, plan = await explain(store, Pool.FIRING, store.upkeep.release_held(lease, limit=50))
+    _, plan = await explain(store, Pool.UPKEEP, store.upkeep.release_held(lease, limit=50))
     check(plan, "idx_execution_held")
-    _, plan = await explain(store, Pool.FIRING, store.upkeep.restart_delays(lease, limit=50))
+    _, plan = await explain(store, Pool.UPKEEP, store.upkeep.restart_delays(lease, limit=50))
     check(plan, ("idx_schedule_waiting", "idx_schedule_active_next_run"))
     before = await store.now() - timedelta(days=90)
-    _, plan = await explain(store, Pool.FIRING, store.upkeep.prune(lease, before=before, limit=50))
+    _, plan = await explain(store, Pool.UPKEEP, store.upkeep.prune(lease, before=before, limit=50))
     check(plan, primary_key(store, "execution_t"))
 
 

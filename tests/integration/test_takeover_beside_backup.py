@@ -163,8 +163,8 @@ async def test_a_real_dump_goes_on_while_the_lease_changes_hands(
     await blocker.execute("CREATE TABLE zz_last (id int)")
     await blocker.execute("BEGIN; LOCK TABLE zz_last IN ACCESS EXCLUSIVE MODE")
     observing = await asyncpg.connect(postgres_url)
-    dump = subprocess.Popen(
-        [postgres_server.tool("pg_dump"), postgres_url], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    dump = await asyncio.create_subprocess_exec(
+        postgres_server.tool("pg_dump"), postgres_url, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
 
@@ -182,12 +182,12 @@ async def test_a_real_dump_goes_on_while_the_lease_changes_hands(
         async with asyncio.timeout(30):
             assert await take(store)
         await blocker.execute("ROLLBACK")
-        written, complaints = await asyncio.to_thread(dump.communicate, timeout=60)
+        written, complaints = await asyncio.wait_for(dump.communicate(), 60)
         assert dump.returncode == 0, complaints
         assert b"scheduler_lock_t" in written
     finally:
         blocker.terminate()
         observing.terminate()
-        if dump.poll() is None:
+        if dump.returncode is None:
             dump.kill()
-            dump.communicate()
+            await dump.communicate()

@@ -264,7 +264,7 @@ class Story:
             for execution in sorted(held, key=lambda each: each.fire_order)[: max(0, room)]:
                 execution.is_ready, execution.order = True, self._order
                 count += 1
-        assert await self._scene.store.upkeep.release_held(self._lease, limit=100) == count
+        assert await self._scene.release(self._lease) == count
 
     # --- workers ----------------------------------------------------------------------------------
 

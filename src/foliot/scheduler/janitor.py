@@ -1,10 +1,18 @@
-"""Upkeep: what nobody else will do if a worker vanishes, a hint is lost, or history grows.
+"""Housekeeping: what nobody else does if a worker vanishes, a hint is lost, or history grows.
 
-Rescues executions whose lease ran out, releases held ones, restarts `delay` schedules, prunes. Every step is
-bounded; what is left over is done in the next.
+Each duty is a service of its own, with its own loop and backoff: one that fails or is slow delays no other.
+Every step of a duty handles a bounded portion; what is left is done in the next.
+
+    rescue     executions whose lease ran out
+    release    held executions that may run now
+    delays     `delay` schedules whose run ended without a settle
+    history    deletes old executions
+    events     deletes old events (shard 0 alone: they belong to no shard)
+    registry   forgets instances that are gone
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,22 +32,64 @@ from foliot.model.event import (
 )
 from foliot.model.execution import FINAL, Status
 from foliot.model.lease import Lease
-from foliot.service import Wake
+from foliot.service import Service, Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import RegistryStore, UpkeepStore
 from foliot.timing.clock import ClusterClock
 
 BATCH = 500
+MAX_SCANNED = 200
+"""How many schedules with held executions one step looks at."""
 PRUNE_EVERY_S = 60.0
 PRUNE_BATCH = 1000
 FORGET_AFTER_S = 120.0
 LEAST_PAUSE_S = 0.05
 """However often executions end, held ones are looked for no more often than this."""
+SCAN_PAUSE_S = 0.01
+"""Between two portions of one look at all held executions."""
+
+
+@dataclass(frozen=True, slots=True)
+class HousekeepingOptions:
+    every_s: float
+    retention_days: float
+    worker_lease_s: float = 15.0
+    """Within this time every worker that lives has renewed its leases."""
+
+
+class Duty:
+    """One kind of housekeeping, as a service. `work` returns the seconds until the next step."""
+
+    def __init__(
+        self,
+        name: str,
+        leadership: Leadership,
+        observer: Observer,
+        work: Callable[[Lease], Awaitable[float]],
+        every_s: float,
+    ) -> None:
+        self.name = f"janitor.{name}"
+        self.wake = Wake()
+        self._leadership = leadership
+        self._observer = observer
+        self._work = work
+        self._every_s = every_s
+
+    async def step(self) -> float | None:
+        lease = self._leadership.lease
+        if lease is None:
+            return None  # woken when a term begins
+        try:
+            with self._leadership.acting():
+                return await self._work(lease)
+        except FencedError:
+            self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
+            if self._leadership.lease == lease:
+                self._leadership.lose("a write was fenced")
+            return self._every_s
 
 
 class Janitor:
-    name = "janitor"
-
     def __init__(
         self,
         leadership: Leadership,
@@ -48,86 +98,108 @@ class Janitor:
         clock: ClusterClock,
         hints: Hints,
         observer: Observer,
-        *,
-        every_s: float,
-        retention_days: float,
+        options: HousekeepingOptions,
     ) -> None:
-        self.wake = Wake()
         self.on_ended: Callable[[], None] = lambda: None
-        self._leadership = leadership
         self._upkeep = upkeep
         self._registry = registry
         self._clock = clock
         self._hints = hints
         self._observer = observer
-        self._every_s = every_s
-        self._retention = timedelta(days=retention_days)
-        self._swept_at = float("-inf")
-        self._pruned_at = float("-inf")
+        self._options = options
+        self._retention = timedelta(days=options.retention_days)
+        self._position: UUID | None = None
+        """How far the present look at held executions has come."""
+        self._is_look_wanted = False
+        """Executions have ended since it began."""
+        self._delays_position: UUID | None = None
+
+        def duty(name: str, work: Callable[[Lease], Awaitable[float]], every_s: float) -> Duty:
+            return Duty(name, leadership, observer, work, every_s)
+
+        every_s = options.every_s
+        self._release_duty = duty("release", self._release, every_s)
+        self.duties: tuple[Duty, ...] = (
+            self._release_duty,
+            duty("rescue", self._rescue, every_s),
+            duty("delays", self._restart_delays, every_s),
+            duty("history", self._prune_history, PRUNE_EVERY_S),
+            duty("events", self._prune_events, PRUNE_EVERY_S),
+            duty("registry", self._forget_stale, PRUNE_EVERY_S),
+        )
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        return self.duties
+
+    def begin(self) -> None:
+        """A term begins."""
+        self._position = self._delays_position = None
+        for each in self.duties:
+            each.wake.set()
 
     def ended(self, _schedule_ids: tuple[UUID, ...]) -> None:
         """Executions have ended: held ones may go on."""
-        self.wake.set()
+        self._is_look_wanted = True
+        self._release_duty.wake.set()
         self.on_ended()
 
-    async def step(self) -> float | None:
-        lease = self._leadership.lease
-        if lease is None:
-            return None  # woken when a term begins
-        try:
-            with self._leadership.acting():
-                return await self._keep_up(lease)
-        except FencedError:
-            self._observer.notify(WriteFenced(lease.shard.number, lease.epoch))
-            if self._leadership.lease == lease:
-                self._leadership.lose("a write was fenced")
-            return self._every_s
-
-    async def _keep_up(self, lease: Lease) -> float:
-        has_more = await self._release(lease)
-        now = self._clock.monotonic()
-        if now - self._swept_at >= self._every_s:
-            has_more = await self._sweep(lease) or has_more
-            self._swept_at = now
-        if now - self._pruned_at >= PRUNE_EVERY_S:
-            has_pruned_all = await self._prune(lease)
-            if has_pruned_all:
-                self._pruned_at = now
-            has_more = has_more or not has_pruned_all
-        if has_more:
-            return LEAST_PAUSE_S
-        return max(LEAST_PAUSE_S, self._swept_at + self._every_s - self._clock.monotonic())
-
-    async def _release(self, lease: Lease) -> bool:
-        count = await self._upkeep.release_held(lease, limit=BATCH)
-        if count:
-            self._observer.notify(ExecutionsReleased(lease.shard.number, count))
+    async def _release(self, lease: Lease) -> float:
+        if self._position is None:
+            self._is_look_wanted = False
+        look = await self._upkeep.release_held(lease, limit=MAX_SCANNED, after=self._position)
+        self._position = look.position
+        if look.released:
+            self._observer.notify(ExecutionsReleased(lease.shard.number, look.released))
             self._hints.send(Hint.READY)
-        return count >= BATCH
+        if self._position is not None:
+            return SCAN_PAUSE_S
+        return LEAST_PAUSE_S if self._is_look_wanted else self._options.every_s
 
-    async def _sweep(self, lease: Lease) -> bool:
-        rescued = await self._upkeep.rescue(lease, limit=BATCH)
+    async def _rescue(self, lease: Lease) -> float:
+        since_step_s = self._clock.monotonic() - self._clock.stepped_at
+        if since_step_s < self._options.worker_lease_s:
+            # The database's clock was set forward, and with it all leases ran out at once. Workers that live
+            # renew theirs before this time is over.
+            return min(self._options.every_s, self._options.worker_lease_s - since_step_s)
+        # A step of that clock that was not seen yet must not end a lease either.
+        rescued = await self._upkeep.rescue(lease, limit=BATCH, until=self._clock.now())
         if rescued:
             for event in _told(lease.shard.number, rescued):
                 self._observer.notify(event)
             self._hints.send(Hint.READY)
             if any(each.status in FINAL for each in rescued):
                 self._hints.send(Hint.ENDED)
-        restarted = await self._upkeep.restart_delays(lease, limit=BATCH)
-        if restarted:
-            self._hints.send(Hint.SCHEDULES, tuple(restarted))
-        return max(len(rescued), len(restarted)) >= BATCH
+        return self._pause_s(len(rescued), BATCH, self._options.every_s)
 
-    async def _prune(self, lease: Lease) -> bool:
+    async def _restart_delays(self, lease: Lease) -> float:
+        look = await self._upkeep.restart_delays(lease, limit=BATCH, after=self._delays_position)
+        self._delays_position = look.position
+        if look.schedule_ids:
+            self._hints.send(Hint.SCHEDULES, tuple(look.schedule_ids))
+        return self._options.every_s if look.position is None else LEAST_PAUSE_S
+
+    async def _prune_history(self, lease: Lease) -> float:
         before = self._clock.now() - self._retention
         count = await self._upkeep.prune(lease, before=before, limit=PRUNE_BATCH)
         if count:
             self._observer.notify(HistoryPruned(lease.shard.number, count))
-        events = 0
-        if lease.shard.number == 0:  # they are nobody's in particular
-            events = await self._upkeep.prune_events(lease, before=before, limit=PRUNE_BATCH)
+        return self._pause_s(count, PRUNE_BATCH, PRUNE_EVERY_S)
+
+    async def _prune_events(self, lease: Lease) -> float:
+        if lease.shard.number != 0:
+            return PRUNE_EVERY_S
+        before = self._clock.now() - self._retention
+        count = await self._upkeep.prune_events(lease, before=before, limit=PRUNE_BATCH)
+        return self._pause_s(count, PRUNE_BATCH, PRUNE_EVERY_S)
+
+    async def _forget_stale(self, _lease: Lease) -> float:
         await self._registry.forget_stale(FORGET_AFTER_S)
-        return max(count, events) < PRUNE_BATCH
+        return PRUNE_EVERY_S
+
+    def _pause_s(self, count: int, portion: int, every_s: float) -> float:
+        """Soon again after a full portion: there may be more."""
+        return LEAST_PAUSE_S if count >= portion else every_s
 
 
 def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[Event]:

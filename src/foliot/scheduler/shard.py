@@ -12,7 +12,7 @@ from foliot.model.policy import Priority
 from foliot.scheduler.backfill import Backfiller
 from foliot.scheduler.dispatcher import Dispatcher
 from foliot.scheduler.firing import FiringService
-from foliot.scheduler.janitor import Janitor
+from foliot.scheduler.janitor import HousekeepingOptions, Janitor
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.term import Term
@@ -34,6 +34,7 @@ class SchedulerOptions:
     horizon_s: float = 3600.0
     poll_s: float = 1.0
     retention_days: float = 90.0
+    worker_lease_s: float = 15.0
 
 
 class ShardScheduler:
@@ -83,8 +84,7 @@ class ShardScheduler:
             clock,
             hints,
             observer,
-            every_s=options.poll_s,
-            retention_days=options.retention_days,
+            HousekeepingOptions(options.poll_s, options.retention_days, options.worker_lease_s),
         )
         self.backfiller = Backfiller(
             self.leadership,
@@ -105,14 +105,15 @@ class ShardScheduler:
 
     @property
     def services(self) -> tuple[Service, ...]:
-        found = (self.leadership, self.loader, self.firing, self.janitor, self.backfiller)
+        found: tuple[Service, ...] = (self.leadership, self.loader, self.firing, self.backfiller)
+        found += self.janitor.services
         return found if self.dispatcher is None else (*found, self.dispatcher)
 
     def _begin(self, lease: Lease) -> None:
         term = Term(lease, self._clock.now())
         self.loader.begin(term)
         self.firing.begin(term)
-        self.janitor.wake.set()
+        self.janitor.begin()
         self.backfiller.wake.set()
         if self.dispatcher is not None:
             self.dispatcher.begin()

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Uuid, exists, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.errors import InvalidError, UnreadableError
 from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import compile_spec
 from foliot.planning.fire import next_after_end
@@ -37,20 +38,26 @@ def is_waiting_for_end() -> tuple[Any, ...]:
 async def set_next_after_end(
     connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
 ) -> list[UUID]:
-    """Count the delay from now for those of the schedules that wait for an end; returns which did."""
+    """Count the delay from now for those of the schedules that wait for an end; returns which did.
+
+    One that this version can't read is left to those that can, and one that is locked to the next look.
+    """
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
     rows = (
         await connection.execute(
             select(schedule_t, dialect.now().label("store_now"))
             .where(schedule_t.c.schedule_id.in_(select(wanted.c.schedule_id)), *is_waiting_for_end())
             .order_by(schedule_t.c.schedule_id)
-            .with_for_update()
+            .with_for_update(skip_locked=True)
         )
     ).all()
     restarted = []
     for row in rows:
-        schedule = schedule_of(row)
-        cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+        try:
+            schedule = schedule_of(row)
+            cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+        except (UnreadableError, InvalidError):
+            continue
         if cadence.delay_s is None:
             continue
         has_run_enough = cadence.max_runs is not None and schedule.run_count >= cadence.max_runs

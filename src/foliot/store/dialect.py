@@ -22,6 +22,8 @@ class Pool(StrEnum):
 
     LEASE = "lease"
     FIRING = "firing"
+    UPKEEP = "upkeep"
+    """Housekeeping of leaders: a slow duty keeps no connection from firing."""
     WORK = "work"
     API = "api"
     CONSUMER = "consumer"

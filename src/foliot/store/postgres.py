@@ -246,7 +246,7 @@ def open_postgres(
     """Connect lazily: nothing is opened before the first statement."""
     engines = {}
     for pool, size in sizes.items():
-        is_leading = pool in (Pool.LEASE, Pool.FIRING)
+        is_leading = pool in (Pool.LEASE, Pool.FIRING, Pool.UPKEEP)
         settings: dict[str, str] = {}
         if uses_hints and not is_leading:
             # Once per session instead of once per transaction.
@@ -285,7 +285,7 @@ def open_postgres(
     # before others may take the lease.
     leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8, lock_s=ttl_s * 0.2)
     firing = replace(leading, lock_s=min(LOCKED_ROW_S, ttl_s * 0.2))
-    limits = {Pool.LEASE: leading, Pool.FIRING: firing}
+    limits = {Pool.LEASE: leading, Pool.FIRING: firing, Pool.UPKEEP: firing}
     if not uses_hints:
         limits |= {pool: Limit(idle_s=STOPPED_CLIENT_S) for pool in (Pool.WORK, Pool.API)}
     dialect = PostgresDialect(keeps_sessions=uses_hints)

@@ -15,7 +15,7 @@ from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.backfill import BackfillStep
 from foliot.planning.change import Author, Change
-from foliot.planning.fire import Due, Firing
+from foliot.planning.fire import Due, Firing, Unplanned
 from foliot.planning.task_defaults import TaskDefaults
 
 # --- leading ---------------------------------------------------------------------------------------
@@ -95,6 +95,9 @@ class Fired:
     """Of those fired, the ones that wait for another run of their schedule."""
     cancelled: Sequence[CancelledExecution] = ()
     """Those that others took the place of, as far as that ended them at once."""
+    waiting: Sequence[Due] = ()
+    """Schedules with times that must not be skipped and find no room among the held executions: they stay
+    undecided, and are tried again soon."""
 
 
 class FiringStore(Protocol):
@@ -146,8 +149,12 @@ class FiringStore(Protocol):
         """
         ...
 
-    async def park(self, lease: Lease, due: Due, reason: str) -> SkippedExecution | None:
-        """Put a schedule that can't be planned into state `error`; None: it has changed since."""
+    async def park(self, lease: Lease, unplanned: Sequence[Unplanned], *, now: datetime) -> set[UUID]:
+        """Put schedules that can't be planned into state `error` until they are tried again; their ids.
+
+        Nothing is decided: whoever can plan them then, or a newer version that takes over, fires by misfire
+        policy. Those that have changed meanwhile, or that somebody has locked, are left as they are.
+        """
         ...
 
 
@@ -586,17 +593,43 @@ class DispatchStore(Protocol):
 # --- upkeep ----------------------------------------------------------------------------------------
 
 
+class Released(NamedTuple):
+    """What a look at held executions came to."""
+
+    released: int
+    """How many may run now."""
+    position: UUID | None
+    """The schedule after which to go on; None: all were looked at."""
+
+
+class Restarted(NamedTuple):
+    """What a look at `delay` schedules that wait for an end came to."""
+
+    schedule_ids: list[UUID]
+    position: UUID | None
+    """The schedule after which to go on; None: all were looked at."""
+
+
 class UpkeepStore(Protocol):
-    async def rescue(self, lease: Lease, *, limit: int) -> list[LostAttempt]:
-        """Executions whose worker's lease ran out: tried again, failed, or `unknown`."""
+    async def rescue(self, lease: Lease, *, limit: int, until: datetime | None = None) -> list[LostAttempt]:
+        """Executions whose worker's lease ran out: tried again, failed, or `unknown`.
+
+        With `until`, only leases that ended before it, whatever the database's clock says.
+        """
         ...
 
-    async def release_held(self, lease: Lease, *, limit: int) -> int:
-        """Let held executions run as far as overlap now allows, oldest first."""
+    async def release_held(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Released:
+        """Let held executions run as far as overlap now allows, oldest first.
+
+        Looks at the next `limit` schedules that hold any, in the order of their ids.
+        """
         ...
 
-    async def restart_delays(self, lease: Lease, *, limit: int) -> list[UUID]:
-        """Give `delay` schedules without a run under way their next time, should a settle have missed it."""
+    async def restart_delays(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Restarted:
+        """Give `delay` schedules without a run under way their next time, should a settle have missed it.
+
+        Looks at the next `limit` such schedules, in the order of their ids.
+        """
         ...
 
     async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:

@@ -53,7 +53,14 @@ from foliot.store.upkeep import Upkeep
 from foliot.store.work import Work
 from foliot.timing.clock import Clock
 
-DEFAULT_POOLS = {Pool.LEASE: 2, Pool.FIRING: 3, Pool.WORK: 5, Pool.API: 10, Pool.CONSUMER: 2}
+DEFAULT_POOLS = {
+    Pool.LEASE: 2,
+    Pool.FIRING: 3,
+    Pool.UPKEEP: 2,
+    Pool.WORK: 5,
+    Pool.API: 10,
+    Pool.CONSUMER: 2,
+}
 MEMORY = "memory"
 SETTING = "FOLIOT_DATABASE_URL"
 READ_SETTING = "FOLIOT_DATABASE_READ_URL"

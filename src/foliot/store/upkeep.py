@@ -1,22 +1,21 @@
 """What the leader's janitor does. All of it under the fence, all of it in bounded batches."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ColumnElement,
     Float,
     Integer,
     String,
     Text,
     Uuid,
+    and_,
     case,
     delete,
-    func,
+    literal,
     null,
-    or_,
     select,
     text,
     update,
@@ -24,28 +23,32 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import LostAttempt
-from foliot.model.execution import FINAL, Status, TriggeredBy
+from foliot.model.execution import FINAL, Status
 from foliot.model.ids import first_id_at
 from foliot.model.lease import Lease
-from foliot.model.policy import OverlapPolicy, Priority
+from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
-from foliot.planning.definition import Policies
 from foliot.planning.outcome import Outcome, outcome_of
 from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.database import Database
 from foliot.store.delays import is_waiting_for_end, set_next_after_end
 from foliot.store.dialect import Limit, Pool
 from foliot.store.event_pruning import prune_consumed, prune_events
+from foliot.store.held import release_locked, scan_held
 from foliot.store.leases import require_lease
-from foliot.store.schema import IS_OPEN, attempt_t, execution_log_t, execution_t, schedule_t
+from foliot.store.protocol import Released, Restarted
+from foliot.store.schema import attempt_t, execution_log_t, execution_t, schedule_t
 from foliot.store.settlement import agent_url_of
 from foliot.store.shards import is_of
 from foliot.store.status import LastRun, record_status
 from foliot.store.types import Instant
-from foliot.store.versions import read_specs
+from foliot.store.versions import existing_versions, read_specs
 
 STOPPED_FOR_S = 10.0
 """A lease that ran out so long ago, of a row that can't be locked, is kept by a client that has stopped."""
+MAX_RELEASED = 500
+UNREADABLE_FOR_S = 60.0
+"""How long a lost execution is left to others whose definition this version can't read."""
 LOST = "its worker vanished: the lease ran out"
 UNREPORTED = "the agent did not report its end within timeout_seconds"
 
@@ -57,7 +60,11 @@ class Upkeep:
 
     # --- rescue -----------------------------------------------------------------------------------
 
-    async def rescue(self, lease: Lease, *, limit: int) -> list[LostAttempt]:
+    async def rescue(self, lease: Lease, *, limit: int, until: datetime | None = None) -> list[LostAttempt]:
+        ran_out = execution_t.c.lease_until < select(self._dialect.now()).scalar_subquery()
+        if until is not None:
+            ran_out = and_(ran_out, execution_t.c.lease_until < literal(until, Instant))
+
         async def work(connection: AsyncConnection) -> list[LostAttempt]:
             await require_lease(connection, lease)
             statement = (
@@ -66,7 +73,7 @@ class Upkeep:
                 .where(
                     execution_t.c.status == text("'running'"),
                     # A query of its own: called for every row, the clock would be no bound of the index.
-                    execution_t.c.lease_until < select(self._dialect.now()).scalar_subquery(),
+                    ran_out,
                     *is_of(lease.shard),
                 )
                 .order_by(execution_t.c.lease_until)
@@ -79,6 +86,7 @@ class Upkeep:
                 return []
             versions = sorted({(row.schedule_id, row.aggregate_version) for row in rows})
             specs = await read_specs(connection, self._dialect, versions)
+            rows = await self._leave_unreadable(connection, rows, specs)
             outcomes = {
                 row.execution_id: _outcome_of_lost(row, specs.get((row.schedule_id, row.aggregate_version)))
                 for row in rows
@@ -93,7 +101,30 @@ class Upkeep:
                 for row in rows
             ]
 
-        return await self._database.write(Pool.FIRING, work)
+        return await self._database.write(Pool.UPKEEP, work)
+
+    async def _leave_unreadable(
+        self, connection: AsyncConnection, rows: Sequence[Any], specs: Mapping[tuple[UUID, int], ScheduleSpec]
+    ) -> Sequence[Any]:
+        """Leave executions whose definition only a newer version can read to a leader of that version.
+
+        They keep their lease for a while longer, so that they do not fill the next batch. The others.
+        """
+        missing = {version for row in rows if (version := _version_of(row)) not in specs}
+        if not missing:
+            return rows
+        unreadable = await existing_versions(connection, self._dialect, sorted(missing))
+        left = [row for row in rows if _version_of(row) in unreadable and not row.cancel_requested]
+        if not left:
+            return rows
+        kept = self._dialect.rows("kept", {"execution_id": Uuid()}, [(row.execution_id,) for row in left])
+        await connection.execute(
+            update(execution_t)
+            .where(execution_t.c.execution_id.in_(select(kept.c.execution_id)))
+            .values(lease_until=self._dialect.plus(self._dialect.now(), UNREADABLE_FOR_S))
+        )
+        left_ids = {row.execution_id for row in left}
+        return [row for row in rows if row.execution_id not in left_ids]
 
     async def _end_stopped(self, connection: AsyncConnection) -> None:
         """Free what a worker keeps locked that was stopped while it settled."""
@@ -184,98 +215,40 @@ class Upkeep:
 
     # --- held executions --------------------------------------------------------------------------
 
-    async def release_held(self, lease: Lease, *, limit: int) -> int:
+    async def release_held(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Released:
+        async with self._database.read(Pool.UPKEEP) as connection:
+            scan = await scan_held(
+                connection, lease.shard, after=after, limit=limit, max_released=MAX_RELEASED
+            )
+
         async def work(connection: AsyncConnection) -> int:
             await require_lease(connection, lease)
-            held = (
-                select(execution_t.c.schedule_id)
-                .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
-                .where(
-                    execution_t.c.status == text("'pending'"),
-                    execution_t.c.due_by_ts.is_(None),
-                    _has_room(),
-                    *is_of(lease.shard),
-                )
-                .distinct()
-                .limit(limit)
-            )
-            schedule_ids = (await connection.execute(held)).scalars().all()
-            if not schedule_ids:
+            if not scan.schedule_ids:
                 return 0
-            wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
-            locked = await connection.execute(
-                select(schedule_t.c.schedule_id, schedule_t.c.policies)
-                .where(schedule_t.c.schedule_id.in_(select(wanted.c.schedule_id)))
-                .order_by(schedule_t.c.schedule_id)
-                .with_for_update()
-            )
-            allowed = {row.schedule_id: _allowed(Policies.model_validate(row.policies)) for row in locked}
-            waiting = await self._open_of(connection, list(allowed))
-            released = [
-                each for key, most in allowed.items() for each in _releasable(waiting.get(key, []), most)
-            ]
-            await self._release(connection, released)
-            return len(released)
+            return await release_locked(connection, self._dialect, scan.schedule_ids, limit=MAX_RELEASED)
 
-        return await self._database.write(Pool.FIRING, work)
-
-    async def _open_of(
-        self, connection: AsyncConnection, schedule_ids: Sequence[UUID]
-    ) -> dict[UUID, list[Any]]:
-        wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
-        # A backfill must not hold up the schedule's own runs, which are younger than all of it.
-        is_of_backfill = case((execution_t.c.triggered_by == TriggeredBy.BACKFILL.value, 1), else_=0)
-        result = await connection.execute(
-            select(
-                execution_t.c.schedule_id,
-                execution_t.c.execution_id,
-                execution_t.c.due_by_ts,
-                execution_t.c.priority,
-            )
-            .where(execution_t.c.schedule_id.in_(select(wanted.c.schedule_id)), text(IS_OPEN))
-            .order_by(is_of_backfill, execution_t.c.fire_ts, execution_t.c.execution_id)
-        )
-        found: dict[UUID, list[Any]] = {}
-        for row in result:
-            found.setdefault(row.schedule_id, []).append(row)
-        return found
-
-    async def _release(self, connection: AsyncConnection, rows: Sequence[Any]) -> None:
-        if not rows:
-            return
-        free = self._dialect.rows(
-            "free",
-            {"execution_id": Uuid(), "sla_s": Float()},
-            [(row.execution_id, Priority(row.priority).sla_s) for row in rows],
-        )
-        now = self._dialect.now()
-        await connection.execute(
-            update(execution_t)
-            .where(
-                execution_t.c.execution_id == free.c.execution_id,
-                execution_t.c.status == Status.PENDING.value,
-                execution_t.c.due_by_ts.is_(None),
-            )
-            .values(ready_ts=now, due_by_ts=self._dialect.plus(now, free.c.sla_s))
-        )
+        return Released(await self._database.write(Pool.UPKEEP, work), scan.position)
 
     # --- delays and history -----------------------------------------------------------------------
 
-    async def restart_delays(self, lease: Lease, *, limit: int) -> list[UUID]:
+    async def restart_delays(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Restarted:
+        waiting = (
+            select(schedule_t.c.schedule_id)
+            .where(*is_waiting_for_end(), *is_of(lease.shard))
+            .order_by(schedule_t.c.schedule_id)
+            .limit(limit)
+        )
+        if after is not None:
+            waiting = waiting.where(schedule_t.c.schedule_id > after)
+        async with self._database.read(Pool.UPKEEP) as connection:
+            found = (await connection.execute(waiting)).scalars().all()
+
         async def work(connection: AsyncConnection) -> list[UUID]:
             await require_lease(connection, lease)
-            waiting = (
-                select(schedule_t.c.schedule_id)
-                .where(*is_waiting_for_end(), *is_of(lease.shard))
-                .order_by(schedule_t.c.schedule_id)
-                .limit(limit)
-            )
-            schedule_ids = (await connection.execute(waiting)).scalars().all()
-            if not schedule_ids:
-                return []
-            return await set_next_after_end(connection, self._dialect, schedule_ids)
+            return await set_next_after_end(connection, self._dialect, found) if found else []
 
-        return await self._database.write(Pool.FIRING, work)
+        restarted = await self._database.write(Pool.UPKEEP, work)
+        return Restarted(restarted, found[-1] if len(found) == limit else None)
 
     async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:
         # Ids grow with time, so old history is a range of the primary key; no index on a date is kept.
@@ -302,7 +275,7 @@ class Upkeep:
                 )
             return len(ids)
 
-        return await self._database.write(Pool.FIRING, work)
+        return await self._database.write(Pool.UPKEEP, work)
 
     async def prune_events(self, lease: Lease, *, before: datetime, limit: int) -> int:
         async def work(connection: AsyncConnection) -> int:
@@ -311,7 +284,11 @@ class Upkeep:
             events = await prune_events(connection, self._dialect, before, limit)
             return max(events, await prune_consumed(connection, now, before, limit))
 
-        return await self._database.write(Pool.FIRING, work)
+        return await self._database.write(Pool.UPKEEP, work)
+
+
+def _version_of(row: Any) -> tuple[UUID, int]:
+    return (row.schedule_id, row.aggregate_version)
 
 
 def _outcome_of_lost(row: Any, spec: Any) -> Outcome:
@@ -351,32 +328,3 @@ def _lost(row: Any, status: Status, spec: ScheduleSpec | None) -> LostAttempt:
 def _ended_as(row: Any) -> Status:
     """How the attempt ended: nobody knows, unless it was with an agent, whose lease is the timeout."""
     return Status.TIMEOUT if row.is_remote else Status.UNKNOWN
-
-
-def _has_room() -> ColumnElement[bool]:
-    """Whether one more may run. Those that must wait are left out here, or a batch of them would keep all
-    others waiting."""
-    ready = execution_t.alias("ready")
-    count = (
-        select(func.count())
-        .select_from(ready)
-        .where(ready.c.schedule_id == schedule_t.c.schedule_id, text(IS_OPEN), ready.c.due_by_ts.is_not(None))
-        .scalar_subquery()
-    )
-    overlap = schedule_t.c.policies["overlap"]
-    return or_(
-        overlap["policy"].as_string() == OverlapPolicy.ALLOW.value,
-        count < func.coalesce(overlap["max_instances"].as_integer(), 1),
-    )
-
-
-def _allowed(policies: Policies) -> int | None:
-    overlap = policies.overlap
-    return None if overlap.policy is OverlapPolicy.ALLOW else overlap.max_instances
-
-
-def _releasable(rows: Sequence[Any], most: int | None) -> Sequence[Any]:
-    held = [row for row in rows if row.due_by_ts is None]
-    if most is None:
-        return held
-    return held[: max(0, most - (len(rows) - len(held)))]

@@ -37,6 +37,24 @@ async def read_specs(
     }
 
 
+async def existing_versions(
+    connection: AsyncConnection, dialect: Dialect, versions: Sequence[tuple[UUID, int]]
+) -> set[tuple[UUID, int]]:
+    """Those of these versions that there are, whether they can be understood or not."""
+    wanted = dialect.rows("wanted", {"schedule_id": Uuid(), "aggregate_version": Integer()}, versions)
+    table = schedule_version_t
+    result = await connection.execute(
+        select(table.c.schedule_id, table.c.aggregate_version).join(
+            wanted,
+            and_(
+                wanted.c.schedule_id == table.c.schedule_id,
+                wanted.c.aggregate_version == table.c.aggregate_version,
+            ),
+        )
+    )
+    return {(row.schedule_id, row.aggregate_version) for row in result}
+
+
 def _spec_of(document: Any) -> ScheduleSpec | None:
     """What this version understands of it: a newer one may have written fields that it does not know.
 

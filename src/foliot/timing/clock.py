@@ -61,6 +61,10 @@ class VirtualClock:
         self._now += timedelta(seconds=seconds)
 
 
+STEP_S = 1.0
+"""How far a reading of the database's clock must be ahead of what was expected to be a step of that clock."""
+
+
 class ClusterClock:
     """The database's clock, followed by offset on this machine's monotonic clock."""
 
@@ -70,6 +74,9 @@ class ClusterClock:
         self._observed_at = 0.0
         self.offset_s = 0.0
         """How far this machine's wall clock was ahead of the database's when last observed."""
+        self.stepped_at = float("-inf")
+        """When, on the monotonic clock, the database's clock was last seen to have been set forward."""
+        self._round_trip_s = 0.0
 
     def observe(self, database_now: datetime, sent_at: float) -> None:
         """Take over a reading of the database's clock that was asked for at monotonic time `sent_at`.
@@ -84,6 +91,10 @@ class ClusterClock:
             behind_s = (self.now() - database_now).total_seconds()
             if 0 < behind_s <= received_at - sent_at:
                 return
+            # The reading before may have been older than it was taken for, by its round trip.
+            if -behind_s > STEP_S + self._round_trip_s:
+                self.stepped_at = received_at
+        self._round_trip_s = received_at - sent_at
         self._database_now = database_now
         self._observed_at = received_at
 

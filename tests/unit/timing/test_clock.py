@@ -146,3 +146,27 @@ def test_a_database_whose_clock_was_set_forward_is_followed(
     local.advance(0.1)
     cluster.observe(START + timedelta(hours=1), sent_at=0.0)
     assert cluster.now() == START + timedelta(hours=1)
+
+
+def test_a_step_forward_of_the_databases_clock_is_noticed(local: VirtualClock, cluster: ClusterClock) -> None:
+    cluster.observe(START, sent_at=0.0)
+    local.advance(5)
+    cluster.observe(START + seconds(5), sent_at=5.0)
+    assert cluster.stepped_at == float("-inf")
+    local.advance(1)
+    cluster.observe(START + seconds(66), sent_at=6.0)
+    assert cluster.stepped_at == 6.0
+    local.advance(1)
+    cluster.observe(START + seconds(67), sent_at=7.0)
+    assert cluster.stepped_at == 6.0, "once it is followed, it is no news"
+
+
+def test_neither_a_slow_answer_nor_a_step_back_is_taken_for_a_step_forward(
+    local: VirtualClock, cluster: ClusterClock
+) -> None:
+    local.advance(3)
+    cluster.observe(START, sent_at=0.0)  # it took 3 s, so it may be 3 s old
+    cluster.observe(START + seconds(3), sent_at=3.0)
+    local.advance(1)
+    cluster.observe(START - seconds(3600), sent_at=4.0)
+    assert cluster.stepped_at == float("-inf")

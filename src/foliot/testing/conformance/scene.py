@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Executable, insert, select, text
+from sqlalchemy import Executable, insert, select, text, update
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -192,6 +192,42 @@ class Scene:
         """What became of those whose worker vanished."""
         lost = await (store or self.store).upkeep.rescue(lease, limit=limit)
         return {each.execution_id: each.status for each in lost}
+
+    async def make_due(self, schedule: Schedule) -> None:
+        """As if the pause until its next time was over."""
+        await self.execute(
+            update(schedule_t)
+            .where(schedule_t.c.schedule_id == schedule.schedule_id, schedule_t.c.next_run_ts.is_not(None))
+            .values(next_run_ts=await self.now())
+        )
+
+    async def release(self, lease: Lease, *, limit: int = 100) -> int:
+        """Let held executions run as overlap allows; how many."""
+        return (await self.store.upkeep.release_held(lease, limit=limit)).released
+
+    async def hold(self, schedule: Schedule, count: int) -> None:
+        """So many held executions more, as manual triggers leave them."""
+        now = await self.now()
+        rows = [
+            {
+                "execution_id": new_id(now),
+                "schedule_id": schedule.schedule_id,
+                "host_id": schedule.host_id,
+                "aggregate_version": schedule.aggregate_version,
+                "fire_ts": now,
+                "status": Status.PENDING.value,
+                "triggered_by": TriggeredBy.API.value,
+                "queue": schedule.spec.queue,
+                "priority": schedule.spec.priority.value,
+                "created_ts": now,
+            }
+            for _ in range(count)
+        ]
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(insert(execution_t), rows)
+
+        await self.store.database.write(Pool.API, work)
 
     # --- looking and meddling by hand -------------------------------------------------------------
 

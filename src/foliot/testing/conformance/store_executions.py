@@ -82,7 +82,7 @@ class ExecutionsConformance:
         assert await is_held(scene, second)
         assert (await cancel(scene, second)).status is Status.CANCELLED
         await cancel(scene, first)
-        assert await scene.store.upkeep.release_held(await scene.lead(), limit=10) == 0
+        assert await scene.release(await scene.lead()) == 0
 
     async def test_what_is_between_attempts_is_cancelled_and_its_schedule_says_so(self, scene: Scene) -> None:
         schedule, claim = await running(scene)
@@ -202,7 +202,7 @@ class ExecutionsConformance:
         await retry(scene, execution_id)
         assert await is_held(scene, execution_id)
         await scene.settle(await scene.claim_one(), Status.SUCCESS)
-        assert await scene.store.upkeep.release_held(await scene.lead(), limit=10) == 1
+        assert await scene.release(await scene.lead()) == 1
         assert (await scene.claim_one()).execution_id == execution_id
 
     async def test_a_retry_replaces_what_runs_where_the_policy_is_so(self, scene: Scene) -> None:

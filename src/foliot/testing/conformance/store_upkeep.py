@@ -1,17 +1,20 @@
 """Upkeep: what a vanished worker, an ended run or old history leaves to do; fenced, and in batches."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from sqlalchemy import select, update
 
 from foliot.model.errors import FencedError
 from foliot.model.execution import Status
-from foliot.model.lease import Shard
+from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleState
+from foliot.store.dialect import Pool
 from foliot.store.protocol import Claim
-from foliot.store.schema import attempt_t, execution_t, schedule_t
+from foliot.store.schema import attempt_t, execution_t, schedule_t, schedule_version_t
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 
 DELAY = {"kind": "delay", "seconds": 30}
@@ -29,6 +32,10 @@ async def running_delay(scene: Scene, **fields: Any) -> tuple[Schedule, Claim]:
     schedule = await scene.add(trigger=DELAY, age_s=40, **fields)
     await scene.fire(await scene.lead(), schedule)
     return schedule, await scene.claim_one()
+
+
+async def restarted(scene: Scene, lease: Lease) -> list[UUID]:
+    return (await scene.store.upkeep.restart_delays(lease, limit=10)).schedule_ids
 
 
 class UpkeepConformance:
@@ -141,10 +148,10 @@ class UpkeepConformance:
                 .values(fire_ts=now - timedelta(minutes=minutes))
             )
         lease = await scene.lead()
-        assert await scene.store.upkeep.release_held(lease, limit=10) == 0
+        assert await scene.release(lease) == 0
         for claim in await scene.claim():
             await scene.settle(claim, Status.SUCCESS)
-        assert await scene.store.upkeep.release_held(lease, limit=10) == 2
+        assert await scene.release(lease) == 2
         claims = await scene.claim()
         assert {claim.execution_id for claim in claims} == {ids[5], ids[3]}
         row = await scene.execution(ids[5])
@@ -152,7 +159,7 @@ class UpkeepConformance:
         assert row.due_by_ts is not None
         assert timedelta(seconds=0.9) < row.due_by_ts - row.ready_ts < timedelta(seconds=1.1)
         await scene.settle(claims[0], Status.SUCCESS)
-        assert await scene.store.upkeep.release_held(lease, limit=10) == 1
+        assert await scene.release(lease) == 1
         assert [claim.execution_id for claim in await scene.claim()] == [ids[4]]
 
     async def test_the_present_policy_says_how_many_are_released(self, scene: Scene) -> None:
@@ -161,9 +168,9 @@ class UpkeepConformance:
             await scene.trigger(schedule)
         lease = await scene.lead()
         await scene.edit(schedule, overlap={"policy": "queue", "max_instances": 3})
-        assert await scene.store.upkeep.release_held(lease, limit=10) == 2
+        assert await scene.release(lease) == 2
         await scene.edit(schedule, overlap={"policy": "allow"})
-        assert await scene.store.upkeep.release_held(lease, limit=10) == 1
+        assert await scene.release(lease) == 1
 
     async def test_schedules_that_must_wait_do_not_keep_others_waiting(self, scene: Scene) -> None:
         for number in range(4):
@@ -179,10 +186,92 @@ class UpkeepConformance:
         for claim in await scene.claim():
             await scene.settle(claim, Status.SUCCESS)
         lease = await scene.lead()
-        for _ in range(2):
-            await scene.store.upkeep.release_held(lease, limit=2)
+        position, looks = None, 0
+        while looks == 0 or position is not None:
+            _count, position = await scene.store.upkeep.release_held(lease, limit=2, after=position)
+            looks += 1
+        assert looks == 4, "six schedules, two at a time, and nothing after them"
         assert {claim.execution_id for claim in await scene.claim()} == set(free)
         assert len(running) == 4
+
+    async def test_thousands_of_held_ones_of_one_schedule_cost_by_their_number_not_its_square(
+        self, scene: Scene
+    ) -> None:
+        crowded = await scene.add("crowded", overlap={"policy": "queue", "max_instances": 2})
+        plain = await scene.add("plain", overlap={"policy": "queue"})
+        for schedule in (crowded, plain):
+            await scene.trigger(schedule)
+        for claim in await scene.claim():
+            await scene.settle(claim, Status.SUCCESS)
+        await scene.hold(crowded, 6_000)
+        await scene.hold(plain, 1)
+        lease = await scene.lead()
+        async with asyncio.timeout(30):  # it took minutes, or ended at the limit for statements
+            assert await scene.release(lease) == 3
+            assert await scene.release(lease) == 0
+        assert len(await scene.claim()) == 3
+
+    async def test_a_schedule_that_somebody_has_locked_does_not_keep_others_waiting(
+        self, scene: Scene
+    ) -> None:
+        if scene.store.database.dialect.name == "sqlite":
+            pytest.skip("SQLite has one lock for all")
+        locked, free = await scene.add("locked"), await scene.add("free")
+        for schedule in (locked, free):
+            await scene.hold(schedule, 1)
+        lease = await scene.lead()
+        async with scene.store.database.engine(Pool.API).begin() as connection:
+            await connection.execute(
+                select(schedule_t).where(schedule_t.c.schedule_id == locked.schedule_id).with_for_update()
+            )
+            assert await scene.release(lease) == 1
+        assert await scene.release(lease) == 1
+
+    async def test_a_policy_of_a_newer_version_keeps_only_its_own_held_ones_waiting(
+        self, scene: Scene
+    ) -> None:
+        unknown_field, unknown_value = await scene.add("field"), await scene.add("value")
+        plain = await scene.add("plain")
+        for schedule, overlap in (
+            (unknown_field, {"policy": "queue", "max_instances": 1, "field_of_the_next_release": 1}),
+            (unknown_value, {"policy": "policy_of_the_next_release"}),
+        ):
+            await scene.execute(
+                update(schedule_t)
+                .where(schedule_t.c.schedule_id == schedule.schedule_id)
+                .values(policies={"overlap": overlap, "policy_of_the_next_release": {}})
+            )
+        for schedule in (unknown_field, unknown_value, plain):
+            await scene.hold(schedule, 1)
+        assert await scene.release(await scene.lead()) == 2
+        claimed = {claim.schedule_id for claim in await scene.claim()}
+        assert claimed == {unknown_field.schedule_id, plain.schedule_id}
+
+    async def test_an_execution_whose_version_only_others_can_read_is_left_to_them(
+        self, scene: Scene
+    ) -> None:
+        unread, plain = await lost(scene, "unread"), await lost(scene, "plain")
+        table = schedule_version_t
+        newer = {"of": "the next release"}
+        mine = table.c.schedule_id == unread.schedule_id
+        known = await scene.rows(select(table.c.document).where(mine))
+        await scene.execute(update(table).where(mine).values(document=newer))
+        lease = await scene.lead()
+        assert set(await scene.rescue(lease)) == {plain.execution_id}
+        assert (await scene.execution(unread.execution_id)).status is Status.RUNNING
+        # Whoever can read it finds it once its time is over.
+        await scene.execute(update(table).where(mine).values(document=known[0].document))
+        await scene.store.work.renew("gone", [unread], STALE)
+        assert set(await scene.rescue(lease)) == {unread.execution_id}
+
+    async def test_leases_that_end_only_by_a_step_of_the_clock_are_not_rescued(self, scene: Scene) -> None:
+        claim = await lost(scene)
+        row = await scene.execution(claim.execution_id)
+        lease = await scene.lead()
+        assert await scene.store.upkeep.rescue(lease, limit=10, until=row.lease_until) == []
+        assert row.lease_until is not None
+        later = row.lease_until + timedelta(seconds=1)
+        assert len(await scene.store.upkeep.rescue(lease, limit=10, until=later)) == 1
 
     # --- delay ------------------------------------------------------------------------------------
 
@@ -194,7 +283,7 @@ class UpkeepConformance:
             None,
             None,
         )
-        assert await scene.store.upkeep.restart_delays(await scene.lead(), limit=10) == []
+        assert await restarted(scene, await scene.lead()) == []
 
     async def test_a_delay_counts_from_the_end_of_its_run(self, scene: Scene) -> None:
         schedule, claim = await running_delay(scene)
@@ -223,15 +312,46 @@ class UpkeepConformance:
         await scene.store.work.renew("worker", [claim], STALE)
         lease = await scene.lead()
         assert set((await scene.rescue(lease, limit=10)).values()) == {Status.UNKNOWN}
-        assert await scene.store.upkeep.restart_delays(lease, limit=10) == [schedule.schedule_id]
+        assert await restarted(scene, lease) == [schedule.schedule_id]
         assert (await scene.get(schedule)).next_fire_ts is not None
-        assert await scene.store.upkeep.restart_delays(lease, limit=10) == []
+        assert await restarted(scene, lease) == []
+
+    async def test_a_delay_of_a_newer_version_is_left_to_it_and_the_others_go_on(self, scene: Scene) -> None:
+        found = []
+        for name in ("one", "two", "three"):
+            schedule = await scene.add(name, trigger=DELAY, age_s=40)
+            await scene.fire(await scene.lead(), schedule)
+            found.append(schedule)
+        first, newer, last = sorted(found, key=lambda each: each.schedule_id)
+        await scene.execute(
+            update(schedule_t)
+            .where(schedule_t.c.schedule_id == newer.schedule_id)
+            .values(policies={"overlap": {"policy": "policy_of_the_next_release"}})
+        )
+        claims = await scene.claim()
+        for claim in claims:  # as it is when they were rescued: no settle has set the next time
+            await scene.settle(claim, Status.SUCCESS)
+        lease = await scene.lead()
+        looks: list[list[UUID]] = []
+        position = None
+        while not looks or position is not None:
+            ids, position = await scene.store.upkeep.restart_delays(lease, limit=1, after=position)
+            looks.append(ids)
+        assert looks == [[first.schedule_id], [], [last.schedule_id], []]
+        # A worker that settles such a run settles it, and those of its batch.
+        [mine] = [claim for claim in claims if claim.schedule_id == newer.schedule_id]
+        await scene.execute(
+            update(execution_t)
+            .where(execution_t.c.execution_id == mine.execution_id)
+            .values(status="running", worker_id="worker", lease_until=await scene.now())
+        )
+        assert await scene.settle(mine, Status.SUCCESS, is_delay=True) == frozenset()
 
     async def test_a_paused_delay_is_not_restarted(self, scene: Scene) -> None:
         schedule, claim = await running_delay(scene)
         await scene.pause(schedule)
         await scene.settle(claim, Status.SUCCESS, is_delay=True)
-        assert await scene.store.upkeep.restart_delays(await scene.lead(), limit=10) == []
+        assert await restarted(scene, await scene.lead()) == []
         assert (await scene.get(schedule)).next_fire_ts is None
 
     async def test_a_delay_past_its_end_is_completed(self, scene: Scene) -> None:
