@@ -105,6 +105,9 @@ class Definition:
     max_instances: Annotated[
         int | None, typer.Option("--max-instances", metavar="N", help="How many runs at once.")
     ] = None
+    max_queued: Annotated[
+        int | None, typer.Option("--max-queued", metavar="N", help="How many runs may be held at most.")
+    ] = None
     delivery: Annotated[str | None, typer.Option("--delivery", **one_of("at_least_once", "at_most_once"))] = (
         None
     )
@@ -163,7 +166,9 @@ class Definition:
                 grace_seconds=_seconds(self.grace, "--grace"),
                 max_catchup=self.max_catchup,
             ),
-            "overlap": _some(policy=self.overlap, max_instances=self.max_instances),
+            "overlap": _some(
+                policy=self.overlap, max_instances=self.max_instances, max_queued=self.max_queued
+            ),
             "retry": None if self.retries is None else {"max_attempts": self.retries + 1},
             "dst": _some(gap=self.dst_gap, repeat=self.dst_repeat),
             "calendars": None if self.calendar is None else [name for name in self.calendar if name != NONE],

@@ -82,6 +82,29 @@ class IllegalTransitionError(FoliotError):
         self.wanted = wanted
 
 
+class QueueFullError(FoliotError):
+    """As many executions of a schedule are held as its `overlap.max_queued` allows."""
+
+    def __init__(self, schedule_id: UUID, max_queued: int) -> None:
+        super().__init__(
+            f"schedule {schedule_id} holds {max_queued} executions already, its overlap.max_queued; "
+            "try again when some have run, or raise it"
+        )
+        self.schedule_id = schedule_id
+        self.max_queued = max_queued
+
+
+class UnreadableError(FoliotError):
+    """A schedule was written by a newer version of Foliot, and this one does not understand it."""
+
+    def __init__(self, schedule_id: UUID, reason: str) -> None:
+        super().__init__(
+            f"schedule {schedule_id} was saved by a newer version of Foliot, and this one can't read it: "
+            f"{reason}; upgrade this instance, or ask one of that version"
+        )
+        self.schedule_id = schedule_id
+
+
 class CalendarInUseError(FoliotError):
     """A calendar can't be deleted while schedules name it."""
 

@@ -54,6 +54,8 @@ class Overlap(Document):
 
     policy: OverlapPolicy = OverlapPolicy.SKIP
     max_instances: int = Field(default=1, ge=1, le=10_000)
+    max_queued: int = Field(default=1000, ge=1, le=10_000)
+    """How many executions may be held until others end; beyond it due times are skipped."""
 
 
 class Retry(Document):

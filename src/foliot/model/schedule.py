@@ -73,6 +73,28 @@ class ScheduleSpec(Document):
             raise InvalidError(problems_of(error)) from None
 
 
+_ADDED: dict[str, dict[str, Any]] = {
+    "overlap": {"max_queued": Overlap.model_fields["max_queued"].default},
+}
+"""Fields that versions before refuse to read, with their defaults."""
+
+
+def stored_document(document: Document) -> dict[str, Any]:
+    """A definition, or the policies of one, as JSON for the database.
+
+    Fields that were added to policies later are left out where they have their default: the version before,
+    which may run beside this one, refuses a field that it does not know.
+    """
+    stored = document.model_dump(mode="json")
+    for name, defaults in _ADDED.items():
+        policy = stored[name]
+        stored[name] = {key: value for key, value in policy.items() if defaults.get(key, _NONE) != value}
+    return stored
+
+
+_NONE = object()
+
+
 def _require_storable(value: Any, path: str) -> None:
     """No database holds a NUL in its text, or half of a character."""
     if isinstance(value, str):

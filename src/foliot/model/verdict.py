@@ -40,6 +40,8 @@ VERDICTS: dict[type[FoliotError], Verdict] = {
     errors.ConflictError: Verdict("conflict", 409, Exit.CONFLICT),
     errors.NameTakenError: Verdict("name_taken", 409, Exit.CONFLICT),
     errors.CalendarInUseError: Verdict("calendar_in_use", 409, Exit.CONFLICT),
+    errors.UnreadableError: Verdict("unreadable", 409, Exit.CONFLICT),
+    errors.QueueFullError: Verdict("queue_full", 409, Exit.CONFLICT),
     errors.IllegalTransitionError: Verdict("illegal_transition", 409, Exit.CONFLICT),
     errors.FencedError: Verdict("fenced", 409, Exit.CONFLICT),
     errors.InProgressError: Verdict("in_progress", 409, Exit.CONFLICT),

@@ -1,8 +1,26 @@
-"""What overlap does: a pure function of the policy and the number of open executions."""
+"""What overlap does: a pure function of the policy and the numbers of open and held executions."""
 
 from enum import Enum, auto
+from typing import NamedTuple
 
 from foliot.model.policy import Overlap, OverlapPolicy
+
+
+class OpenCounts(NamedTuple):
+    """How many executions of a schedule are not over, counted under the schedule's lock."""
+
+    total: int = 0
+    held: int = 0
+    """Those of them that wait until others have ended."""
+
+    def plus(self, admission: "Admission") -> "OpenCounts":
+        """The numbers after one more execution was admitted so."""
+        if admission in (Admission.SKIP, Admission.WAIT):
+            return self
+        return OpenCounts(self.total + 1, self.held + (admission is not Admission.RUN))
+
+
+NONE_OPEN = OpenCounts()
 
 
 class Admission(Enum):
@@ -14,20 +32,34 @@ class Admission(Enum):
     SKIP = auto()
     REPLACE = auto()
     """Held, and the open ones are asked to stop."""
+    WAIT = auto()
+    """Not inserted: `max_queued` are held already. It may be skipped as little as held; try again later."""
 
 
-def admit_execution(overlap: Overlap, open_count: int, *, is_skippable: bool) -> Admission:
-    """Decide by the count of executions that are open right now, counted under the schedule's lock.
+def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool) -> Admission:
+    """Decide by the executions that are open right now, counted under the schedule's lock.
 
     Only an ordinary scheduled time may be skipped: manual runs, backfills, times that `fire_all` makes good,
-    and runs of a `delay` trigger (whose end sets the next) are held instead.
+    and runs of a `delay` trigger (whose end sets the next) are held instead, and wait outside when the queue
+    of held ones is full.
     """
-    if overlap.policy is OverlapPolicy.ALLOW or open_count < overlap.max_instances:
+    if overlap.policy is OverlapPolicy.ALLOW or opened.total < overlap.max_instances:
         return Admission.RUN
-    match overlap.policy:
-        case OverlapPolicy.CANCEL_RUNNING:
-            return Admission.REPLACE
-        case OverlapPolicy.SKIP if is_skippable:
-            return Admission.SKIP
-        case _:
-            return Admission.HOLD
+    if overlap.policy is OverlapPolicy.CANCEL_RUNNING:
+        return Admission.REPLACE
+    if is_skippable and (overlap.policy is OverlapPolicy.SKIP or opened.held >= overlap.max_queued):
+        return Admission.SKIP
+    return Admission.WAIT if opened.held >= overlap.max_queued else Admission.HOLD
+
+
+def count_admissible(overlap: Overlap, opened: OpenCounts, most: int) -> tuple[int, int]:
+    """Of so many executions that must not be skipped: how many are inserted now, and how many of them run."""
+    inserted = ready = 0
+    while inserted < most:
+        admission = admit_execution(overlap, opened, is_skippable=False)
+        if admission is Admission.WAIT:
+            break
+        opened = opened.plus(admission)
+        inserted += 1
+        ready += admission is Admission.RUN
+    return inserted, ready

@@ -21,13 +21,12 @@ from foliot.model.execution import CLAIMABLE, FINAL, Status, TriggeredBy
 from foliot.model.ids import ids_at, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
-from foliot.model.policy import Overlap
 from foliot.model.schedule import Schedule
 from foliot.model.target import EventTarget
 from foliot.planning.backfill import admit_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
-from foliot.planning.overlap import Admission, admit_execution
+from foliot.planning.overlap import NONE_OPEN, OpenCounts, count_admissible
 from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
 from foliot.store.database import Database
@@ -214,10 +213,13 @@ class Backfills:
                 return BackfillAdvance(is_over=True)
             schedule = schedule_of(row)
             room = min(most, most_open - await self._count_open(connection, schedule.schedule_id))
+            opened = await self._opened(connection, schedule)
+            if opened is not None:
+                room, _ready = count_admissible(schedule.spec.overlap, opened, room)
             if room < 1:
                 return BackfillAdvance()
             planned = plan(schedule, backfill.position_ts, backfill.to_ts, room)
-            made = await self._make(connection, schedule, planned.fire_times, backfill.requested_by)
+            made = await self._make(connection, schedule, planned.fire_times, backfill.requested_by, opened)
             await connection.execute(
                 update(backfill_t)
                 .where(backfill_t.c.backfill_id == backfill_id)
@@ -264,6 +266,13 @@ class Backfills:
             .values(state=state.value, updated_ts=self._dialect.now())
         )
 
+    async def _opened(self, connection: AsyncConnection, schedule: Schedule) -> OpenCounts | None:
+        """What overlap counts; None for an event, which is over as it is written."""
+        if isinstance(schedule.spec.target, EventTarget):
+            return None
+        counted = await count_open(connection, self._dialect, [schedule.schedule_id])
+        return counted.get(schedule.schedule_id, NONE_OPEN)
+
     async def _count_open(self, connection: AsyncConnection, schedule_id: UUID) -> int:
         statement = (
             select(func.count())
@@ -278,8 +287,9 @@ class Backfills:
         schedule: Schedule,
         fire_times: Sequence[datetime],
         requested_by: str | None,
+        opened: OpenCounts | None,
     ) -> "_Made":
-        """Give these times their executions.
+        """Give these times their executions. Without counts of open ones all of them may run at once.
 
         One that was cancelled before it ever started is made anew: whoever asks again wants it to run.
         """
@@ -288,11 +298,10 @@ class Backfills:
         await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
         known = await self._known(connection, schedule.schedule_id, fire_times)
         missing = [at for at in fire_times if at not in known or _is_unstarted(known[at])]
-        opened = await count_open(connection, self._dialect, [schedule.schedule_id])
         is_event = isinstance(schedule.spec.target, EventTarget)
         free = len(missing)
-        if not is_event:
-            free = _free(schedule.spec.overlap, opened.get(schedule.schedule_id, 0), len(missing))
+        if opened is not None:
+            _inserted, free = count_admissible(schedule.spec.overlap, opened, len(missing))
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
         next_id = ids_at(now)
         due_by_ts = now + timedelta(seconds=schedule.spec.priority.sla_s)
@@ -339,14 +348,6 @@ class Backfills:
 
 def _is_unstarted(row: Any) -> bool:
     return bool(row.status == Status.CANCELLED.value and row.attempt == 0)
-
-
-def _free(overlap: Overlap, open_count: int, most: int) -> int:
-    """How many more may run now."""
-    free = 0
-    while free < most and admit_execution(overlap, open_count + free, is_skippable=False) is Admission.RUN:
-        free += 1
-    return free
 
 
 def _ended_count() -> ColumnElement[int]:

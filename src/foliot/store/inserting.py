@@ -8,10 +8,10 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.errors import NotFoundError
+from foliot.model.errors import NotFoundError, QueueFullError
 from foliot.model.event import CancelledExecution
 from foliot.model.schedule import Schedule
-from foliot.planning.overlap import Admission, admit_execution
+from foliot.planning.overlap import Admission, OpenCounts, admit_execution
 from foliot.store.cancelling import request_cancel
 from foliot.store.dialect import Dialect
 from foliot.store.ledger import count_open_now
@@ -21,9 +21,12 @@ from foliot.store.together import Write, row_of_values
 
 
 async def lock_schedule(
-    connection: AsyncConnection, schedule_id: UUID, *, host_id: UUID | None = None
+    connection: AsyncConnection, schedule_id: UUID, *, host_id: UUID | None = None, to_change: bool = False
 ) -> Schedule:
-    """Raises NotFoundError, also for a deleted schedule and one of another host."""
+    """Raises NotFoundError, also for a deleted schedule and one of another host; UnreadableError.
+
+    What is to be changed must be understood to its last field: it is written back as a whole.
+    """
     statement = (
         select(schedule_t)
         .where(schedule_t.c.schedule_id == schedule_id, schedule_t.c.deleted_ts.is_(None))
@@ -32,7 +35,7 @@ async def lock_schedule(
     row = (await connection.execute(statement)).one_or_none()
     if row is None or (host_id is not None and row.host_id != host_id):
         raise NotFoundError("schedule", schedule_id)
-    return schedule_of(row)
+    return schedule_of(row, to_change=to_change)
 
 
 class Room(NamedTuple):
@@ -45,13 +48,16 @@ class Room(NamedTuple):
 
 
 async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Schedule) -> Room:
-    """See what overlap allows. The schedule's row must be locked.
+    """See what overlap allows. The schedule's row must be locked. Raises QueueFullError.
 
     Under `cancel_running` what is open is asked to stop.
     """
-    opened = await connection.execute(count_open_now(dialect), {"wanted_id": schedule.schedule_id})
-    open_count, now = opened.one()
-    admission = admit_execution(schedule.spec.overlap, open_count, is_skippable=False)
+    counted = await connection.execute(count_open_now(dialect), {"wanted_id": schedule.schedule_id})
+    open_count, held_count, now = counted.one()
+    overlap = schedule.spec.overlap
+    admission = admit_execution(overlap, OpenCounts(open_count, held_count), is_skippable=False)
+    if admission is Admission.WAIT:
+        raise QueueFullError(schedule.schedule_id, overlap.max_queued)
     replaced: Sequence[CancelledExecution] = ()
     if admission is Admission.REPLACE:
         replaced = await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")

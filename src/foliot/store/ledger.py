@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.event import SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.planning.fire import Decision, Due
-from foliot.planning.overlap import Admission
+from foliot.planning.overlap import Admission, OpenCounts
 from foliot.store.columns import Shape, Spread
 from foliot.store.dialect import Columns, Dialect
 from foliot.store.schema import IS_OPEN, execution_t
@@ -63,23 +63,26 @@ def skipped_by(row: NewExecution, reason: SkipReason, schedule_name: str | None 
 
 async def count_open(
     connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
-) -> dict[UUID, int]:
+) -> dict[UUID, OpenCounts]:
     """Open executions per schedule, of those that have any. Exact while the schedules' rows are locked."""
     if not schedule_ids:
         return {}
     arguments = dialect.arguments("wanted", _WANTED_COLUMNS, [schedule_ids])
     result = await connection.execute(_select_open(dialect), arguments)
-    return {row.schedule_id: row.open_count for row in result}
+    return {row.schedule_id: OpenCounts(row.open_count, row.held_count) for row in result}
 
 
 _WANTED_COLUMNS: Columns = {"schedule_id": Uuid()}
+_OPEN_COUNT = func.count().label("open_count")
+# Of all that is open, only what is held has no `due_by_ts`.
+_HELD_COUNT = (func.count() - func.count(execution_t.c.due_by_ts)).label("held_count")
 
 
 @lru_cache(maxsize=64)
 def _select_open(dialect: Dialect) -> Select[Any]:
     wanted = dialect.table("wanted", _WANTED_COLUMNS)
     return (
-        select(execution_t.c.schedule_id, func.count().label("open_count"))
+        select(execution_t.c.schedule_id, _OPEN_COUNT, _HELD_COUNT)
         .join(wanted, wanted.c.schedule_id == execution_t.c.schedule_id)
         .where(text(IS_OPEN))
         .group_by(execution_t.c.schedule_id)
@@ -90,8 +93,8 @@ def _select_open(dialect: Dialect) -> Select[Any]:
 def count_open_now(dialect: Dialect) -> Select[Any]:
     """Of one schedule, and what time it is."""
     wanted = execution_t.c.schedule_id == bindparam("wanted_id", type_=Uuid())
-    count = select(func.count()).select_from(execution_t).where(wanted, text(IS_OPEN)).scalar_subquery()
-    return select(count.label("open_count"), dialect.now().label("store_now"))
+    counted = select(_OPEN_COUNT, _HELD_COUNT).where(wanted, text(IS_OPEN)).subquery("counted")
+    return select(counted.c.open_count, counted.c.held_count, dialect.now().label("store_now"))
 
 
 _NEW_COLUMNS: Columns = {

@@ -1,9 +1,19 @@
 """A schedule as a row of `schedule_t`, and back."""
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
-from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
+from pydantic import ValidationError
+
+from foliot.model.errors import UnreadableError
+from foliot.model.schedule import (
+    ManagedBy,
+    Schedule,
+    ScheduleSpec,
+    ScheduleState,
+    problems_of,
+    stored_document,
+)
 from foliot.planning.definition import POLICY_FIELDS, policies_of
 
 
@@ -17,7 +27,7 @@ def row_of(schedule: Schedule) -> dict[str, Any]:
         "labels": dict(spec.labels),
         "trigger": spec.trigger.model_dump(mode="json"),
         "target": spec.target.model_dump(mode="json"),
-        "policies": policies_of(spec).model_dump(mode="json"),
+        "policies": stored_document(policies_of(spec)),
         "start_ts": spec.start_ts,
         "end_ts": spec.end_ts,
         "max_runs": spec.max_runs,
@@ -51,17 +61,23 @@ _specs: dict[tuple[UUID, int], ScheduleSpec] = {}
 """A version never changes, and reading one takes longer than all else that is done with a row."""
 
 
-def _spec_of(row: Any) -> ScheduleSpec:
+def _spec_of(row: Any, *, to_change: bool) -> ScheduleSpec:
+    """The definition; one with fields that only a newer version knows may be read, but not written back."""
     version = (row.schedule_id, row.aggregate_version)
     known = _specs.get(version)
     if known is None:
         if len(_specs) >= MOST_REMEMBERED:
             _specs.clear()
-        known = _specs[version] = _read_spec(row)
+        try:
+            known = _specs[version] = _read_spec(row)
+        except ValidationError:
+            if to_change:
+                raise
+            return _read_spec(row, extra="ignore")
     return known
 
 
-def _read_spec(row: Any) -> ScheduleSpec:
+def _read_spec(row: Any, extra: Literal["ignore"] | None = None) -> ScheduleSpec:
     return ScheduleSpec.model_validate(
         {
             "name": row.schedule_name,
@@ -76,16 +92,34 @@ def _read_spec(row: Any) -> ScheduleSpec:
             "max_runs": row.max_runs,
             "timeout_seconds": row.timeout_seconds,
             "labels": row.labels,
-            **{name: row.policies[name] for name in POLICY_FIELDS if name in row.policies},
-        }
+            **_policies_in(row.policies, knows_all=extra is None),
+        },
+        extra=extra,
     )
 
 
-def schedule_of(row: Any) -> Schedule:
+def _policies_in(stored: dict[str, Any], *, knows_all: bool) -> dict[str, Any]:
+    if knows_all:
+        return stored
+    return {name: stored[name] for name in POLICY_FIELDS if name in stored}
+
+
+def schedule_of(row: Any, *, to_change: bool = False) -> Schedule:
+    """Raises UnreadableError for one that only a newer version understands."""
+    try:
+        return _schedule_of(row, _spec_of(row, to_change=to_change))
+    except ValidationError as error:
+        reason = "; ".join(str(problem) for problem in problems_of(error))
+    except ValueError as error:
+        reason = str(error)
+    raise UnreadableError(row.schedule_id, reason)
+
+
+def _schedule_of(row: Any, spec: ScheduleSpec) -> Schedule:
     return Schedule(
         schedule_id=row.schedule_id,
         host_id=row.host_id,
-        spec=_spec_of(row),
+        spec=spec,
         slot=row.slot,
         state=ScheduleState(row.state),
         state_reason=row.state_reason,

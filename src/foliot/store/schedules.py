@@ -20,7 +20,7 @@ from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.event import CancelledExecution, SkippedExecution
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
-from foliot.model.schedule import ChangeKind, Schedule
+from foliot.model.schedule import ChangeKind, Schedule, stored_document
 from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Change, due_of, without_next
 from foliot.planning.overlap import Admission
@@ -84,7 +84,7 @@ class Schedules:
         expected_version: int | None = None,
     ) -> Changed:
         async def work(connection: AsyncConnection) -> Changed:
-            schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+            schedule = await lock_schedule(connection, schedule_id, host_id=host_id, to_change=True)
             if expected_version is not None and schedule.aggregate_version != expected_version:
                 raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
             now = await self._now(connection)
@@ -173,7 +173,7 @@ class Schedules:
                 "aggregate_version": schedule.aggregate_version,
                 "host_id": schedule.host_id,
                 "change": change.kind.value,
-                "document": schedule.spec.model_dump(mode="json"),
+                "document": stored_document(schedule.spec),
                 "paused": schedule.paused,
                 "paused_until_ts": schedule.paused_until_ts,
                 "effective_ts": schedule.effective_ts,
@@ -354,7 +354,7 @@ def _differences(before: Schedule | None, after: Schedule) -> tuple[dict[str, An
 
 def _audited(schedule: Schedule) -> dict[str, Any]:
     standing = {name: getattr(schedule, name) for name in _AUDITED}
-    return {**schedule.spec.model_dump(mode="json"), **to_jsonable_python(standing)}
+    return {**stored_document(schedule.spec), **to_jsonable_python(standing)}
 
 
 async def _exists(connection: AsyncConnection, execution_id: UUID) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from foliot.model.policy import Overlap, OverlapPolicy
-from foliot.planning.overlap import Admission, admit_execution
+from foliot.planning.overlap import Admission, OpenCounts, admit_execution, count_admissible
 
 SKIP, QUEUE, CANCEL, ALLOW = (
     OverlapPolicy.SKIP,
@@ -37,5 +37,49 @@ def test_what_becomes_of_an_execution_by_policy_limit_and_what_is_open(
     policy: OverlapPolicy, limit: int, opened: int, scheduled: Admission, other: Admission
 ) -> None:
     overlap = Overlap(policy=policy, max_instances=limit)
-    assert admit_execution(overlap, opened, is_skippable=True) is scheduled
-    assert admit_execution(overlap, opened, is_skippable=False) is other
+    counts = OpenCounts(opened, max(0, opened - limit))
+    assert admit_execution(overlap, counts, is_skippable=True) is scheduled
+    assert admit_execution(overlap, counts, is_skippable=False) is other
+
+
+FULL = [
+    # policy, a scheduled time, any other run
+    (SKIP, Admission.SKIP, Admission.WAIT),
+    (QUEUE, Admission.SKIP, Admission.WAIT),
+    (CANCEL, Admission.REPLACE, Admission.REPLACE),
+    (ALLOW, Admission.RUN, Admission.RUN),
+]
+
+
+@pytest.mark.parametrize(("policy", "scheduled", "other"), FULL)
+@pytest.mark.parametrize("held", [5, 6, 4_000])
+def test_beyond_max_queued_nothing_more_is_held(
+    policy: OverlapPolicy, held: int, scheduled: Admission, other: Admission
+) -> None:
+    overlap = Overlap(policy=policy, max_queued=5)
+    assert admit_execution(overlap, OpenCounts(held + 1, held), is_skippable=True) is scheduled
+    assert admit_execution(overlap, OpenCounts(held + 1, held), is_skippable=False) is other
+    is_held = admit_execution(overlap, OpenCounts(5, 4), is_skippable=False) is Admission.HOLD
+    assert is_held is (policy in (SKIP, QUEUE))
+
+
+def test_a_full_queue_holds_up_nothing_that_may_run_at_once() -> None:
+    overlap = Overlap(policy=QUEUE, max_instances=3, max_queued=1)
+    assert admit_execution(overlap, OpenCounts(2, 1), is_skippable=False) is Admission.RUN
+
+
+@pytest.mark.parametrize(
+    ("opened", "most", "expected"),
+    [
+        (OpenCounts(), 10, (5, 2)),
+        (OpenCounts(2, 0), 10, (3, 0)),
+        (OpenCounts(1, 0), 3, (3, 1)),
+        (OpenCounts(5, 3), 10, (0, 0)),
+        (OpenCounts(), 1, (1, 1)),
+    ],
+)
+def test_how_many_of_several_are_inserted_and_run(
+    opened: OpenCounts, most: int, expected: tuple[int, int]
+) -> None:
+    overlap = Overlap(policy=QUEUE, max_instances=2, max_queued=3)
+    assert count_admissible(overlap, opened, most) == expected

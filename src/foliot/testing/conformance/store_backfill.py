@@ -191,9 +191,25 @@ class BackfillConformance:
         advance = await step(scene, lease, backfill)
         assert (advance.created, advance.ready) == (3, 1)
         order = await work_off(scene)
-        while await scene.store.upkeep.release_held(lease, limit=10):
+        while await scene.release(lease):
             order += await work_off(scene)
         assert order == [row.execution_id for row in await made(scene, schedule)]
+
+    async def test_a_backfill_waits_for_room_among_held_executions(self, scene: Scene) -> None:
+        schedule = await scene.add(trigger=HOURLY, overlap={"policy": "queue", "max_queued": 2})
+        backfill = await request(scene, schedule, 5)
+        lease = await scene.lead()
+        advance = await step(scene, lease, backfill)
+        assert (advance.created, advance.ready, advance.is_over) == (3, 1, False)
+        assert await step(scene, lease, backfill) == BackfillAdvance()
+        order: list[UUID] = []
+        for _ in range(6):
+            order += await work_off(scene)
+            await scene.release(lease)
+            await step(scene, lease, backfill)
+        assert order == [row.execution_id for row in await made(scene, schedule)]
+        assert len(order) == 5
+        assert (await scene.store.backfills.get(backfill.backfill_id)).state is BackfillState.DONE
 
     async def test_a_backfill_does_not_hold_up_the_schedules_own_runs(self, scene: Scene) -> None:
         schedule = await scene.add(trigger=HOURLY, overlap=ONE_AT_A_TIME)
@@ -201,7 +217,7 @@ class BackfillConformance:
         await step(scene, lease, await request(scene, schedule, 5))
         mine = await scene.trigger(schedule)
         await work_off(scene)
-        await scene.store.upkeep.release_held(lease, limit=10)
+        await scene.release(lease)
         assert await work_off(scene) == [mine]
 
     async def test_a_run_that_replaces_another_leaves_the_held_past_alone(self, scene: Scene) -> None:

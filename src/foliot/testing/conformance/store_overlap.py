@@ -3,11 +3,14 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import select
 
+from foliot.model.errors import QueueFullError
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleState
-from foliot.store.schema import execution_t
+from foliot.planning.change import Author
+from foliot.store.schema import execution_t, schedule_t, schedule_version_t
 from foliot.testing.conformance.scene import Scene
 
 
@@ -122,7 +125,7 @@ class OverlapConformance:
         assert (await scene.execution(fired.fired[0].execution_id)).ready_ts is None
         for claim in (running,):
             await scene.settle(claim, Status.SUCCESS)
-        assert await scene.store.upkeep.release_held(await scene.lead(), limit=10) == 1
+        assert await scene.release(await scene.lead()) == 1
 
     async def test_a_manual_run_is_held_never_skipped(self, scene: Scene) -> None:
         schedule = await scene.add()
@@ -155,3 +158,93 @@ class OverlapConformance:
         assert len(rows) == 7
         assert sum(1 for row in rows if row.ready_ts is not None) == limit
         assert len(await scene.claim()) == limit
+
+    # --- max_queued -------------------------------------------------------------------------------
+
+    async def test_beyond_max_queued_a_manual_run_is_refused_and_nothing_is_written(
+        self, scene: Scene
+    ) -> None:
+        schedule = await scene.add(overlap={"policy": "queue", "max_queued": 2})
+        for _ in range(3):
+            await scene.trigger(schedule)
+        before = await scene.everything()
+        with pytest.raises(QueueFullError, match="max_queued"):
+            await scene.trigger(schedule)
+        assert await scene.everything() == before
+        [claim] = await scene.claim()
+        await scene.settle(claim, Status.FAILED)
+        with pytest.raises(QueueFullError):
+            await scene.store.executions.retry(claim.execution_id, Author("somebody"))
+        assert await scene.release(await scene.lead()) == 1
+        await scene.trigger(schedule)
+
+    async def test_beyond_max_queued_an_ordinary_time_is_skipped(self, scene: Scene) -> None:
+        schedule = await scene.add(overlap={"policy": "queue", "max_queued": 1})
+        await scene.trigger(schedule)
+        await scene.trigger(schedule)
+        fired = await scene.fire(await scene.lead(), schedule)
+        assert [each.reason for each in fired.skipped] == ["overlap"]
+        moved = await scene.get(schedule)
+        assert (moved.run_count, moved.state) == (0, ScheduleState.ACTIVE)
+
+    async def test_times_that_fire_all_makes_good_wait_for_room_and_none_is_lost(self, scene: Scene) -> None:
+        schedule = await scene.add(
+            age_s=7 * 60 + 30, misfire={"policy": "fire_all"}, overlap={"policy": "skip", "max_queued": 2}
+        )
+        lease = await scene.lead()
+        fired = await scene.fire(lease, schedule)
+        assert len(fired.fired) == 3
+        assert [due.schedule_id for due in fired.waiting] == [schedule.schedule_id]
+        waiting = await scene.get(schedule)
+        assert schedule.next_fire_ts is not None
+        assert (waiting.run_count, waiting.state) == (3, ScheduleState.ACTIVE)
+        assert waiting.next_fire_ts == schedule.next_fire_ts + timedelta(minutes=3)
+        assert waiting.next_run_ts is not None
+        assert waiting.next_run_ts > await scene.now() - timedelta(seconds=1)
+        for _ in range(20):
+            for claim in await scene.claim():
+                await scene.settle(claim, Status.SUCCESS)
+            await scene.release(lease)
+            await scene.make_due(schedule)
+            await scene.fire(lease, schedule)
+        rows = await scene.executions(schedule)
+        assert {row.status for row in rows} == {Status.SUCCESS}
+        times = [row.fire_ts for row in rows]
+        assert times[:7] == [schedule.next_fire_ts + timedelta(minutes=n) for n in range(7)]
+
+    async def test_a_delay_waits_for_room(self, scene: Scene) -> None:
+        schedule = await scene.add(
+            trigger={"kind": "delay", "seconds": 30}, age_s=40, overlap={"policy": "queue", "max_queued": 1}
+        )
+        await scene.trigger(schedule)
+        await scene.trigger(schedule)
+        lease = await scene.lead()
+        fired = await scene.fire(lease, schedule)
+        assert (len(fired.fired), len(fired.skipped), len(fired.waiting)) == (0, 0, 1)
+        for claim in await scene.claim():
+            await scene.settle(claim, Status.SUCCESS)
+        await scene.release(lease)
+        await scene.make_due(schedule)
+        assert len((await scene.fire(lease, schedule)).fired) == 1
+
+    async def test_however_many_trigger_at_once_no_more_than_max_queued_are_held(self, scene: Scene) -> None:
+        schedule = await scene.add(overlap={"policy": "queue", "max_queued": 2})
+        stores = await scene.stores(6)
+        results = await asyncio.gather(
+            *(scene.trigger(schedule, store) for store in stores), return_exceptions=True
+        )
+        assert sum(isinstance(each, QueueFullError) for each in results) == 3
+        assert len(await scene.executions(schedule)) == 3
+
+    async def test_max_queued_is_stored_only_where_it_is_not_the_default(self, scene: Scene) -> None:
+        """The version before refuses to read it."""
+        plain = await scene.add("plain", overlap={"policy": "queue", "max_queued": 1000})
+        own = await scene.add("own", overlap={"policy": "queue", "max_queued": 7})
+        assert (await scene.get(plain)).spec.overlap.max_queued == 1000
+        assert (await scene.get(own)).spec.overlap.max_queued == 7
+        rows = await scene.rows(select(schedule_t.c.schedule_id, schedule_t.c.policies))
+        stored = {row.schedule_id: row.policies["overlap"] for row in rows}
+        assert stored[plain.schedule_id] == {"policy": "queue", "max_instances": 1}
+        assert stored[own.schedule_id] == {"policy": "queue", "max_instances": 1, "max_queued": 7}
+        versions = await scene.rows(select(schedule_version_t.c.document))
+        assert sorted("max_queued" in row.document["overlap"] for row in versions) == [False, True]

@@ -17,7 +17,7 @@ export const DEFAULTS: Required<Optional> = {
   max_runs: null,
   timeout_seconds: 300,
   misfire: { policy: "fire_once", grace_seconds: 3600, max_catchup: 100 },
-  overlap: { policy: "skip", max_instances: 1 },
+  overlap: { policy: "skip", max_instances: 1, max_queued: 1000 },
   retry: { max_attempts: 3, initial_delay_seconds: 1, multiplier: 2, max_delay_seconds: 30, jitter: true },
   delivery: "at_least_once",
   dst: { gap: "shift", repeat: "first" },

@@ -226,6 +226,7 @@ export function readDraft(draft: Draft, { base, fields }: Known): Read {
     overlap: {
       policy: draft.overlap,
       max_instances: reader.whole("/overlap/max_instances", draft.maxInstances),
+      max_queued: base?.overlap.max_queued ?? 1000,
     },
     retry: {
       max_attempts: reader.whole("/retry/max_attempts", draft.attempts),

@@ -28,7 +28,10 @@ export function misfireWords({ policy, grace_seconds, max_catchup }: Definition[
   }
 }
 
-export function overlapWords({ policy, max_instances }: Definition["overlap"]): string {
+export function overlapWords({
+  policy,
+  max_instances,
+}: Pick<Definition["overlap"], "policy" | "max_instances">): string {
   if (policy === "allow") {
     return "Runs may go on beside each other, as many as are due.";
   }

@@ -142,6 +142,9 @@ function optionsOfField(name: keyof Definition, known: Definition): Options | nu
         ...(known.overlap.max_instances === 1
           ? []
           : ([["--max-instances", String(known.overlap.max_instances)]] as Options)),
+        ...(known.overlap.max_queued === 1000
+          ? []
+          : ([["--max-queued", String(known.overlap.max_queued)]] as Options)),
       ];
     case "retry": {
       const { max_attempts, ...waits } = known.retry;
