@@ -1,45 +1,158 @@
-"""A schedule that can't be planned is put aside, and never blocks its batch."""
+"""A schedule that can't be planned, or not by this version, delays only itself and recovers by itself."""
 
+from typing import Any
+
+import pytest
 from sqlalchemy import update
 
+from foliot.model.errors import UnreadableError
 from foliot.model.event import ScheduleParked
 from foliot.model.execution import Status
-from foliot.model.schedule import ScheduleState
-from foliot.planning.change import edit
+from foliot.model.schedule import Schedule, ScheduleState
+from foliot.planning.change import edit, pause, resume
 from foliot.store.dialect import Pool
 from foliot.store.schema import schedule_t
 from foliot.store.sql import SqlStore
 from tests.engine import AUTHOR, add, every_second, running, seen, until
 
+MARS = {"kind": "cron", "expression": "* * * * * *", "timezone": "Mars/Olympus"}
+"""As after a change of the zones that there are."""
+UNPLANNABLE: dict[str, dict[str, Any]] = {
+    "a zone that this tzdata lacks": {"trigger": MARS},
+    "a kind of trigger": {"trigger": {"kind": "solstice"}},
+    "a value of a policy": {"policies": {"overlap": {"policy": "of_the_next_release"}}},
+    "a priority": {"priority": "urgent"},
+}
 
-async def test_a_schedule_that_can_not_be_planned_is_parked_and_the_others_fire(
+
+async def put(store: SqlStore, schedule: Schedule, values: dict[str, Any]) -> None:
+    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+        await connection.execute(
+            update(schedule_t).where(schedule_t.c.schedule_id == schedule.schedule_id).values(values)
+        )
+
+
+async def stored(store: SqlStore, schedule: Schedule) -> Any:
+    async with store.database.read(Pool.API) as connection:
+        found = await connection.execute(
+            schedule_t.select().where(schedule_t.c.schedule_id == schedule.schedule_id)
+        )
+        return found.one()
+
+
+async def until_fired(store: SqlStore, schedule: Schedule, count: int = 1) -> None:
+    async def has_fired() -> bool:
+        rows = await store.schedules.executions(schedule.schedule_id)
+        return sum(row.status is not Status.SKIPPED for row in rows) >= count
+
+    await until(has_fired)
+
+
+@pytest.mark.parametrize("what", UNPLANNABLE)
+async def test_what_this_version_can_not_plan_delays_only_itself_and_recovers(
+    store: SqlStore, database_url: str, what: str
+) -> None:
+    newer = await add(store, every_second("newer"))
+    fine = await add(store, every_second("fine", overlap={"policy": "allow"}))
+    before = await stored(store, newer)
+    await put(store, newer, UNPLANNABLE[what])
+    async with running(database_url) as (_, recorder):
+        await until(lambda: bool(seen(recorder, ScheduleParked)))
+        await until_fired(store, fine, 2)
+        row = await stored(store, newer)
+        assert row.state == "error"
+        assert row.state_reason
+        assert row.next_fire_ts == newer.next_fire_ts, "it is left to those who can plan it"
+        assert await store.schedules.executions(newer.schedule_id) == []
+        # Tried again, it is not reported again.
+        await put(store, newer, {"next_run_ts": await store.now()})
+
+        async def was_tried_again() -> bool:
+            return bool((await stored(store, newer)).next_run_ts > await store.now())
+
+        await until(was_tried_again)
+        assert len(seen(recorder, ScheduleParked)) == 1
+        # As when an instance of the newer version leads.
+        restored = {name: getattr(before, name) for name in UNPLANNABLE[what]}
+        await put(store, newer, {**restored, "next_run_ts": await store.now()})
+        await until_fired(store, newer)
+    row = await stored(store, newer)
+    assert (row.state, row.state_reason) == ("active", None)
+
+
+async def park_for_good(store: SqlStore, schedule: Schedule, **also: Any) -> None:
+    """As versions before did it."""
+    nothing = {"next_fire_ts": None, "next_run_ts": None}
+    await put(store, schedule, {"state": "error", "state_reason": "broken", **nothing, **also})
+
+
+async def test_saving_the_definition_again_brings_a_parked_schedule_back(
     store: SqlStore, database_url: str
 ) -> None:
-    broken = await add(store, every_second("broken"))
-    fine = await add(store, every_second("fine"))
-    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
-        # As after a change of the rules, or of the zones that there are.
-        nonsense = {"kind": "cron", "expression": "* * * * *", "timezone": "Mars/Olympus"}
-        await connection.execute(
-            update(schedule_t).where(schedule_t.c.schedule_id == broken.schedule_id).values(trigger=nonsense)
+    schedule = await add(store, every_second("broken"))
+    await park_for_good(store, schedule)
+    saved = await store.schedules.change(
+        schedule.schedule_id, lambda old, now: edit(old, old.spec, now=now, author=AUTHOR), AUTHOR
+    )
+    assert (saved.state, saved.state_reason) == (ScheduleState.ACTIVE, None)
+    async with running(database_url):
+        await until_fired(store, schedule)
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_a_pause_and_its_end_bring_a_parked_schedule_back(
+    store: SqlStore, database_url: str, is_paused: bool
+) -> None:
+    schedule = await add(store, every_second("broken"))
+    await park_for_good(store, schedule, paused=is_paused)
+    if not is_paused:
+        await store.schedules.change(
+            schedule.schedule_id, lambda old, now: pause(old, now=now, author=AUTHOR), AUTHOR
         )
+    resumed = await store.schedules.change(
+        schedule.schedule_id, lambda old, now: resume(old, now=now, author=AUTHOR), AUTHOR
+    )
+    assert (resumed.state, resumed.state_reason) == (ScheduleState.ACTIVE, None)
+    async with running(database_url):
+        await until_fired(store, schedule)
+
+
+async def test_a_definition_that_can_not_be_planned_can_be_mended_paused_and_deleted(
+    store: SqlStore, database_url: str
+) -> None:
+    schedule = await add(store, every_second("broken"))
+    await put(store, schedule, {"trigger": MARS})
     async with running(database_url) as (_, recorder):
-
-        async def fine_has_fired() -> bool:
-            return len(await store.schedules.executions(fine.schedule_id)) >= 2
-
-        await until(fine_has_fired)
         await until(lambda: bool(seen(recorder, ScheduleParked)))
-    parked = await store.schedules.get(broken.schedule_id)
-    assert parked.state is ScheduleState.ERROR
-    assert "Mars/Olympus" in (parked.state_reason or "")
-    (row,) = await store.schedules.executions(broken.schedule_id)
-    assert (row.status, row.reason, row.fire_ts) == (Status.SKIPPED, "error", broken.next_fire_ts)
-
+    paused = await store.schedules.change(
+        schedule.schedule_id, lambda old, now: pause(old, now=now, author=AUTHOR), AUTHOR
+    )
+    assert paused.state is ScheduleState.PAUSED
+    (row,) = await store.schedules.executions(schedule.schedule_id)
+    assert (row.status, row.reason, row.fire_ts) == (Status.SKIPPED, "paused", schedule.next_fire_ts)
+    await put(store, schedule, {"paused": False, "state": "error", "next_fire_ts": await store.now()})
+    await put(store, schedule, {"next_run_ts": await store.now()})
     mended = await store.schedules.change(
-        broken.schedule_id,
+        schedule.schedule_id,
         lambda old, now: edit(old, every_second("mended"), now=now, author=AUTHOR),
         AUTHOR,
     )
-    assert mended.state is ScheduleState.ACTIVE
+    assert (mended.state, mended.state_reason) == (ScheduleState.ACTIVE, None)
     assert mended.next_run_ts is not None
+    decided = await store.schedules.executions(schedule.schedule_id)
+    assert {row.reason for row in decided} == {"paused", "error"}
+    async with running(database_url):
+        await until_fired(store, schedule)
+
+
+async def test_an_unknown_field_is_read_but_never_written_back_without_it(store: SqlStore) -> None:
+    newer = await add(store, every_second("newer"))
+    row = await stored(store, newer)
+    overlap = {**row.policies["overlap"], "field_of_the_next_release": 1}
+    await put(store, newer, {"policies": {**row.policies, "overlap": overlap}})
+    assert (await store.schedules.get(newer.schedule_id)).spec == newer.spec
+    with pytest.raises(UnreadableError, match="field_of_the_next_release"):
+        await store.schedules.change(
+            newer.schedule_id, lambda old, now: pause(old, now=now, author=AUTHOR), AUTHOR
+        )
+    assert (await stored(store, newer)).policies["overlap"] == overlap

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from foliot.model.errors import InvalidError
 from foliot.model.execution import SkipReason
 from foliot.model.ids import new_id, schedule_id_of, slot_of
 from foliot.model.instant import INSTANT
@@ -100,12 +101,13 @@ def edit(
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
 ) -> Change | None:
-    """Give the schedule another definition; None when it says nothing new.
+    """Give the schedule another definition; None when it says nothing new and is being followed.
 
     A time already due fires once, with the new version. A changed trigger counts from after now. Other edits
     do not move the cadence. A pause stays.
     """
-    if spec == schedule.spec:
+    was_parked = schedule.state is ScheduleState.ERROR
+    if spec == schedule.spec and not was_parked:
         return None
     schedule = as_of(schedule, now)
     is_retimed = _timing_of(spec) != _timing_of(schedule.spec)
@@ -127,6 +129,8 @@ def edit(
         upcoming = _while_paused(changed, cadence, schedule.paused_until_ts, now)
         return Change(ChangeKind.EDITED, _with_next(changed, upcoming, ScheduleState.PAUSED))
     if is_due(schedule, now):
+        if was_parked:
+            changed = replace(changed, next_run_ts=now)  # not only when it would have been tried again
         return _edit_due(schedule, changed, now, is_retimed=is_retimed)
     upcoming = _after_edit(schedule, changed, cadence, now, is_retimed=is_retimed)
     return Change(ChangeKind.EDITED, _activated(changed, upcoming))
@@ -160,7 +164,14 @@ def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retime
     if not is_retimed and (end_ts is None or end_ts >= now):
         return Change(ChangeKind.EDITED, changed)
     due = due_of(schedule)
-    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+    cadence = _compiled(schedule)
+    if cadence is None:
+        # Which times were due can't be told any more: one row decides the first, which stands for all.
+        mended = compile_spec(changed.spec, schedule.schedule_id, changed.effective_ts)
+        changed = replace(changed, next_fire_ts=None, next_run_ts=None)
+        upcoming = _after_edit(changed, changed, mended, now, is_retimed=is_retimed)
+        decision = Decision(due.fire_ts, due.run_ts, SkipReason.ERROR)
+        return Change(ChangeKind.EDITED, _activated(changed, upcoming), decision)
     everything = plan_skip(due, cadence, now, SkipReason.MISFIRE)
     is_cut_off = end_ts is not None and everything.fire_ts > end_ts
     if everything.missed_count == 0 or not (is_retimed or is_cut_off):
@@ -203,11 +214,17 @@ def pause(
     if schedule.paused and (schedule.pause_reason, schedule.paused_until_ts) == (author.reason, until_ts):
         return None
     schedule = as_of(schedule, now)
-    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
     changed = replace(
-        _touched(schedule, now, author), paused=True, paused_until_ts=until_ts, pause_reason=author.reason
+        _touched(schedule, now, author),
+        paused=True,
+        paused_until_ts=until_ts,
+        pause_reason=author.reason,
+        state_reason=None,
     )
-    upcoming = _while_paused(changed, cadence, until_ts, now)
+    upcoming = None
+    if until_ts is not None:
+        cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+        upcoming = _while_paused(changed, cadence, until_ts, now)
     state = schedule.state if _is_at_rest(schedule) else ScheduleState.PAUSED
     return Change(
         ChangeKind.PAUSED, _with_next(changed, upcoming, state), decide_due(schedule, now, SkipReason.PAUSED)
@@ -215,10 +232,17 @@ def pause(
 
 
 def resume(schedule: Schedule, *, now: datetime, author: Author) -> Change | None:
-    """Go on with the first time after now, on the same grid."""
+    """Go on with the first time after now, on the same grid. Raises InvalidError if it has none that can be
+    worked out."""
     if not schedule.paused:
         return None
-    changed = replace(_touched(schedule, now, author), paused=False, paused_until_ts=None, pause_reason=None)
+    changed = replace(
+        _touched(schedule, now, author),
+        paused=False,
+        paused_until_ts=None,
+        pause_reason=None,
+        state_reason=None,
+    )
     if _is_at_rest(schedule):
         return Change(ChangeKind.RESUMED, changed)
     if is_due(schedule, now):  # the pause had an end, which has passed: what is due since then stands
@@ -248,8 +272,18 @@ def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> Decisio
     """The row for what is already due on a schedule that may not fire any more."""
     if not is_due(schedule, now):
         return None
-    cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
-    return plan_skip(due_of(schedule), cadence, now, reason)
+    due, cadence = due_of(schedule), _compiled(schedule)
+    if cadence is None:
+        return Decision(due.fire_ts, due.run_ts, reason)
+    return plan_skip(due, cadence, now, reason)
+
+
+def _compiled(schedule: Schedule) -> Cadence | None:
+    """What the definition comes to; None: it can't be planned, at least not here."""
+    try:
+        return compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
+    except InvalidError:
+        return None
 
 
 def due_of(schedule: Schedule) -> Due:
@@ -283,7 +317,7 @@ def _timing_of(spec: ScheduleSpec) -> tuple[object, ...]:
 
 def _is_at_rest(schedule: Schedule) -> bool:
     """Not going to fire, for a reason that a pause neither adds to nor lifts."""
-    return schedule.state in (ScheduleState.INACTIVE, ScheduleState.COMPLETED, ScheduleState.ERROR)
+    return schedule.state in (ScheduleState.INACTIVE, ScheduleState.COMPLETED)
 
 
 def _has_run_enough(schedule: Schedule) -> bool:

@@ -67,6 +67,8 @@ class Definition(NamedTuple):
     priority: Priority
     is_event: bool = False
     """Its target is an event: it is over in the transaction that fires it."""
+    unknown_priority: str | None = None
+    """A priority that only a newer version knows."""
 
 
 class Cadence(NamedTuple):
@@ -149,6 +151,8 @@ def _parsed(trigger_text: str, policies_text: str) -> _Parsed:
 
 def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
     """Raises InvalidError or ValidationError when what is stored can't be understood any more."""
+    if definition.unknown_priority is not None:
+        raise InvalidError.at("/priority", "enum", f'"{definition.unknown_priority}" is not known')
     trigger, policies, recurrence, step = _parsed(definition.trigger, definition.policies)
     if recurrence is None:
         if step is not None:

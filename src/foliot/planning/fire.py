@@ -49,6 +49,22 @@ class Due(NamedTuple):
     definition: Definition
 
 
+class Unplanned(NamedTuple):
+    """A due schedule that can't be planned, or not by this version."""
+
+    due: Due
+    reason: str
+
+
+MIN_PARKED_S = 5.0
+MAX_PARKED_S = 60.0
+
+
+def parked_for(overdue: timedelta) -> timedelta:
+    """When to try again to plan what could not be planned, by how long it has been due."""
+    return timedelta(seconds=min(MAX_PARKED_S, max(MIN_PARKED_S, overdue.total_seconds() / 2)))
+
+
 class Decision(NamedTuple):
     """One row of the ledger to be."""
 
@@ -103,11 +119,14 @@ def plan_firing(due: Due, cadence: Cadence, now: datetime, calendars: CalendarBo
 def _decide_last(due: Due, cadence: Cadence, now: datetime) -> Decision:
     """Decide the only time that is due."""
     run_ts = due.run_ts
-    if cadence.policies.misfire.policy is MisfirePolicy.FIRE_ALL:
-        # It may be the last of a catch-up, and its stored run_ts only the pace of that.
+    if run_ts > due.fire_ts:
+        # Not only jitter puts it off: it may be the last of a catch-up, whose pace this is, or it could not
+        # be planned before.
         run_ts = min(run_ts, run_ts_of(cadence, due.schedule_id, due.fire_ts))
     decision = _decide(cadence, due.fire_ts, run_ts, now)
-    return decision if run_ts == due.run_ts else decision._replace(is_catchup=decision.reason is None)
+    if run_ts == due.run_ts or cadence.policies.misfire.policy is not MisfirePolicy.FIRE_ALL:
+        return decision
+    return decision._replace(is_catchup=decision.reason is None)
 
 
 def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> Decision:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
-from pydantic import ValidationError
-
 from foliot.lease.leadership import Leadership
-from foliot.model.errors import FencedError, InvalidError
+from foliot.model.errors import FencedError, InvalidError, UnreadableError
 from foliot.model.event import BackfillAdvanced, Observer, WriteFenced, settled_at_once
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
@@ -97,8 +95,8 @@ class Backfiller:
     async def _advance(self, lease: Lease, backfill_id: UUID, most: int) -> BackfillAdvance:
         try:
             return await self._store.step(lease, backfill_id, self._plan, most=most, most_open=MOST_OPEN)
-        except (InvalidError, ValidationError):
-            # Its schedule can't be planned, which firing tells; it goes on once somebody has mended that.
+        except (InvalidError, UnreadableError):
+            # Its schedule can't be read or planned here, which firing reports. It goes on once it can be.
             return BackfillAdvance()
 
     async def _next(self, lease: Lease) -> list[UUID]:

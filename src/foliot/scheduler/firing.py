@@ -8,6 +8,7 @@ transaction whose outcome is not known is treated the same way: its rows say wha
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from pydantic import ValidationError
 
@@ -26,7 +27,7 @@ from foliot.model.execution import SkipReason
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
-from foliot.planning.fire import PLAN_HOLDS, Due, Firing, plan_firing
+from foliot.planning.fire import PLAN_HOLDS, Due, Firing, Unplanned, plan_firing
 from foliot.scheduler.term import Term
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
@@ -36,6 +37,7 @@ from foliot.timing.clock import ClusterClock
 BATCH = 1000
 MAX_STEP_S = 1.0
 """After so long no further batch begins in a step: a step that takes very long is seen as one that hangs."""
+MAX_REPORTED = 10_000
 TURN_S = 0.005
 """How long plans are made before the event loop gets a turn: heartbeats and commits go on meanwhile."""
 
@@ -65,6 +67,8 @@ class FiringService:
         self._hints = hints
         self._observer = observer
         self._idle_s = idle_s
+        self._reported: set[tuple[UUID, int]] = set()
+        """Versions of schedules that were reported as parked."""
 
     def begin(self, term: Term) -> None:
         self.term = term
@@ -129,6 +133,7 @@ class FiringService:
     async def _plan(self, term: Term, batch: Sequence[Due]) -> list[Firing]:
         firings = []
         missing: list[Due] = []
+        failed: list[Unplanned] = []
         now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
         for due in batch:
             try:
@@ -137,15 +142,19 @@ class FiringService:
             except MissingCalendarError:
                 missing.append(due)
             except Exception as error:
-                await self._park(term, due, error)
+                failed.append(Unplanned(due, _reason_of(error)))
             if self._clock.monotonic() >= turn_ends:
                 await asyncio.sleep(0)
                 now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
         if missing:
-            firings.extend(await self._plan_once_more(term, missing))
+            firings.extend(await self._plan_once_more(term, missing, failed))
+        if failed:
+            await self._park(term, failed)
         return firings
 
-    async def _plan_once_more(self, term: Term, missing: Sequence[Due]) -> list[Firing]:
+    async def _plan_once_more(
+        self, term: Term, missing: Sequence[Due], failed: list[Unplanned]
+    ) -> list[Firing]:
         """A calendar may be newer than what the term knows; only one that is really gone parks a schedule."""
         if self.read_calendars is not None:
             await self.read_calendars(term)
@@ -155,19 +164,29 @@ class FiringService:
                 cadence = compile_definition(due.definition, due.schedule_id)
                 firings.append(plan_firing(due, cadence, now, term.calendars))
             except Exception as error:
-                await self._park(term, due, error)
+                failed.append(Unplanned(due, _reason_of(error)))
         return firings
 
-    async def _park(self, term: Term, due: Due, error: Exception) -> None:
-        """A schedule that can't be planned must not hold up the others."""
-        if isinstance(error, ValidationError):
-            reason = "; ".join(str(problem) for problem in problems_of(error))
-        else:
-            reason = str(error).partition("\n")[0] or type(error).__name__
-        skipped = await self._store.park(term.lease, due, reason)
-        term.in_flight.discard(due.schedule_id)
-        if skipped is not None:
-            self._observer.notify(ScheduleParked(due.schedule_id, reason, skipped))
+    async def _park(self, term: Term, unplanned: Sequence[Unplanned]) -> None:
+        """What can't be planned, at least not here, must not hold up the others: it is tried again later."""
+        parked = await self._store.park(term.lease, unplanned, now=self._clock.now())
+        dues = [each.due for each in unplanned]
+        term.in_flight.difference_update(due.schedule_id for due in dues)
+        self._read_again(term, [due for due in dues if due.schedule_id in parked])
+        term.refuse(due for due in dues if due.schedule_id not in parked)
+        for due, reason in unplanned:
+            if due.schedule_id in parked and self._is_news(due):
+                self._observer.notify(ScheduleParked(due.schedule_id, reason))
+
+    def _is_news(self, due: Due) -> bool:
+        """Whether it was not reported yet that this version of the schedule can't be planned."""
+        version = (due.schedule_id, due.aggregate_version)
+        if version in self._reported:
+            return False
+        if len(self._reported) >= MAX_REPORTED:
+            self._reported.clear()
+        self._reported.add(version)
+        return True
 
     async def _commit(self, term: Term, firings: Sequence[Firing], planned_ts: datetime) -> None:
         if not firings:
@@ -224,8 +243,7 @@ class FiringService:
         unreadable = [firing for firing in firings if firing.due.schedule_id == error.schedule_id]
         others = [firing for firing in firings if firing.due.schedule_id != error.schedule_id]
         try:
-            for firing in unreadable:
-                await self._park(term, firing.due, error)
+            await self._park(term, [Unplanned(firing.due, _reason_of(error)) for firing in unreadable])
         except BaseException:
             self._give_up(term, [firing.due for firing in firings])
             raise
@@ -243,6 +261,7 @@ class FiringService:
         """Put the schedules back with their next times; read those again that are other than planned."""
         others = {due.schedule_id for due in fired.refused}
         others.update(each.schedule_id for each in fired.skipped if each.reason is SkipReason.OVERLAP)
+        others.update(due.schedule_id for due in fired.waiting)
         again, moved = [], []
         for firing in firings:
             due, upcoming = firing.due, firing.next
@@ -268,6 +287,12 @@ class FiringService:
         term.to_reload.update(due.schedule_id for due in dues)
         if self.reload_wake is not None:
             self.reload_wake.set()
+
+
+def _reason_of(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(str(problem) for problem in problems_of(error))
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _apart(firings: Sequence[Firing]) -> list[Sequence[Firing]]:

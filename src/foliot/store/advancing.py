@@ -94,6 +94,7 @@ def advance_planned(dialect: Dialect, shard: Shard, shape: Shape, *, counts_even
             next_run_ts=planned["next_run_ts"],
             run_count=schedule_t.c.run_count + planned["fires"],
             state=planned["state"],
+            state_reason=null(),
             paused=False,
             paused_until_ts=null(),
             pause_reason=null(),

@@ -6,6 +6,7 @@ firing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -34,7 +35,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from foliot.model.errors import InvalidError, NotFoundError
+from foliot.model.errors import InvalidError, NotFoundError, UnreadableError
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
@@ -140,7 +141,7 @@ class ScheduleList:
                 rows += (await connection.execute(statement, values)).all()
                 if len(rows) > limit:
                     break
-        items = [_listed_of(row) for row in rows[:limit]]
+        items = list(_readable(rows[:limit]))
         last = (
             SchedulePosition(rows[limit - 1].sorted_by, rows[limit - 1].schedule_id) if rows[limit:] else None
         )
@@ -415,6 +416,13 @@ def _get() -> Select[Any]:
         schedule_t.c.host_id == bindparam("wanted_host"),
         schedule_t.c.deleted_ts.is_(None),
     )
+
+
+def _readable(rows: Sequence[Any]) -> Iterator[ListedSchedule]:
+    """Without schedules that only a newer version can read: the others are listed all the same."""
+    for row in rows:
+        with suppress(UnreadableError):
+            yield _listed_of(row)
 
 
 def _listed_of(row: Any) -> ListedSchedule:

@@ -104,6 +104,9 @@ def revived_ts(history: History, row: Row) -> datetime | None:
     for before, after in pairwise(history.versions):
         # An edit that says nothing new only puts the schedule into other hands.
         is_another = after.change == "edited" and before.document != after.document
+        if row.reason == ERROR:
+            # What could not be planned is tried again when it is saved again, or resumed.
+            is_another = after.change in ("edited", "resumed")
         if is_another and after.number > row.version:
             return after.created_ts
     return None

@@ -208,6 +208,46 @@ def test_an_edit_mends_a_schedule_in_error() -> None:
     assert (mended.state, mended.state_reason, mended.next_fire_ts) == (ScheduleState.ACTIVE, None, at(8))
 
 
+def parked() -> Schedule:
+    """As a leader leaves it that can't plan it: its due time is undecided, and tried again later."""
+    due = created()
+    assert due.next_fire_ts is not None
+    retry_ts = due.next_fire_ts + timedelta(minutes=5)
+    return replace(due, state=ScheduleState.ERROR, state_reason="?", next_run_ts=retry_ts)
+
+
+def test_saving_a_parked_schedule_again_without_a_change_brings_it_back_at_once() -> None:
+    broken = parked()
+    assert broken.next_fire_ts is not None
+    now = broken.next_fire_ts + timedelta(minutes=1)
+    change = edit(broken, broken.spec, now=now, author=BOB)
+    assert change is not None
+    saved = change.schedule
+    assert (saved.state, saved.state_reason, saved.next_fire_ts) == (
+        ScheduleState.ACTIVE,
+        None,
+        broken.next_fire_ts,
+    )
+    assert saved.next_run_ts == now
+    assert change.decision is None
+    assert edit(saved, saved.spec, now=now, author=BOB) is None
+
+
+def test_a_pause_and_its_end_bring_a_parked_schedule_back() -> None:
+    broken = parked()
+    assert broken.next_fire_ts is not None
+    change = pause(broken, now=broken.next_fire_ts, author=BOB)
+    assert change is not None
+    assert change.decision is not None
+    assert (change.decision.fire_ts, change.decision.reason) == (broken.next_fire_ts, SkipReason.PAUSED)
+    paused = change.schedule
+    assert (paused.state, paused.state_reason, paused.next_run_ts) == (ScheduleState.PAUSED, None, None)
+    resumed = resume(paused, now=broken.next_fire_ts, author=BOB)
+    assert resumed is not None
+    assert resumed.schedule.state is ScheduleState.ACTIVE
+    assert resumed.schedule.next_run_ts is not None
+
+
 def test_an_edit_to_something_that_never_fires_is_refused() -> None:
     with pytest.raises(InvalidError):
         edited(created(), at(0, 30), trigger={"kind": "once", "at": at(-120)})

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from foliot.model.errors import FencedError
-from foliot.model.event import SkippedExecution
+from foliot.model.errors import FencedError, InvalidError
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleState
-from foliot.planning.fire import PLAN_HOLDS
+from foliot.planning.fire import PLAN_HOLDS, Unplanned
 from foliot.planning.next import Next
+from foliot.store.dialect import Pool
 from foliot.store.firing import NAMED
 from foliot.store.schema import execution_t, schedule_t
 from foliot.testing.conformance.scene import WHOLE, Scene
@@ -302,26 +302,45 @@ class FiringConformance:
         await scene.execute(update(schedule_t).values(until))
         assert len((await scene.commit(lease, firings)).refused) == 1
 
-    async def test_a_schedule_that_can_not_be_planned_is_parked_with_its_reason(self, scene: Scene) -> None:
+    async def test_what_can_not_be_planned_is_parked_with_its_reason_and_tried_again(
+        self, scene: Scene
+    ) -> None:
         schedule = await scene.add()
         [due] = await scene.due(schedule)
-        skipped = await scene.store.firing.park(await scene.lead(), due, "there is no time zone Mars/Olympus")
-        [row] = await scene.executions(schedule)
-        assert skipped == SkippedExecution(
-            row.execution_id, schedule.schedule_id, due.fire_ts, SkipReason.ERROR, 0
-        )
+        lease, now = await scene.lead(), await scene.now()
+        reason = "there is no time zone Mars/Olympus"
+        assert await scene.store.firing.park(lease, [Unplanned(due, reason)], now=now) == {due.schedule_id}
         parked = await scene.get(schedule)
-        assert (parked.state, parked.next_fire_ts, parked.next_run_ts) == (ScheduleState.ERROR, None, None)
-        assert parked.state_reason == "there is no time zone Mars/Olympus"
-        assert await scene.store.firing.load_some(WHOLE, [schedule.schedule_id]) == []
+        assert (parked.state, parked.state_reason) == (ScheduleState.ERROR, reason)
+        assert parked.next_fire_ts == due.fire_ts, "nothing is decided by one who can't plan it"
+        assert parked.next_run_ts is not None
+        assert parked.next_run_ts - now == timedelta(seconds=15), "half of the time that it has been due"
+        assert await scene.executions(schedule) == []
+        # One who can plan it fires it, and all is well again.
+        await scene.make_due(schedule)
+        assert len((await scene.fire(lease, schedule)).fired) == 1
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.state_reason) == (ScheduleState.ACTIVE, None)
 
-    async def test_a_schedule_that_was_mended_meanwhile_is_not_parked(self, scene: Scene) -> None:
-        schedule = await scene.add()
-        [due] = await scene.due(schedule)
-        lease = await scene.lead()
-        mended = await scene.edit(schedule, description="mended")
-        assert await scene.store.firing.park(lease, due, "broken") is None
-        assert (await scene.get(schedule)) == mended
+    async def test_what_was_mended_or_is_locked_is_not_parked(self, scene: Scene) -> None:
+        schedules = [await scene.add(name) for name in ("mended", "locked", "free")]
+        dues = await scene.due(*schedules)
+        lease, now = await scene.lead(), await scene.now()
+        mended, locked, free = schedules
+        mended = await scene.edit(mended, description="mended")
+        unplanned = [Unplanned(due, "broken") for due in dues]
+        if scene.store.database.dialect.name == "sqlite":  # which has one lock for all
+            found = await scene.store.firing.park(lease, unplanned, now=now)
+            assert found == {locked.schedule_id, free.schedule_id}
+        else:
+            async with scene.store.database.engine(Pool.API).begin() as connection:
+                await connection.execute(
+                    select(schedule_t).where(schedule_t.c.schedule_id == locked.schedule_id).with_for_update()
+                )
+                found = await scene.store.firing.park(lease, unplanned, now=now)
+            assert found == {free.schedule_id}
+            assert await scene.get(locked) == locked
+        assert await scene.get(mended) == mended
 
     async def test_a_deposed_leader_can_not_park(self, scene: Scene) -> None:
         schedule = await scene.add()
@@ -329,8 +348,19 @@ class FiringConformance:
         old = await scene.lead(instance_id="one")
         await scene.lead(instance_id="two")
         with pytest.raises(FencedError):
-            await scene.store.firing.park(old, due, "broken")
+            await scene.store.firing.park(old, [Unplanned(due, "broken")], now=await scene.now())
         assert (await scene.get(schedule)).state is ScheduleState.ACTIVE
+
+    async def test_a_priority_of_a_newer_version_is_loaded_with_the_others(self, scene: Scene) -> None:
+        newer, plain = await scene.add("newer"), await scene.add("plain")
+        named = schedule_t.c.schedule_id == newer.schedule_id
+        await scene.execute(update(schedule_t).where(named).values(priority="urgent"))
+        until = await scene.now()
+        found = await scene.store.firing.load(WHOLE, until=until, after=None, limit=10)
+        unknown = {due.schedule_id: due.definition.unknown_priority for due in found}
+        assert unknown == {newer.schedule_id: "urgent", plain.schedule_id: None}
+        with pytest.raises(InvalidError, match="priority"):
+            await scene.plan(newer)
 
     async def test_a_completed_run_count_does_not_come_back_with_an_edit(self, scene: Scene) -> None:
         schedule = await scene.add(max_runs=1)
