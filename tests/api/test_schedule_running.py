@@ -60,6 +60,30 @@ def test_a_definition_that_is_written_anew_lifts_no_pause(
 # --- running ---------------------------------------------------------------------------------------
 
 
+def test_beyond_max_queued_a_manual_run_is_refused_and_says_why(
+    operator: httpx2.Client, definition: dict[str, Any]
+) -> None:
+    overlap = {"policy": "queue", "max_queued": 2}
+    document = {**definition, "name": unique("full"), "queue": "nobody-serves-it", "overlap": overlap}
+    schedule = made(operator.post(SCHEDULES, json=document))
+    assert schedule["overlap"] == {**overlap, "max_instances": 1}
+    path = f"{SCHEDULES}/{schedule['schedule_id']}"
+    for _ in range(3):
+        made(operator.post(f"{path}/trigger"), 202)
+    refused = problem(operator.post(f"{path}/trigger"), 409)
+    assert refused["code"] == "queue_full"
+    assert "max_queued" in refused["detail"]
+
+
+@pytest.mark.parametrize("count", [0, -1, 10_001, "many", 1.5])
+def test_a_max_queued_that_makes_no_sense_is_refused(
+    operator: httpx2.Client, definition: dict[str, Any], count: object
+) -> None:
+    document = {**definition, "name": unique("wrong"), "overlap": {"max_queued": count}}
+    refused = problem(operator.post(SCHEDULES, json=document), 422)
+    assert list(pointers(refused)) == ["/overlap/max_queued"]
+
+
 def test_a_trigger_is_accepted_with_the_address_of_its_execution(
     operator: httpx2.Client, schedule: dict[str, Any], path: str
 ) -> None:

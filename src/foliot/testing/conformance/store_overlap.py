@@ -205,12 +205,14 @@ class OverlapConformance:
             for claim in await scene.claim():
                 await scene.settle(claim, Status.SUCCESS)
             await scene.release(lease)
-            await scene.make_due(schedule)
-            await scene.fire(lease, schedule)
+            upcoming = (await scene.get(schedule)).next_fire_ts
+            if upcoming is not None and upcoming <= schedule.next_fire_ts + timedelta(minutes=6):
+                await scene.make_due(schedule)
+                await scene.fire(lease, schedule)
         rows = await scene.executions(schedule)
         assert {row.status for row in rows} == {Status.SUCCESS}
         times = [row.fire_ts for row in rows]
-        assert times[:7] == [schedule.next_fire_ts + timedelta(minutes=n) for n in range(7)]
+        assert times == [schedule.next_fire_ts + timedelta(minutes=n) for n in range(7)]
 
     async def test_a_delay_waits_for_room(self, scene: Scene) -> None:
         schedule = await scene.add(
