@@ -8,9 +8,11 @@ from sqlalchemy import update
 from foliot.model.errors import UnreadableError
 from foliot.model.event import ScheduleParked
 from foliot.model.execution import Status
+from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleState
 from foliot.planning.change import edit, pause, resume
 from foliot.store.dialect import Pool
+from foliot.store.schedule_list import ScheduleFilter
 from foliot.store.schema import schedule_t
 from foliot.store.sql import SqlStore
 from tests.engine import AUTHOR, add, every_second, running, seen, until
@@ -156,3 +158,16 @@ async def test_an_unknown_field_is_read_but_never_written_back_without_it(store:
             newer.schedule_id, lambda old, now: pause(old, now=now, author=AUTHOR), AUTHOR
         )
     assert (await stored(store, newer)).policies["overlap"] == overlap
+
+
+async def test_a_list_goes_on_without_what_only_a_newer_version_can_read(store: SqlStore) -> None:
+    schedules = [await add(store, every_second(name)) for name in ("a", "b", "c")]
+    await put(store, schedules[1], {"policies": {"overlap": {"policy": "of_the_next_release"}}})
+    wanted = ScheduleFilter(host_id=DEFAULT_HOST_ID)
+    first = await store.schedule_list.page(wanted, limit=2)
+    assert [item.schedule.spec.name for item in first.items] == ["a"]
+    assert first.next is not None
+    rest = await store.schedule_list.page(wanted, limit=2, after=first.next)
+    assert [item.schedule.spec.name for item in rest.items] == ["c"]
+    with pytest.raises(UnreadableError, match="newer version"):
+        await store.schedules.get(schedules[1].schedule_id)

@@ -184,12 +184,13 @@ class ScheduleChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleParked(Event):
-    """A schedule could not be planned and was put into state `error`."""
+    """A schedule could not be planned and was put into state `error`; it is tried again later.
+
+    Published once per version of the schedule by each leader.
+    """
 
     schedule_id: UUID
     reason: str
-    skipped: SkippedExecution | None = None
-    """The time that could not be planned."""
 
 
 # --- firing ----------------------------------------------------------------------------------------

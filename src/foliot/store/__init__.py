@@ -12,6 +12,7 @@ its own, written once in SQLAlchemy Core for both databases:
     agents.py      executions that an agent finishes by itself
     backfills.py   the times of the past that somebody asked to run
     upkeep.py      what the leader's janitor does: rescue, release, prune
+    held.py        how held executions are found and released
     registry.py    instances and task functions
     calendars.py   named sets of excluded days
     notification_rules.py  whom to tell of what

@@ -260,7 +260,6 @@ class LogObserver(Dispatch):
 
     def _schedule_parked(self, parked: ScheduleParked) -> None:
         self._log.warning("schedule_parked", schedule_id=parked.schedule_id, reason=parked.reason)
-        self._tell_skipped(parked.skipped)
 
     def _tell_skipped(self, skipped: SkippedExecution | None) -> None:
         if skipped is not None:

@@ -35,7 +35,6 @@ from foliot.model.event import (
     RedisFailed,
     ReplicaMeasured,
     ScheduleChanged,
-    ScheduleParked,
     SchedulesCounted,
     ServiceFailed,
     SkippedExecution,
@@ -179,7 +178,6 @@ class MetricsObserver(Dispatch):
         self.on(BackfillAdvanced, self._backfill_advanced)
         self.on(ExecutionTriggered, lambda told: self._triggered[told.triggered_by].inc())
         self.on(ScheduleChanged, lambda changed: self._skip_one(changed.skipped))
-        self.on(ScheduleParked, lambda parked: self._skip_one(parked.skipped))
         self.on(TickCompleted, self._tick_completed)
 
     def _batch_fired(self, batch: BatchFired) -> None:

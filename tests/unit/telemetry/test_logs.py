@@ -324,11 +324,10 @@ def test_a_try_by_hand_is_told_and_by_whom(log: Log) -> None:
     assert line["trace_id"] == trace_id_text(execution_id(1), TRACEPARENT)
 
 
-@pytest.mark.parametrize("is_parked", [True, False])
-def test_a_due_time_that_a_change_holds_back_has_a_line_of_its_own(log: Log, is_parked: bool) -> None:
+def test_a_due_time_that_a_change_holds_back_has_a_line_of_its_own(log: Log) -> None:
     skipped = SkippedExecution(execution_id(1), SCHEDULE, FIRE_TS, SkipReason.PAUSED, 2, "report")
     changed = ScheduleChanged(SCHEDULE, "report", ChangeKind.PAUSED, 4, "ada", skipped=skipped)
-    _, line = log.told(ScheduleParked(SCHEDULE, "no such zone", skipped) if is_parked else changed)
+    _, line = log.told(changed)
     assert (line["event"], line["reason"], line["missed_count"]) == ("execution_skipped", "paused", 2)
     assert (line["execution_id"], line["schedule_name"]) == (str(execution_id(1)), "report")
 
