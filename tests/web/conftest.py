@@ -4,7 +4,8 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,13 @@ def server(module_url: str, built_ui: None) -> Iterator[WebServed]:
 # After the server, so that it ends before it: while it lives, this thread has an event loop that runs.
 @pytest.fixture(scope="module")
 def browser(server: WebServed) -> Iterator[Browser]:
+    with launched() as made:
+        yield made
+
+
+@contextmanager
+def launched(*, without_default_args: Sequence[str] = ()) -> Iterator[Browser]:
+    """Start Chromium, without some of the arguments that Playwright gives it by default."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.fail("Chromium is not installed: `make test` installs it, or says how", pytrace=False)
@@ -91,7 +99,9 @@ def browser(server: WebServed) -> Iterator[Browser]:
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")  # it refuses to have one as root
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        made = playwright.chromium.launch(
+            executable_path=chromium, args=arguments, ignore_default_args=list(without_default_args)
+        )
         expect.set_options(timeout=WITHIN_MS)
         yield made
         made.close()

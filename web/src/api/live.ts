@@ -3,14 +3,15 @@
 
 import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
+import { Rereading } from "./rereading";
+import { ScheduleRows } from "./schedule-rows";
+import { keepWhileShown } from "./shown";
 import { type ExecutionTold, type Liveness, type StatusTold, Stream, type Told } from "./stream";
 import { type ClusterStatus, isOpen, type ListedSchedule, type RecentExecution } from "./types";
 
 const MOST_RECENT = 20;
-/** Between two readings of the same lists, at least. */
-const QUIET_MS = 3000;
-/** How long a page that nobody looks at keeps its connection: browsers allow six of them per server. */
-const UNSEEN_MS = 20_000;
+/** Between two readings while the stream does not report. */
+const POLL_MS = 15_000;
 
 interface Page {
   items: ListedSchedule[];
@@ -80,55 +81,6 @@ function withRow(known: InfiniteData<Page>, told: ExecutionTold): InfiniteData<P
   return { ...known, pages: known.pages.with(holder, { ...page, items }) };
 }
 
-/** Which readings a message makes old. */
-function madeOld(told: Told): readonly string[] {
-  switch (told.kind) {
-    case "execution":
-      return isOpen(told.data.status)
-        ? ["schedules", "schedule", "executions"]
-        : ["schedules", "schedule", "status", "execution", "executions"];
-    case "schedule":
-      return ["schedules", "schedule", "status", "timeline"];
-    case "status":
-      return [];
-    case "reset":
-      return ["schedules", "schedule", "status", "timeline", "execution", "executions", "instances", "load"];
-  }
-}
-
-/** Reads again what has become old: at once, and then no more often than every QUIET_MS. */
-class Rereading {
-  private readonly old = new Set<string>();
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private lastAt = Number.NEGATIVE_INFINITY;
-
-  constructor(private readonly client: QueryClient) {}
-
-  add(names: readonly string[]): void {
-    for (const name of names) this.old.add(name);
-    if (this.old.size > 0 && this.timer === undefined) {
-      this.timer = setTimeout(() => this.read(), Math.max(300, this.lastAt + QUIET_MS - Date.now()));
-    }
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
-  }
-
-  private read(): void {
-    this.timer = undefined;
-    this.lastAt = Date.now();
-    const names = [...this.old];
-    this.old.clear();
-    // What was asked for while typing, or before an act, is no list that is kept up to date.
-    const isKept = (key: readonly unknown[]) => key[0] !== "schedules" || key[1] === "list";
-    void this.client.invalidateQueries({
-      predicate: ({ queryKey }) => names.includes(String(queryKey[0])) && isKept(queryKey),
-    });
-  }
-}
-
 let liveness: Liveness = "connecting";
 const livenessListeners = new Set<() => void>();
 const toldListeners = new Set<(told: Told) => void>();
@@ -159,36 +111,32 @@ export function useLive(): void {
   const client = useQueryClient();
   useEffect(() => {
     const rereading = new Rereading(client);
+    const rows = new ScheduleRows(client);
     const stream = new Stream(
       (told) => {
         apply(client, told);
-        rereading.add(madeOld(told));
+        rereading.add(told);
+        if (told.kind === "execution" || told.kind === "schedule") rows.add(told.data.schedule_id);
         for (const listener of toldListeners) listener(told);
       },
       (now) => {
         liveness = now;
         for (const listener of livenessListeners) listener();
+        // Whether the server is gone, or only the stream, shows with the next answer.
+        if (now !== "live") void client.invalidateQueries({ queryKey: ["status"] });
         // The stream ends with the session: who is signed in shows whether it did.
         if (now === "broken") void client.invalidateQueries({ queryKey: ["me"] });
       },
     );
-    stream.start();
-
-    let unseen: ReturnType<typeof setTimeout> | undefined;
-    function look() {
-      clearTimeout(unseen);
-      if (document.visibilityState === "hidden") {
-        unseen = setTimeout(() => stream.stop(), UNSEEN_MS);
-      } else {
-        stream.start();
-      }
-    }
-    document.addEventListener("visibilitychange", look);
+    const end = keepWhileShown(stream);
+    const poll = setInterval(() => {
+      if (liveness !== "live" && document.visibilityState === "visible") rereading.add({ kind: "reset" });
+    }, POLL_MS);
     return () => {
-      document.removeEventListener("visibilitychange", look);
-      clearTimeout(unseen);
+      end();
+      clearInterval(poll);
       rereading.stop();
-      stream.stop();
+      rows.stop();
     };
   }, [client]);
 }

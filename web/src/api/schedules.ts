@@ -1,12 +1,13 @@
 // Schedules: reading and steering them.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, given, newKey } from "./client";
+import { api, ask, given, newKey, start } from "./client";
 import type { paths } from "./schema";
 import type { ScheduleAct, ScheduleBulk, ScheduleFilter, TriggerNow } from "./types";
 
 const PAGE_SIZE = 50;
-const RECENT = 20;
+/** Executions of a row. */
+export const RECENT = 20;
 
 type ListQuery = NonNullable<paths["/api/v1/schedules"]["get"]["parameters"]["query"]>;
 export type ScheduleSort = NonNullable<ListQuery["sort"]>;
@@ -104,7 +105,7 @@ export function useTrigger() {
   const refresh = useRefresh();
   return useMutation({
     mutationFn: ({ id, reason }: Asked) =>
-      ask(
+      start(() =>
         api.POST("/api/v1/schedules/{schedule_id}/trigger", {
           params: { path: { schedule_id: id } },
           body: given<TriggerNow>({ reason: reason || null }),
