@@ -122,6 +122,31 @@ def test_what_a_drained_worker_runs_it_goes_on_running(
     until(lambda: operator.get(f"{V1}/executions/{execution_id}").json()["status"] == "cancelled")
 
 
+def test_status_counts_the_workers_that_take_work(operator: httpx2.Client, me: str) -> None:
+    def workers() -> Any:
+        return made(operator.get(f"{V1}/status"), 200)["workers"]
+
+    assert workers() == {"taking_work": 1, "draining": 0}
+    made(operator.post(f"{V1}/instances/{me}/drain"), 200)
+    assert workers() == {"taking_work": 0, "draining": 1}
+
+
+def test_the_timeline_tells_of_each_schedule_bin_by_bin(operator: httpx2.Client) -> None:
+    name = unique("hourly")
+    schedule = made(
+        operator.post(SCHEDULES, json=yearly(name, trigger={"kind": "cron", "expression": "0 * * * *"}))
+    )
+    path = f"{SCHEDULES}/{schedule['schedule_id']}"
+    execution_id = made(operator.post(f"{path}/trigger"), 202)["execution_id"]
+    until(lambda: operator.get(f"{V1}/executions/{execution_id}").json()["status"] == "success")
+    timeline = made(operator.get(f"{V1}/timeline", params={"bins": 24}), 200)
+    [row] = [each for each in timeline["schedules"] if each["name"] == name]
+    assert len(row["planned_counts"]) == len(row["counts"]) == len(timeline["bins"])
+    assert sum(row["planned_counts"]) == timeline["planned_by_schedule"][schedule["schedule_id"]] >= 11
+    assert row["counts_by_status"] == {"success": row["counts"]}
+    assert sum(row["counts"]) == 1
+
+
 def test_who_is_not_there_can_not_be_drained(operator: httpx2.Client) -> None:
     for act in ("drain", "resume"):
         problem(operator.post(f"{V1}/instances/{unique()}/{act}"), 404)

@@ -457,6 +457,10 @@ class TestTimeline:
             numbers = Counter(bins.number_of(row["fire_ts"]) for row in own)
             assert each.counts == tuple(numbers[n] for n in range(bins.count))
             assert each.by_status == Counter(Status(row["status"]) for row in own)
+            for status, counts in each.counts_by_status.items():
+                within = Counter(bins.number_of(row["fire_ts"]) for row in own if row["status"] == status)
+                assert counts == tuple(within[n] for n in range(bins.count))
+            assert each.counts_by_status.keys() == each.by_status.keys()
         assert {each.name for each in told.schedules} == {"a", "b", "c"}
 
     async def test_nothing_is_shown_of_an_empty_past(self, scene: Scene) -> None:
@@ -476,6 +480,16 @@ class TestTimeline:
         await write(scene, rows)
         told = await Timeline(scene.store.database).past(DEFAULT_HOST_ID, Bins(now - 50 * MINUTE, MINUTE, 50))
         assert [each.name for each in told.schedules] == ["c", "b"]
+
+    async def test_schedules_that_are_asked_for_follow_the_busiest(self, scene: Scene) -> None:
+        [busy, _, idle], _ = await three(scene)
+        now = await scene.now()
+        await write(scene, [row_of(busy, now - MINUTE)])
+        bins = Bins(now - HOUR, MINUTE, 60)
+        asked = [idle.schedule_id, busy.schedule_id]
+        told = await Timeline(scene.store.database).past(DEFAULT_HOST_ID, bins, including=asked)
+        assert [(each.name, sum(each.counts)) for each in told.schedules] == [("a", 1), ("c", 0)]
+        assert told.schedules[1].counts == (0,) * 60
 
     async def test_more_than_one_look_reads_is_told_from_the_end_on(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ jitter, which moves the acting and not the time, nor overlap, which depends on h
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -362,6 +362,8 @@ class PlannedLoad:
     """How many of them each schedule has."""
     left_out: int = 0
     """Schedules that are in neither, because counting would have taken too long."""
+    by_schedule: Mapping[UUID, Mapping[int, int]] = field(default_factory=dict)
+    """How many times each schedule fires in which bin. Schedules with equal times share one mapping."""
 
 
 def count_per_bin(
@@ -377,6 +379,7 @@ def count_per_bin(
     """
     courses: dict[_Course, list[UUID]] = {}
     fires: dict[UUID, int] = {}
+    by_schedule: dict[UUID, Mapping[int, int]] = {}
     left_out = 0
     for due in dues:
         try:
@@ -398,7 +401,8 @@ def count_per_bin(
         for number, count in counts.items():
             totals[number] += count * len(members)
         fires |= dict.fromkeys(members, sum(counts.values()))
-    return PlannedLoad(tuple(totals), fires, left_out)
+        by_schedule |= dict.fromkeys(members, counts)
+    return PlannedLoad(tuple(totals), fires, left_out, by_schedule)
 
 
 def _work_of(course: _Course, bins: Bins) -> int:

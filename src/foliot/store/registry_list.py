@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import ConflictError, NotFoundError
@@ -64,6 +64,15 @@ class LeaseProviderRecord:
     instance_count: int
     away_count: int
     """How many of them get no answer from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCounts:
+    """Live workers of the cluster."""
+
+    taking_work: int
+    draining: int
+    """They finish what they run, and claim nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +224,18 @@ class RegistryList:
             LeaseProviderRecord(*key, instance_count=count, away_count=away[key])
             for key, count in seen.items()
         ]
+
+    async def worker_counts(self) -> WorkerCounts:
+        """How many live workers take work, and how many are draining."""
+        oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
+        statement = (
+            select(instance_t.c.draining, func.count().label("count"))
+            .where(instance_t.c.known_tasks.is_not(None), instance_t.c.last_heartbeat >= oldest)
+            .group_by(instance_t.c.draining)
+        )
+        async with self._database.read(Pool.API) as connection:
+            counts = {row.draining: row.count for row in await connection.execute(statement)}
+        return WorkerCounts(taking_work=counts.get(False, 0), draining=counts.get(True, 0))
 
     # --- task functions ---------------------------------------------------------------------------
 

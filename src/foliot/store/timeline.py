@@ -61,6 +61,8 @@ class ScheduleLoad:
     by_status: Mapping[Status, int]
     counts: tuple[int, ...]
     """Bin by bin."""
+    counts_by_status: Mapping[Status, tuple[int, ...]]
+    """Bin by bin, of the statuses that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class PastLoad:
     by_status: Mapping[Status, tuple[int, ...]]
     """Bin by bin, of those that there are."""
     schedules: Sequence[ScheduleLoad]
-    """Those with most rows, first the busiest."""
+    """Those with most rows, first the busiest; then those that were asked for by name."""
     complete_from_ts: datetime
     """Where there was more than is read in one look, earlier times lack some or all of it."""
 
@@ -94,13 +96,16 @@ class Timeline:
         self._database = database
         self._dialect = database.dialect
 
-    async def past(self, host_id: UUID, bins: Bins) -> PastLoad:
-        """What was decided for the times in the bins, by how it stands now."""
+    async def past(self, host_id: UUID, bins: Bins, *, including: Sequence[UUID] = ()) -> PastLoad:
+        """What was decided for the times in the bins, by how it stands now.
+
+        `including` names schedules to report even if they are not among the busiest.
+        """
         rows = _Rows(self._dialect, bins, MOST_ROWS)
         async with self._database.read(Pool.API) as connection:
             complete_from_ts = await rows.complete_from(connection)
             counted = (await connection.execute(rows.by_bin_and_status(host_id))).all()
-            busiest = await self._busiest(connection, rows, host_id)
+            busiest = await self._busiest(connection, rows, host_id, including)
         by_status: dict[Status, list[int]] = {}
         for row in counted:
             by_status.setdefault(Status(row.status), [0] * bins.count)[row.bin] += row.amount
@@ -108,9 +113,12 @@ class Timeline:
             bins, {status: tuple(counts) for status, counts in by_status.items()}, busiest, complete_from_ts
         )
 
-    async def _busiest(self, connection: AsyncConnection, rows: "_Rows", host_id: UUID) -> list[ScheduleLoad]:
-        most = min(MOST_SCHEDULES, max(1, MOST_CELLS // rows.bins.count))
-        ids = [row.schedule_id for row in await connection.execute(rows.busiest(host_id, most))]
+    async def _busiest(
+        self, connection: AsyncConnection, rows: "_Rows", host_id: UUID, including: Sequence[UUID]
+    ) -> list[ScheduleLoad]:
+        most = max_schedules(rows.bins)
+        found = [row.schedule_id for row in await connection.execute(rows.busiest(host_id, most))]
+        ids = list(dict.fromkeys([*found, *including[:most]]))
         if not ids:
             return []
         wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in ids])
@@ -119,14 +127,11 @@ class Timeline:
         )
         names = {row.schedule_id: row.schedule_name for row in await connection.execute(named)}
         cells = rows.by_schedule(host_id, wanted)
-        by_status: dict[UUID, Counter[Status]] = {each: Counter() for each in ids}
-        counts = {each: [0] * rows.bins.count for each in ids}
+        by_status: dict[UUID, dict[Status, list[int]]] = {each: {} for each in ids}
         for row in await connection.execute(cells):
-            by_status[row.schedule_id][Status(row.status)] += row.amount
-            counts[row.schedule_id][row.bin] += row.amount
-        return [
-            ScheduleLoad(each, names.get(each), dict(by_status[each]), tuple(counts[each])) for each in ids
-        ]
+            counts = by_status[row.schedule_id].setdefault(Status(row.status), [0] * rows.bins.count)
+            counts[row.bin] += row.amount
+        return [_load_of(each, names.get(each), by_status[each], rows.bins.count) for each in ids]
 
     async def last_hour(self, host_id: UUID) -> RecentLoad:
         """Minute by minute, up to the one under way: how many by status, and how late they started."""
@@ -164,6 +169,24 @@ class Timeline:
 
 
 # --- the past -------------------------------------------------------------------------------------------
+
+
+def max_schedules(bins: Bins) -> int:
+    """How many schedules are reported one by one."""
+    return min(MOST_SCHEDULES, max(1, MOST_CELLS // bins.count))
+
+
+def _load_of(
+    schedule_id: UUID, name: str | None, by_status: Mapping[Status, Sequence[int]], bin_count: int
+) -> ScheduleLoad:
+    counts = tuple(map(sum, zip(*by_status.values(), strict=True))) if by_status else (0,) * bin_count
+    return ScheduleLoad(
+        schedule_id,
+        name,
+        {status: sum(each) for status, each in by_status.items()},
+        counts,
+        {status: tuple(each) for status, each in by_status.items()},
+    )
 
 
 class _Rows:

@@ -337,6 +337,7 @@ def test_times_are_counted_into_the_bins_they_lie_in() -> None:
     load = count_per_bin(quarters, HOUR_OF_MINUTES)
     assert [number for number, count in enumerate(load.counts) if count] == [15, 30, 45]
     assert load.fires == {SCHEDULE_ID: 3}
+    assert load.by_schedule == {SCHEDULE_ID: {15: 1, 30: 1, 45: 1}}
 
 
 def test_schedules_with_the_same_times_are_counted_once() -> None:

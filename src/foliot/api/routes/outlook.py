@@ -217,6 +217,13 @@ class LeaseProviderStatus(BaseModel):
     away_count: int = Field(description="How many schedulers get no answer from it.")
 
 
+class WorkersStatus(BaseModel):
+    """How many live workers the cluster has."""
+
+    taking_work: int
+    draining: int = Field(description="They finish what they run, and claim nothing more.")
+
+
 class ReplicaDocument(BaseModel):
     """The replica that lists and history are read from."""
 
@@ -243,6 +250,7 @@ class StatusDocument(BaseModel):
     lease_providers: list[LeaseProviderStatus] = Field(description="Empty: the database alone.")
     unknown_tasks: list[UnknownTaskDocument] = Field(description="The first 20, in order of name.")
     unserved_queues: list[UnservedQueueDocument] = Field(description="The first 20, in order of name.")
+    workers: WorkersStatus
     stale: bool = Field(description="The primary database is away: this is what a replica last heard of it.")
     replica: ReplicaDocument | None = Field(description="Null: there is none.")
 
@@ -352,6 +360,7 @@ def outlook_routes(services: Services) -> APIRouter:
             {
                 **_status_document(found, queues, transports),
                 "lease_providers": [asdict(each) for each in lease_providers],
+                "workers": asdict(await services.store.registry_list.worker_counts()),
                 "stale": is_stale(),
                 "replica": _replica_document(services.replica),
             }

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from heapq import nsmallest
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from foliot.model.execution import Status
 from foliot.model.moment import Moment
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins, PlannedLoad, count_per_bin
-from foliot.store.timeline import MOST_UPCOMING, PastLoad, RecentLoad
+from foliot.store.timeline import MOST_UPCOMING, PastLoad, RecentLoad, max_schedules
 
 _DAY = timedelta(days=1)
 
@@ -42,6 +43,8 @@ class LoadDocument(BaseModel):
     name: str | None
     by_status: dict[Status, int]
     counts: list[int] = Field(description="Bin by bin.")
+    counts_by_status: dict[Status, list[int]] = Field(description="The counts by status, bin by bin.")
+    planned_counts: list[int] = Field(description="Times to come, bin by bin; empty: none.")
 
 
 class TimelineDocument(BaseModel):
@@ -53,7 +56,9 @@ class TimelineDocument(BaseModel):
     to_ts: datetime
     bin_seconds: float
     bins: list[BinDocument]
-    schedules: list[LoadDocument] = Field(description="The busiest of the past.")
+    schedules: list[LoadDocument] = Field(
+        description="The busiest of the past, and those with most times to come."
+    )
     planned_by_schedule: dict[UUID, int] = Field(description="How many times each has to come.")
     complete_from_ts: datetime = Field(
         description="Earlier bins may lack some of the past: there was too much."
@@ -103,6 +108,8 @@ def _timeline_document(past: PastLoad, planned: PlannedLoad, *, is_partial: bool
                 "name": load.name,
                 "by_status": load.by_status,
                 "counts": load.counts,
+                "counts_by_status": load.counts_by_status,
+                "planned_counts": _planned_counts(planned, load.schedule_id, bins.count),
             }
             for load in past.schedules
         ],
@@ -110,6 +117,17 @@ def _timeline_document(past: PastLoad, planned: PlannedLoad, *, is_partial: bool
         "complete_from_ts": past.complete_from_ts,
         "is_partial": is_partial or planned.left_out > 0,
     }
+
+
+def _planned_counts(planned: PlannedLoad, schedule_id: UUID, bin_count: int) -> list[int]:
+    found = planned.by_schedule.get(schedule_id)
+    return [found.get(number, 0) for number in range(bin_count)] if found else []
+
+
+def _most_planned(planned: PlannedLoad, limit: int) -> list[UUID]:
+    """Schedules with most times to come, in a fixed order where they have as many."""
+    some = nsmallest(limit, planned.fires.items(), key=lambda each: (-each[1], each[0].int))
+    return [schedule_id for schedule_id, count in some if count]
 
 
 def _recent_document(recent: RecentLoad) -> dict[str, Any]:
@@ -147,11 +165,11 @@ def timeline_routes(services: Services) -> APIRouter:
         now = services.now()
         start = from_ts or (to_ts or now + _DAY / 2) - _DAY
         cut = Bins.over(start, to_ts or start + _DAY, most=bins)
-        past = await timeline.past(caller.host_id, cut)
         dues = await timeline.upcoming(caller.host_id, cut.to_ts) if cut.to_ts > now else []
         book = await book_of(services, caller.host_id, _calendars_of(dues))
         # Thousands of schedules take a while to count, and others want to be served.
         planned = await asyncio.to_thread(count_per_bin, dues, cut, calendars=book)
+        past = await timeline.past(caller.host_id, cut, including=_most_planned(planned, max_schedules(cut)))
         return answer(_timeline_document(past, planned, is_partial=len(dues) >= MOST_UPCOMING))
 
     @router.get("/load", summary="The last hour, minute by minute", response_model=RecentDocument)

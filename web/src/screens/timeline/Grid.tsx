@@ -73,7 +73,7 @@ export function Grid({ told, spanOf, onZoom }: Props) {
             <GridRow
               key={row.id}
               row={row}
-              told={told}
+              bins={bins}
               spanOf={spanOf}
               most={most}
               room={room}

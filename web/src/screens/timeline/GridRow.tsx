@@ -1,23 +1,19 @@
-import { useQuery } from "@tanstack/react-query";
-import { memo, useEffect, useMemo, useRef, useState } from "react";
-import { schedule } from "@/api/schedules";
-import { type Fire, firesWithin, type Timeline } from "@/api/timeline";
+import { memo } from "react";
 import { isBad } from "@/api/types";
 import { Link } from "@/routing/Link";
 import { addressOf } from "@/routing/search";
 import { shape as executionShape } from "@/screens/executions/filters";
 import { count } from "@/time/format";
 import { statusColour } from "@/ui/Badge";
-import { binsOf, type Cell, cellsOf, isTold, type Row, wordsOf } from "./cells";
+import { type Bins, type Cell, type Row, wordsOf } from "./cells";
 import { ground, PLANNED_LOOK } from "./look";
 
 /** Pixels of one. */
 const DIGIT = 6;
-const NONE: readonly Fire[] = [];
 
 interface Props {
   row: Row;
-  told: Timeline;
+  bins: Bins;
   spanOf: (bin: number) => string;
   /** The largest number in a cell of the past, for the strength of colours. */
   most: number;
@@ -28,30 +24,12 @@ interface Props {
   onReach: (id: string, bin: number) => void;
 }
 
-/** One schedule. What the timeline does not tell of it is asked for once it comes into view. */
+/** One schedule. */
 export const GridRow = memo(function GridRow(props: Props) {
-  const { row, told, spanOf, most, room, stop, onReach } = props;
-  const [box, isSeen] = useSeen();
-  const bins = useMemo(() => binsOf(told), [told]);
-  const fires = useQuery({
-    ...firesWithin(row.id, told.from_ts, told.to_ts),
-    enabled: isSeen && !isTold(row),
-  });
-  const named = useQuery({
-    ...schedule(row.id),
-    enabled: isSeen && row.name === null,
-    staleTime: 60_000,
-    retry: false,
-  });
-  const items = fires.data?.items ?? NONE;
-  const cells = useMemo(() => cellsOf(row, bins, items), [row, bins, items]);
-  const name = row.name ?? named.data?.name ?? (named.isPending ? "…" : "a deleted schedule");
-  const ready = isTold(row) || !fires.isPending;
+  const { row, bins, spanOf, most, room, stop, onReach } = props;
+  const { name, cells } = row;
   return (
-    <li
-      ref={box}
-      className="border-line hover:bg-hover grid items-center border-t py-1 md:grid-cols-[13rem_minmax(0,1fr)] md:py-0"
-    >
+    <li className="border-line hover:bg-hover grid items-center border-t py-1 md:grid-cols-[13rem_minmax(0,1fr)] md:py-0">
       <div className="flex min-w-0 items-baseline gap-2 px-4 md:pr-3">
         <Link
           href={`/schedules/${row.id}`}
@@ -67,7 +45,7 @@ export const GridRow = memo(function GridRow(props: Props) {
           {count(row.past + row.planned)}
         </span>
       </div>
-      <div className={`relative mx-4 h-7 md:mr-4 md:ml-0 ${ready ? "" : "animate-waiting"}`}>
+      <div className="relative mx-4 h-7 md:mr-4 md:ml-0">
         {cells.map((cell) => (
           <CellLink
             key={cell.bin}
@@ -142,20 +120,4 @@ function CellLink({ cell, count: bins, href, words, most, room, isStop, onReach 
 /** In the room of a cell: 999, 1k, 25k. */
 function short(number: number): string {
   return number < 1000 ? String(number) : `${Math.floor(number / 1000)}k`;
-}
-
-/** Whether it has been on the screen. */
-function useSeen() {
-  const box = useRef<HTMLLIElement>(null);
-  const [isSeen, setSeen] = useState(false);
-  useEffect(() => {
-    const element = box.current;
-    if (element === null || isSeen) return;
-    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && setSeen(true), {
-      rootMargin: "200px",
-    });
-    watch.observe(element);
-    return () => watch.disconnect();
-  }, [isSeen]);
-  return [box, isSeen] as const;
 }

@@ -1,6 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useId, useMemo, useState } from "react";
-import { schedule } from "@/api/schedules";
 import type { Timeline } from "@/api/timeline";
 import { STATUSES } from "@/api/types";
 import { Link } from "@/routing/Link";
@@ -43,7 +41,13 @@ export function Tables({ told, spanOf }: Props) {
             {rows.slice(0, most).map((row) => (
               <tr key={row.id} className="border-line border-b last:border-b-0">
                 <th scope="row" className="max-w-60 py-1.5 pr-4 text-left font-normal">
-                  <Name row={row} />
+                  <Link
+                    href={`/schedules/${row.id}`}
+                    title={row.name}
+                    className="block truncate rounded hover:underline"
+                  >
+                    {row.name}
+                  </Link>
                 </th>
                 {found.map((status) => (
                   <Figure key={status} value={row.byStatus[status] ?? 0} />
@@ -92,21 +96,6 @@ function peakOf(row: Row, spanOf: (bin: number) => string): string {
     return "";
   }
   return `${spanOf(row.counts.indexOf(most))}, ${count(most)}`;
-}
-
-function Name({ row }: { row: Row }) {
-  const named = useQuery({
-    ...schedule(row.id),
-    enabled: row.name === null,
-    staleTime: 60_000,
-    retry: false,
-  });
-  const name = row.name ?? named.data?.name ?? (named.isPending ? "…" : "a deleted schedule");
-  return (
-    <Link href={`/schedules/${row.id}`} title={name} className="block truncate rounded hover:underline">
-      {name}
-    </Link>
-  );
 }
 
 function Titled({ title, children }: { title: string; children: ReactNode }) {

@@ -12,7 +12,7 @@ import { Button, IconButton } from "@/ui/Button";
 import { Icon } from "@/ui/Icon";
 import { ErrorState, Skeleton } from "@/ui/State";
 import { useIsNarrow } from "@/ui/width";
-import { busiest, columnsOf, WORST_FIRST } from "./cells";
+import { busiest, columnsOf, leftOut, WORST_FIRST } from "./cells";
 import { Grid } from "./Grid";
 import { PLANNED_LOOK } from "./look";
 import { Tables } from "./Tables";
@@ -182,6 +182,7 @@ function Remarks({ told, zone, spanOf }: RemarksProps) {
   const most = busiest(columns);
   const planned = columns.reduce((total, column) => total + column.planned, 0);
   const past = columns.reduce((total, column) => total + column.total, 0) - planned;
+  const hidden = leftOut(told);
   const isCut = Date.parse(told.complete_from_ts) > Date.parse(told.from_ts);
   return (
     <div className="text-ink-soft mb-3 flex flex-col gap-1 text-sm">
@@ -195,6 +196,9 @@ function Remarks({ told, zone, spanOf }: RemarksProps) {
           </>
         )}
       </p>
+      {hidden > 0 && (
+        <p>{`Only the busiest schedules have a row: ${count(hidden)} with fewer times are left out.`}</p>
+      )}
       {(isCut || told.is_partial) && (
         <p className="text-warn flex items-start gap-1.5">
           <Icon name="warning" className="mt-0.5" />

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Fire, Timeline } from "@/api/timeline";
+import type { Timeline } from "@/api/timeline";
 import { readSearch } from "@/routing/search";
-import { binsOf, busiest, cellsOf, columnsOf, isTold, rowsOf, strength, wordsOf } from "./cells";
+import { busiest, columnsOf, leftOut, rowsOf, strength, wordsOf } from "./cells";
 import { ticksOf } from "./ticks";
 import { closer, moved, rangeOf, shape } from "./view";
 
@@ -22,91 +22,66 @@ function timeline(parts: Partial<Timeline>): Timeline {
   };
 }
 
-function fired(minutes: number, status: Fire["status"]): Fire {
+const load = (
+  id: string,
+  counts_by_status: Timeline["schedules"][number]["counts_by_status"],
+  planned_counts: number[] = [],
+): Timeline["schedules"][number] => {
+  const rows = Object.entries(counts_by_status);
   return {
-    fire_ts: at(minutes),
-    state: "fired",
-    reason: null,
-    execution_id: "e",
-    status,
-    missed_count: 0,
-    missed_from_ts: null,
+    schedule_id: id,
+    name: id,
+    counts: [0, 1, 2, 3].map((bin) => rows.reduce((total, [, counts]) => total + (counts[bin] ?? 0), 0)),
+    by_status: Object.fromEntries(
+      rows.map(([status, counts]) => [status, counts.reduce((a, b) => a + b, 0)]),
+    ),
+    counts_by_status,
+    planned_counts,
   };
-}
-
-const planned = (minutes: number): Fire => ({
-  ...fired(minutes, null),
-  state: "planned",
-  execution_id: null,
-});
-
-const load = (id: string, counts: number[], by_status: Timeline["schedules"][number]["by_status"]) => ({
-  schedule_id: id,
-  name: id,
-  counts,
-  by_status,
-});
+};
 
 describe("rows", () => {
   test("come busiest first, past and planned together", () => {
     const told = timeline({
-      schedules: [load("a", [3, 0, 0, 0], { success: 3 }), load("b", [1, 0, 0, 0], { success: 1 })],
-      planned_by_schedule: { b: 9, c: 5 },
+      schedules: [
+        load("a", { success: [3, 0, 0, 0] }),
+        load("b", { success: [1, 0, 0, 0] }, [0, 0, 4, 5]),
+        load("c", {}, [0, 0, 0, 5]),
+      ],
     });
-    expect(rowsOf(told).map(({ id, past, planned: ahead }) => [id, past, ahead])).toEqual([
+    expect(rowsOf(told).map(({ id, past, planned }) => [id, past, planned])).toEqual([
       ["b", 1, 9],
       ["c", 0, 5],
       ["a", 3, 0],
     ]);
   });
 
-  test("with one status and nothing to come need no further asking", () => {
-    const [row] = rowsOf(timeline({ schedules: [load("a", [2, 1, 0, 0], { success: 3 })] }));
-    expect(row && isTold(row)).toBe(true);
-    expect(row && cellsOf(row, binsOf(timeline({})), []).map((cell) => [cell.bin, cell.worst])).toEqual([
-      [0, "success"],
-      [1, "success"],
-    ]);
+  test("that did not fit are counted", () => {
+    const told = timeline({
+      schedules: [load("a", {}, [0, 0, 0, 5])],
+      planned_by_schedule: { a: 5, b: 1, c: 2 },
+    });
+    expect(leftOut(told)).toBe(2);
   });
 });
 
 describe("a cell", () => {
-  const told = timeline({ schedules: [load("a", [2, 2, 0, 0], { success: 3, failed: 1 })] });
-  const [row] = rowsOf(told);
-  if (row === undefined) throw new Error("there is a row");
+  const [row] = rowsOf(
+    timeline({
+      schedules: [load("a", { success: [2, 1, 0, 0], failed: [0, 1, 0, 0] }, [0, 0, 0, 3])],
+    }),
+  );
 
   test("has the colour of the worst in it", () => {
-    const fires = [fired(0, "success"), fired(0.5, "success"), fired(1, "failed"), fired(1.5, "success")];
-    expect(cellsOf(row, binsOf(told), fires).map((cell) => cell.worst)).toEqual(["success", "failed"]);
-  });
-
-  test("of which not all is told does not pretend that all went well", () => {
-    const [first, second] = cellsOf(row, binsOf(told), [fired(0, "success"), fired(1, "failed")]);
-    expect([first?.worst, second?.worst]).toEqual([null, "failed"]);
-    expect(first && wordsOf(first)).toBe("2 in all");
-    expect(second && wordsOf(second)).toBe("2 in all, some failed");
-  });
-
-  test("to come is told by the planned times, and not by those that will be held back", () => {
-    const [ahead] = rowsOf(timeline({ planned_by_schedule: { a: 2 } }));
-    const fires = [planned(2), planned(3), { ...planned(1), reason: "window" }];
-    expect(ahead && cellsOf(ahead, binsOf(told), fires).map((cell) => [cell.bin, cell.planned])).toEqual([
-      [2, 1],
-      [3, 1],
+    expect(row?.cells.map((cell) => [cell.bin, cell.worst])).toEqual([
+      [0, "success"],
+      [1, "failed"],
+      [3, null],
     ]);
   });
 
-  test("beyond what the API tells is reckoned, and says so", () => {
-    const [ahead] = rowsOf(timeline({ planned_by_schedule: { a: 4000 } }));
-    const fires = Array.from({ length: 1000 }, (_, each) => planned((each / 1000) * 0.999));
-    const cells = ahead === undefined ? [] : cellsOf(ahead, binsOf(told), fires);
-    expect(cells.map((cell) => [cell.planned, cell.isAbout])).toEqual([
-      [1000, true],
-      [1000, true],
-      [1000, true],
-      [1000, true],
-    ]);
-    expect(cells[3] && wordsOf(cells[3])).toBe("about 1000 planned");
+  test("is told in words", () => {
+    expect(row?.cells.map(wordsOf)).toEqual(["2 success", "1 success, 1 failed", "3 planned"]);
   });
 });
 
