@@ -19,7 +19,7 @@ export class ProblemError extends Error {
   }
 
   static unreachable(): ProblemError {
-    return new ProblemError(0, "unreachable", "The server can't be reached. It is tried again.");
+    return new ProblemError(0, "unreachable", "The server can't be reached.");
   }
 
   /** Of an answer that is an error, whatever its body is. */
@@ -73,6 +73,11 @@ export function problemBesides(error: unknown, pointers: readonly string[]): str
   return others
     .map((each) => sentence(`${each.pointer.slice(1).replaceAll("/", ".")} ${each.detail}`.trim()))
     .join(" ");
+}
+
+/** Whether what was sent may have happened: the connection was lost before the answer. */
+export function isInDoubt(error: unknown): boolean {
+  return error instanceof ProblemError && error.code === "no_answer";
 }
 
 export function textOf(error: unknown): string {

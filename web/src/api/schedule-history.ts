@@ -1,7 +1,7 @@
 // One schedule over time: its fires, executions, figures, versions and backfills.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, given, newKey } from "./client";
+import { api, ask, given, newKey, start } from "./client";
 import type { components, paths } from "./schema";
 import type { Status, TriggerNow } from "./types";
 
@@ -179,7 +179,7 @@ export function useRunWith(id: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ args, reason }: { args: TriggerNow["args"]; reason: string }) =>
-      ask(
+      start(() =>
         api.POST("/api/v1/schedules/{schedule_id}/trigger", {
           params: { path: { schedule_id: id } },
           body: given<TriggerNow>({ args, reason: reason || null }),
@@ -194,7 +194,7 @@ export function useBackfill(id: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ from, to, reason }: { from: string; to: string; reason: string }) =>
-      ask(
+      start(() =>
         api.POST("/api/v1/schedules/{schedule_id}/backfill", {
           params: { path: { schedule_id: id } },
           body: { from_ts: from, to_ts: to, reason: reason || null },

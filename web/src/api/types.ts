@@ -16,7 +16,10 @@ export type Trigger = Schedule["trigger"];
 export type Target = Schedule["target"];
 export type Execution = Schemas["ExecutionDocument"];
 export type Status = Schemas["Status"];
-export type ClusterStatus = Schemas["StatusDocument"];
+export type ClusterStatus = Schemas["StatusDocument"] & {
+  /** Queues with waiting work that no live worker serves; left out by older servers. */
+  unserved_queues?: readonly { queue: string; waiting: number; oldest_ready_ts: string | null }[];
+};
 export type Failure = Schemas["FailureDocument"];
 export type NextFire = Schemas["NextFireDocument"];
 export type Instance = Schemas["InstanceDocument"];

@@ -17,7 +17,8 @@ export function makeClient(): QueryClient {
             ? error.retryAfter * 1000
             : Math.min(1000 * 2 ** tries, 10_000),
       },
-      mutations: { networkMode: "always" },
+      // Nobody expects an act that failed to happen later, when the connection is back.
+      mutations: { networkMode: "always", retry: false },
     },
   });
 }

@@ -6,6 +6,7 @@ import { opensFinder } from "./keys";
 import { SideNavigation } from "./Navigation";
 import { QuickFinder } from "./QuickFinder";
 import { Shortcuts } from "./Shortcuts";
+import { TroubleBanner } from "./TroubleBanner";
 
 /** What is around every screen. */
 export function Shell({ children }: { children: ReactNode }) {
@@ -33,6 +34,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <SideNavigation />
         <div className="flex min-w-0 grow flex-col">
           <Header onFind={() => setFinding(true)} />
+          <TroubleBanner />
           <Main>{children}</Main>
         </div>
       </div>

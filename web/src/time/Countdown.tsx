@@ -1,8 +1,6 @@
 import { useZone } from "@/settings/zone";
 import { useNow } from "./clock";
-import { fullInstant, remaining, span } from "./format";
-
-const LATE_AFTER_MS = 10_000;
+import { fullInstant, remaining } from "./format";
 
 interface Props {
   at: string;
@@ -10,19 +8,19 @@ interface Props {
   className?: string;
 }
 
-/** What is left until something is due. Past it: "due", and from when the server counts it as overdue, how late. */
+/** What is left until something is due; past it: "due". Whether it is late, only the server can say: what is shown
+ * here may be older than the run. */
 export function Countdown({ at, zone, className }: Props) {
   const shown = useZone(zone);
   const now = useNow();
   const date = new Date(at);
   const left = date.getTime() - now.getTime();
-  const isLate = left < -LATE_AFTER_MS;
-  const words = left > 0 ? remaining(left) : isLate ? `${span(left)} late` : "due";
+  const words = left > 0 ? remaining(left) : "due";
   return (
     <time
       dateTime={at}
       title={fullInstant(date, shown)}
-      className={`numbers whitespace-nowrap ${isLate ? "text-warn font-medium" : ""} ${className ?? ""}`}
+      className={`numbers whitespace-nowrap ${className ?? ""}`}
     >
       {words}
     </time>

@@ -2,7 +2,7 @@
 // are asked here.
 
 import { createContext, type ReactNode, useContext, useMemo, useState } from "react";
-import { textOf } from "@/api/problem";
+import { isInDoubt, textOf } from "@/api/problem";
 import { useBulk, usePause, useResume, useTrigger } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
 import type { Schedule } from "@/api/types";
@@ -94,7 +94,13 @@ export function ScheduleActions({
               action: { label: "Show", run: () => navigate(`/executions/${made.execution_id}`) },
             }),
           onError: (error) =>
-            toast({ tone: "bad", text: `${schedule.name} does not run`, detail: textOf(error) }),
+            toast({
+              tone: "bad",
+              text: isInDoubt(error)
+                ? `${schedule.name} may have been started`
+                : `${schedule.name} was not started`,
+              detail: textOf(error),
+            }),
         },
       );
     }
