@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from foliot.store.protocol import TaskRecord
 from foliot.target.protocol import Fire
 from tests.api.answers import made
 from tests.api.hosts import unique
@@ -86,6 +87,11 @@ class WebServed(Served):
         found: dict[str, Any] = self.post("schedules", document)
         return found
 
+    def register_task(self, name: str) -> None:
+        """A task function that a worker had once, and no worker has now."""
+        task = TaskRecord(name, "", "", "", "function", None, 60, {"type": "object"})
+        self.run(self.instance.store.registry.register_tasks([task]))
+
     def trigger(self, schedule_id: str) -> str:
         """The id of an execution that has just been asked for."""
         return str(self.post(f"schedules/{schedule_id}/trigger", status=202)["execution_id"])
@@ -117,6 +123,8 @@ def web_served(url: str, **settings: Any) -> Iterator[WebServed]:
         "secret_key": SECRET_KEY,
         "rate_limit": "off",
         "rate_limit_anonymous": "off",
+        # A busy machine does not lose such a lease, and no page says that nobody leads.
+        "lease_ttl_seconds": 20,
     }
     served = WebServed(url, roles=ALL, tasks=registry(greet, fail, hold, tell), **(options | settings))
     served.serve()

@@ -229,12 +229,12 @@ class RegistryList:
         """How many live workers take work, and how many are draining."""
         oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
         statement = (
-            select(instance_t.c.draining, func.count().label("count"))
+            select(instance_t.c.draining, func.count().label("amount"))
             .where(instance_t.c.known_tasks.is_not(None), instance_t.c.last_heartbeat >= oldest)
             .group_by(instance_t.c.draining)
         )
         async with self._database.read(Pool.API) as connection:
-            counts = {row.draining: row.count for row in await connection.execute(statement)}
+            counts = {row.draining: row.amount for row in await connection.execute(statement)}
         return WorkerCounts(taking_work=counts.get(False, 0), draining=counts.get(True, 0))
 
     # --- task functions ---------------------------------------------------------------------------

@@ -5,7 +5,6 @@ has come or soon after, so a range of fire times is a range of the primary key. 
 after its time (a backfill, the end of a long outage) was load of another day, and is left out.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -87,8 +87,8 @@ export function gapOf({ queryKey: [name], state }: Known): number {
 
 /** Reads again what has become old. */
 export class Rereading {
-  private readonly old = new Map<string, Query>();
-  private readonly readAt = new Map<string, number>();
+  private readonly old = new Set<Query>();
+  private readonly readAt = new WeakMap<Query, number>();
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly client: QueryClient) {}
@@ -96,7 +96,7 @@ export class Rereading {
   add(told: Told): void {
     // Also what is not shown now: it is read when it is shown again.
     for (const query of this.client.getQueryCache().getAll()) {
-      if (isMadeOld(query, told)) this.old.set(query.queryHash, query);
+      if (isMadeOld(query, told)) this.old.add(query);
     }
     this.plan();
   }
@@ -108,7 +108,7 @@ export class Rereading {
 
   private plan(): void {
     if (this.old.size > 0 && this.timer === undefined) {
-      const due = Math.min(...[...this.old.values()].map((query) => this.dueAt(query)));
+      const due = Math.min(...[...this.old].map((query) => this.dueAt(query)));
       this.timer = setTimeout(() => this.read(), Math.max(GATHER_MS, due - Date.now()));
     }
   }
@@ -116,17 +116,17 @@ export class Rereading {
   private read(): void {
     this.timer = undefined;
     const now = Date.now();
-    for (const [hash, query] of this.old) {
+    for (const query of this.old) {
       // An answer under way may be older than the change, and starting anew would keep a next page from coming.
       if (query.state.fetchStatus === "fetching" || this.dueAt(query) > now) continue;
-      this.old.delete(hash);
-      this.readAt.set(hash, now);
+      this.old.delete(query);
+      this.readAt.set(query, now);
       void this.client.invalidateQueries({ queryKey: query.queryKey, exact: true });
     }
     this.plan();
   }
 
   private dueAt(query: Query): number {
-    return (this.readAt.get(query.queryHash) ?? Number.NEGATIVE_INFINITY) + gapOf(query);
+    return (this.readAt.get(query) ?? Number.NEGATIVE_INFINITY) + gapOf(query);
   }
 }
