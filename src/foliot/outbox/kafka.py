@@ -16,16 +16,17 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
 
-from foliot.outbox.address import is_on, number_in, refuse_options, take_options
-from foliot.outbox.kafka_access import access_of
 from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import Term
+from foliot.outbox.protocol import SETTING, Term
 from foliot.outbox.sending import CALL_S, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.address import read_address
 from foliot.transport.kafka import has_controller
+from foliot.transport.kafka_access import access_of
 from foliot.transport.protocol import BrokerUnreachableError
 
-OPTIONS = ("transactions", "tls", "sasl", "partitions")
+OPTIONS = ("transactions", "partitions")
+"""The relay's own."""
 TRANSACTIONAL_ID = "foliot-relay-"
 MOST = 500
 MOST_BYTES = 4_000_000
@@ -48,12 +49,10 @@ class KafkaPublisher:
 
     def __init__(self, address: str, *, call_s: float = CALL_S) -> None:
         self._call_s = call_s
-        bare, options = take_options(address, *OPTIONS)
-        refuse_options(bare, *OPTIONS)
-        self._is_transactional = is_on(options, "transactions", default=True)
-        self._partitions = number_in(options, "partitions") or PARTITIONS
-        is_on(options, "tls", default=False)  # or says what is wrong with it
-        self._access = access_of(address)
+        read = read_address(address, SETTING, *OPTIONS)
+        self._is_transactional = read.is_on("transactions", default=True)
+        self._partitions = read.number("partitions") or PARTITIONS
+        self._access = access_of(read)
         self._producer: AIOKafkaProducer | None = None
         self._topics: set[str] = set()
         self._most = MOST

@@ -23,14 +23,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.event import EventsConsumed, Observer
 from foliot.outbox.delivering import Delivered, Delivering, Failure, Waiting
 from foliot.outbox.handling import ConsumerSpec
-from foliot.outbox.kafka_access import access_of
 from foliot.outbox.parcel import topic_at_broker
 from foliot.outbox.unpacking import Arrived, Unpacked, instant_of_millis, unpack
 from foliot.service import Wake
 from foliot.store.consumers import Consumers, forget_consumed, mark_consumed
 from foliot.timing.clock import Clock
+from foliot.transport.address import read_address
+from foliot.transport.kafka_access import access_of
 from foliot.transport.protocol import BrokerUnreachableError
 
+RELAY_OPTIONS = ("transactions", "partitions")
+"""Ignored here: the relay may be given the same address."""
 WAIT_S = 1.0
 """How long a step waits for the first message."""
 CALL_S = 10.0
@@ -53,7 +56,9 @@ class KafkaConsumer:
         self.wake = Wake()
         self._spec = spec
         self._topics = {topic_at_broker(topic): topic for topic in spec.topics}
-        self._access = access_of(spec.source)
+        self._access = access_of(
+            read_address(spec.source, f"the source of group {spec.group}", *RELAY_OPTIONS)
+        )
         self._consumers = consumers
         self._clock = clock
         self._observer = observer

@@ -6,7 +6,6 @@ The event's id is the message id, so JetStream drops what is sent again within i
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 import nats
 from nats.aio.client import Client
@@ -14,11 +13,11 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from foliot.outbox.address import refuse_options
 from foliot.outbox.parcel import Parcel, pack
-from foliot.outbox.protocol import Term
+from foliot.outbox.protocol import SETTING, Term
 from foliot.outbox.sending import CALL_S, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
 
 STREAM = "FOLIOT_EVENTS"
@@ -30,8 +29,7 @@ class NatsPublisher:
 
     def __init__(self, address: str, *, call_s: float = CALL_S) -> None:
         self._call_s = call_s
-        refuse_options(address)
-        parts = urlsplit(address)
+        parts = read_address(address, SETTING).parts
         self._servers = [f"{parts.scheme}://{each}" for each in parts.netloc.split(",")]
         self._client: Client | None = None
         self._stream: JetStreamContext | None = None

@@ -2,7 +2,6 @@
 
 from foliot.model.broker import EXTRAS, BrokerKind, kind_of
 from foliot.model.errors import SettingError
-from foliot.outbox.address import require_ports
 from foliot.outbox.protocol import Publisher
 
 RELAYED = (BrokerKind.RABBITMQ, BrokerKind.KAFKA, BrokerKind.REDIS, BrokerKind.NATS)
@@ -12,7 +11,6 @@ RELAYED = (BrokerKind.RABBITMQ, BrokerKind.KAFKA, BrokerKind.REDIS, BrokerKind.N
 def open_publisher(address: str) -> Publisher:
     """Not connected yet. Raises SettingError."""
     kind = kind_of(address)
-    require_ports(address)
     try:
         return _publisher(kind, address)
     except ModuleNotFoundError as error:

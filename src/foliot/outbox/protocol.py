@@ -17,6 +17,10 @@ class Term:
     epoch: int
 
 
+SETTING = "FOLIOT_RELAY"
+"""What names the broker that events are shipped to."""
+
+
 class TermOverError(FoliotError):
     """The broker has seen a later term, and takes nothing of this one."""
 

@@ -18,11 +18,11 @@ from aio_pika.exceptions import (
     ChannelPreconditionFailed,
 )
 
-from foliot.outbox.address import is_on, take_options
 from foliot.outbox.parcel import CONTENT_TYPE, Parcel, pack
-from foliot.outbox.protocol import Term
+from foliot.outbox.protocol import SETTING, Term
 from foliot.outbox.sending import CALL_S, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
 
 EXCHANGE = "foliot.events"
@@ -44,8 +44,9 @@ class RabbitPublisher:
     def __init__(self, address: str, *, call_s: float = CALL_S, settle_s: float = SETTLE_S) -> None:
         self._call_s = call_s
         self._settle_s = settle_s
-        self._address, options = take_options(address, "queues")
-        self._makes_queues = is_on(options, "queues", default=True)
+        read = read_address(address, SETTING, "queues")
+        self._address = read.url
+        self._makes_queues = read.is_on("queues", default=True)
         self._connection: AbstractConnection | None = None
         self._exchange: AbstractExchange | None = None
         self._bound: set[str] = set()

@@ -13,11 +13,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from foliot.outbox.address import number_in, take_options
 from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import Term, TermOverError
+from foliot.outbox.protocol import SETTING, Term, TermOverError
 from foliot.outbox.sending import CALL_S, asking
 from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
 
 STREAM = "foliot:events:"
@@ -60,8 +60,9 @@ class RedisPublisher:
 
     def __init__(self, address: str, *, call_s: float = CALL_S) -> None:
         self._call_s = call_s
-        self._address, options = take_options(address, "maxlen")
-        self._longest = number_in(options, "maxlen") or 0
+        read = read_address(address, SETTING, "maxlen")
+        self._address = read.url
+        self._longest = read.number("maxlen") or 0
         self._redis: Redis | None = None
         self._term: Term | None = None
 

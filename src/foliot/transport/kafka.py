@@ -11,17 +11,17 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
-from aiokafka.helpers import create_ssl_context
 
 from foliot.timing.clock import Clock
+from foliot.transport.address import read_address
+from foliot.transport.kafka_access import access_of
 from foliot.transport.kafka_progress import Progress
 from foliot.transport.places import GROUP, by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+from foliot.transport.protocol import SETTING, BrokerUnreachableError, Delivery, Lane, Ticket
 from foliot.transport.quiet import quieten
 from foliot.transport.reaching import CALL_S, all_of, reaching
 
@@ -45,10 +45,13 @@ quieten(
 
 
 class KafkaTransport:
+    """`kafka://[user:password@]host:port[,host:port]`, with `?tls=on` and `?sasl=SCRAM-SHA-512`."""
+
     name = "kafka"
 
     def __init__(self, address: str, clock: Clock) -> None:
         self._address = address
+        self._access = {**access_of(read_address(address, SETTING)), "client_id": "foliot"}
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
@@ -136,7 +139,7 @@ class KafkaTransport:
         async with self._turn:
             if self._producer is None:
                 producer = AIOKafkaProducer(
-                    **_connection(self._address),
+                    **self._access,
                     acks="all",
                     request_timeout_ms=int(CALL_S * 1000 * 0.8),
                     metadata_max_age_ms=60_000,
@@ -151,7 +154,7 @@ class KafkaTransport:
         async with self._turn:
             if self._consumer is None:
                 consumer = AIOKafkaConsumer(
-                    **_connection(self._address),
+                    **self._access,
                     group_id=GROUP,
                     enable_auto_commit=False,
                     auto_offset_reset="earliest",
@@ -171,7 +174,7 @@ class KafkaTransport:
         missing = topics - self._made
         if not missing:
             return
-        admin = AIOKafkaAdminClient(**_connection(self._address), request_timeout_ms=int(CALL_S * 1000))
+        admin = AIOKafkaAdminClient(**self._access, request_timeout_ms=int(CALL_S * 1000))
         try:
             await admin.start()
             cluster = await admin.describe_cluster()
@@ -238,26 +241,6 @@ async def _started(part: Any) -> None:
     except BaseException:
         await part.stop()
         raise
-
-
-def _connection(address: str) -> dict[str, Any]:
-    """`kafka://user:password@one:9092,two:9092?tls=true`: all but the brokers may be left out."""
-    parts = urlsplit(address)
-    credentials, _, brokers = parts.netloc.rpartition("@")
-    user, _, password = credentials.partition(":")
-    has_tls = parse_qs(parts.query).get("tls", ["false"])[-1].lower() in ("true", "1", "on")
-    found: dict[str, Any] = {"bootstrap_servers": brokers.split(","), "client_id": "foliot"}
-    protocol = ("SASL_" if user else "") + ("SSL" if has_tls else "PLAINTEXT")
-    found["security_protocol"] = protocol
-    if has_tls:
-        found["ssl_context"] = create_ssl_context()
-    if user:
-        found |= {
-            "sasl_mechanism": "PLAIN",
-            "sasl_plain_username": unquote(user),
-            "sasl_plain_password": unquote(password),
-        }
-    return found
 
 
 def has_controller(cluster: Mapping[str, Any]) -> bool:

@@ -4,20 +4,23 @@ from foliot.celery_app import CeleryApp
 from foliot.model.broker import EXTRAS, BrokerKind, kind_of
 from foliot.model.errors import SettingError
 from foliot.timing.clock import Clock
+from foliot.transport.address import read_address
 from foliot.transport.celery import CeleryTransport
 from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import Transport
+from foliot.transport.protocol import SETTING, Transport
 
 
 def open_transport(
     address: str, clock: Clock, pace: TransportPace, celery: CeleryApp | None = None
 ) -> Transport:
-    """Nothing is connected yet. Raises SettingError when what it needs is not installed."""
+    """Nothing is connected yet. Raises SettingError for a wrong address, or if a library is missing."""
     kind = kind_of(address)
     if kind is BrokerKind.CELERY:
         if celery is None:
             raise SettingError("FOLIOT_TRANSPORT=celery needs FOLIOT_CELERY_APP, such as proj.celery:app")
         return CeleryTransport(celery)
+    if kind is not BrokerKind.DATABASE:
+        read_address(address, SETTING)
     try:
         if kind is BrokerKind.RABBITMQ:
             from foliot.transport.rabbitmq import RabbitTransport
@@ -40,4 +43,6 @@ def open_transport(
             f"FOLIOT_TRANSPORT names {kind}, which needs a library that is not installed ({error.name}): "
             f'pip install "foliot[{EXTRAS[kind]}]"'
         ) from None
+    except ValueError as error:  # redis-py names the option and not its value
+        raise SettingError(f"{SETTING}: {error}") from None
     raise SettingError(f"FOLIOT_TRANSPORT: {kind} is no broker that tickets are opened for here")

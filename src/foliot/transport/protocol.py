@@ -9,6 +9,9 @@ from foliot.model.errors import FoliotError
 from foliot.model.policy import Priority
 from foliot.model.trace import fire_span
 
+SETTING = "FOLIOT_TRANSPORT"
+"""What names the brokers that carry executions to workers."""
+
 
 class BrokerUnreachableError(FoliotError):
     """The broker can't be reached, or went away in the middle."""

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from foliot.model.errors import SettingError
-from foliot.outbox.address import take_options
 from foliot.outbox.kafka import KafkaPublisher
 from foliot.outbox.nats import NatsPublisher
 from foliot.outbox.opening import open_publisher
@@ -15,6 +14,7 @@ from foliot.outbox.redis import RedisPublisher
 from foliot.plan import Plan, Role
 from foliot.runtime import Instance
 from foliot.settings import Settings, load_settings
+from foliot.transport.address import read_address
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,8 @@ def test_a_relays_address_is_not_shown_with_the_settings() -> None:
 
 
 def test_foliots_own_parameters_are_not_passed_on() -> None:
-    assert take_options("redis://h/0?maxlen=5&db=1", "maxlen") == ("redis://h/0?db=1", {"maxlen": "5"})
+    read = read_address("redis://h/0?maxlen=5&db=1", "FOLIOT_RELAY", "maxlen")
+    assert (read.url, read.number("maxlen")) == ("redis://h/0?db=1", 5)
 
 
 def test_a_client_that_is_not_installed_is_named_by_its_extra() -> None:
