@@ -6,7 +6,9 @@ async with session.begin():
     await app.within(session).trigger("receipt", {"order": 7})
 
 Its engine has to connect to Foliot's own database. Schedulers and workers see what was asked for when the
-transaction commits. What `trigger` names is locked until then, as by anybody who changes a schedule.
+transaction commits. A schedule that `trigger` names is locked until then, as by anybody who changes it: its
+own fire times wait for the commit, those of other schedules don't. One whose target is an event is not locked
+at all; its event gets its offset right after the commit, from the leader (`store.pending_events`).
 """
 
 import os

@@ -64,6 +64,7 @@ class Scheduler:
         hints.listen(Hint.INSTANCE, self._lease_released)
         hints.listen(Hint.BACKFILL, self._backfill_requested)
         hints.listen(Hint.READY, self._executions_ready)
+        hints.listen(Hint.PENDING_EVENTS, self._events_pending)
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -150,6 +151,10 @@ class Scheduler:
     def _backfill_requested(self, _ids: tuple[UUID, ...]) -> None:
         for shard in self._led:
             shard.backfiller.wake.set()
+
+    def _events_pending(self, _ids: tuple[UUID, ...]) -> None:
+        for shard in self._led:
+            shard.pending_events.wake.set()
 
     def _executions_ready(self, _ids: tuple[UUID, ...]) -> None:
         for shard in self._led:

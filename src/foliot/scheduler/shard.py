@@ -15,6 +15,7 @@ from foliot.scheduler.firing import FiringService
 from foliot.scheduler.janitor import HousekeepingOptions, Janitor
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.outgoing import Outgoing
+from foliot.scheduler.pending_events import PendingEventPublisher
 from foliot.scheduler.term import Term
 from foliot.service import Service
 from foliot.store.hints import Hint, Hints
@@ -95,6 +96,9 @@ class ShardScheduler:
             calendars=self._calendars,
         )
         self.janitor.on_ended = self.backfiller.ended
+        self.pending_events = PendingEventPublisher(
+            self.leadership, store.pending_events, hints, observer, every_s=options.poll_s
+        )
         self.dispatcher: Dispatcher | None = None
         if outgoing:
             self.dispatcher = Dispatcher(
@@ -105,7 +109,13 @@ class ShardScheduler:
 
     @property
     def services(self) -> tuple[Service, ...]:
-        found: tuple[Service, ...] = (self.leadership, self.loader, self.firing, self.backfiller)
+        found: tuple[Service, ...] = (
+            self.leadership,
+            self.loader,
+            self.firing,
+            self.backfiller,
+            self.pending_events,
+        )
         found += self.janitor.services
         return found if self.dispatcher is None else (*found, self.dispatcher)
 
@@ -115,6 +125,7 @@ class ShardScheduler:
         self.firing.begin(term)
         self.janitor.begin()
         self.backfiller.wake.set()
+        self.pending_events.wake.set()
         if self.dispatcher is not None:
             self.dispatcher.begin()
 

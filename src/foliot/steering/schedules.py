@@ -255,7 +255,10 @@ class ScheduleSteering:
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
         is_event = isinstance(triggered.schedule.spec.target, EventTarget)
-        self._hints.send(Hint.EVENTS if is_event else Hint.READY)
+        if triggered.is_staged:
+            self._hints.send(Hint.PENDING_EVENTS)
+        else:
+            self._hints.send(Hint.EVENTS if is_event else Hint.READY)
         tell_replaced(self._hints, triggered.schedule)
         if triggered.is_new:
             self._tell_triggered(triggered, author, is_event=is_event)

@@ -26,6 +26,9 @@ TRANSIENT_PAUSE_S = 0.02
 
 
 class Database:
+    is_joined = False
+    """Whether its transactions are an application's own, and may stay open for as long as that likes."""
+
     def __init__(
         self,
         dialect: Dialect,

@@ -97,6 +97,9 @@ QUEUE_FULL_PAUSE_S = 1.0
 """When to look again whether a time that must not be skipped finds room among the held executions."""
 
 
+MAX_LOCKED = 10_000
+
+
 class _SomeRefusedError(Exception):
     """Not all rows were as planned: nothing is kept, and the transaction is run again to learn which."""
 
@@ -105,6 +108,8 @@ class FiringStatements:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect: Dialect = database.dialect
+        self._locked: set[UUID] = set()
+        """Schedules whose rows somebody else had locked when they were due."""
         self.names_all = False
         """Whether to name the schedules of large batches too, for those who tell of each one."""
 
@@ -210,8 +215,7 @@ class FiringStatements:
             nonlocal tries
             tries += 1
             await require_lease(connection, lease)
-            # One row that somebody holds locked must not hold up a thousand: it is left for later.
-            free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
+            free = await self._free_of(connection, firings, tries)
             moved, refused, names = await self._advance(connection, lease, free, now, asks_which=asks_which)
             if len(free) < len(firings):
                 left = {firing.due.schedule_id for firing in free}
@@ -240,7 +244,7 @@ class FiringStatements:
             nonlocal tries
             tries += 1
             await require_lease(connection, lease)
-            free = firings if tries == 1 else await unlocked(connection, self._dialect, firings)
+            free = await self._free_of(connection, firings, tries)
             rows, names = await fire_events(connection, self._dialect, lease, free, now)
             moved = [firing for firing in free if firing.due.schedule_id in names]
             await self._uncount(connection, moved, rows, {}, now)
@@ -248,6 +252,23 @@ class FiringStatements:
             return report(rows, refused, now, names)
 
         return await self._database.write(Pool.FIRING, work)
+
+    async def _free_of(
+        self, connection: AsyncConnection, firings: Sequence[Firing], tries: int
+    ) -> Sequence[Firing]:
+        """Those to decide now. A schedule whose row was locked is passed over, and waits alone.
+
+        The first time, a locked row costs its batch the lock timeout; then it is known. Whoever keeps it
+        locked, as an application in a transaction of its own may for a minute, delays only that schedule.
+        """
+        if tries == 1 and self._locked.isdisjoint(firing.due.schedule_id for firing in firings):
+            return firings
+        free = await unlocked(connection, self._dialect, firings)
+        found = {firing.due.schedule_id for firing in free}
+        self._locked.difference_update(found)
+        left = [each.due.schedule_id for each in firings if each.due.schedule_id not in found]
+        self._locked.update(left[: MAX_LOCKED - len(self._locked)])
+        return free
 
     async def _advance(
         self,

@@ -39,6 +39,8 @@ class Hint(StrEnum):
     """Somebody asked for a backfill."""
     EVENTS = "events"
     """The outbox has grown."""
+    PENDING_EVENTS = "pending_events"
+    """Events wait for their offset."""
     NOTIFICATIONS = "notifications"
     """There are messages to send, or the rules for them have changed."""
 

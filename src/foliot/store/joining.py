@@ -36,6 +36,8 @@ class NotJoinableError(FoliotError):
 class JoinedDatabase(Database):
     """One connection, in a transaction that its owner ends."""
 
+    is_joined = True
+
     def __init__(self, dialect: Dialect, connect: Open) -> None:
         super().__init__(dialect, {}, "the transaction", setting="its engine")
         self._connect = connect

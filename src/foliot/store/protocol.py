@@ -177,6 +177,8 @@ class Triggered(NamedTuple):
     is_new: bool = True
     cancelled: Sequence[CancelledExecution] = ()
     """Those whose place it took, as far as that ended them at once."""
+    is_staged: bool = False
+    """Whether its event waits for an offset (`store.pending_events`)."""
 
 
 class ScheduleStore(Protocol):
@@ -764,6 +766,12 @@ class CalendarStore(Protocol):
         ...
 
 
+class PendingEventStore(Protocol):
+    async def publish(self, lease: Lease, *, limit: int) -> int:
+        """Give offsets to pending events of this shard's schedules; how many. Raises FencedError."""
+        ...
+
+
 class Store(Protocol):
     """All parts, over one database."""
 
@@ -777,6 +785,8 @@ class Store(Protocol):
     def executions(self) -> ExecutionStore: ...
     @property
     def backfills(self) -> BackfillStore: ...
+    @property
+    def pending_events(self) -> PendingEventStore: ...
     @property
     def work(self) -> WorkStore: ...
     @property

@@ -37,6 +37,7 @@ from foliot.store.execution_rows import (
 )
 from foliot.store.inserting import Room, lock_schedule, make_room, queue_write
 from foliot.store.ledger import NewExecution, insert_executions, skipped_by
+from foliot.store.pending_events import pending_event_write, read_event_schedule
 from foliot.store.protocol import Changed, Triggered
 from foliot.store.schedule_rows import row_of, schedule_of
 from foliot.store.schema import execution_t, schedule_t, schedule_version_t
@@ -235,7 +236,10 @@ class Schedules:
         """The same, with all that there is to tell of it."""
 
         async def work(connection: AsyncConnection) -> Triggered:
-            schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+            staged = self._database.is_joined and await read_event_schedule(
+                connection, schedule_id, host_id=host_id
+            )
+            schedule = staged or await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
                 # Asked for again, by one who had not heard of it.
                 return Triggered(await read_execution(connection, execution_id), schedule, is_new=False)
@@ -276,11 +280,14 @@ class Schedules:
                 after={"execution_id": str(identity), "args": None if args is None else dict(args)},
             )
             queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
-            await write_together(connection, self._dialect, [queue, execution, audit])
-            if is_event:
+            writes = [queue, execution, audit]
+            if staged:
+                writes.append(pending_event_write(self._dialect, schedule, identity, now, args))
+            await write_together(connection, self._dialect, writes)
+            if is_event and not staged:
                 await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
             made = execution_as_written(values, schedule.spec.name)
-            return Triggered(made, schedule, cancelled=replaced)
+            return Triggered(made, schedule, cancelled=replaced, is_staged=bool(staged))
 
         return await self._database.write(Pool.API, work)
 

@@ -545,6 +545,19 @@ log_counter = Table(
     Column("next_offset", BigInteger, nullable=False),
 )
 
+# Events of transactions that are not ours: they get their offset right after COMMIT (`pending_events.py`).
+pending_event_t = Table(
+    "pending_event_t",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("schedule_id", Uuid, nullable=False),
+    Column("host_id", Uuid, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("args", Json),
+    Column("fire_ts", Instant, nullable=False),
+    Index("idx_pending_event_schedule", "schedule_id", "fire_ts"),
+)
+
 consumer_offsets = Table(
     "consumer_offsets",
     metadata,
@@ -570,7 +583,36 @@ dead_letter_queue = Table(
     Column("attempts", Integer, nullable=False),
     Column("created_ts", Instant, nullable=False),
     Column("replayed_ts", Instant),
+    Column("replay_requested_ts", Instant),
     Index("idx_dead_letter_group", "group_id", "dead_letter_id"),
+    Index(
+        "idx_dead_letter_replay",
+        "group_id",
+        postgresql_where=text("replay_requested_ts IS NOT NULL"),
+        sqlite_where=text("replay_requested_ts IS NOT NULL"),
+    ),
+)
+
+# When a consumer of a group last ran.
+consumer_group_t = Table(
+    "consumer_group_t",
+    metadata,
+    Column("group_id", String(126), primary_key=True),
+    Column("source", String(16), nullable=False),
+    Column("seen_ts", Instant, nullable=False),
+)
+
+# What a consumer is handling, written before it begins: a process that dies leaves its claim behind.
+consumer_claim_t = Table(
+    "consumer_claim_t",
+    metadata,
+    Column("group_id", String(126), primary_key=True),
+    Column("place", String(300), primary_key=True),
+    Column("claim_offset", BigInteger, nullable=False),
+    Column("claimed_by", String(64)),
+    Column("claimed_ts", Instant, nullable=False),
+    Column("crashes", Integer, nullable=False, server_default=text("0")),
+    Column("careful_until", BigInteger, nullable=False, server_default=text("0")),
 )
 
 # Events that a group has handled that come to it by a broker: those come again.
@@ -592,6 +634,18 @@ relay_t = Table(
     Column("last_heartbeat", Instant, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("next_offset", BigInteger, nullable=False),
+)
+
+# Topics that the broker refuses: the relay goes on without them, and tries them again.
+relay_parked_t = Table(
+    "relay_parked_t",
+    metadata,
+    Column("relay_name", String(64), primary_key=True),
+    Column("event_topic", String(255), primary_key=True),
+    Column("next_offset", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("since_ts", Instant, nullable=False),
+    Column("tried_ts", Instant, nullable=False),
 )
 
 notification_rule_t = Table(

@@ -34,6 +34,7 @@ from foliot.store.notification_rules import NotificationRules
 from foliot.store.notifications import Notifications
 from foliot.store.outbox_list import OutboxList
 from foliot.store.overview import Overviews
+from foliot.store.pending_events import PendingEvents
 from foliot.store.postgres import open_postgres
 from foliot.store.postgres_url import parse_postgres_url
 from foliot.store.queues import Queues
@@ -76,6 +77,7 @@ class SqlStore:
     schedules: Schedules
     executions: Executions
     backfills: Backfills
+    pending_events: PendingEvents
     work: Work
     dispatching: Dispatching
     notes: Notes
@@ -117,6 +119,7 @@ class SqlStore:
             schedules=Schedules(database),
             executions=Executions(database),
             backfills=Backfills(database),
+            pending_events=PendingEvents(database),
             work=Work(database),
             dispatching=Dispatching(database),
             notes=Notes(database),

@@ -12,6 +12,7 @@ from foliot.store.schema import (
     execution_t,
     log_counter,
     outbox_message_t,
+    pending_event_t,
     schedule_version_t,
 )
 from foliot.verify.finding import Finding, Kind, Span
@@ -140,11 +141,13 @@ async def _check_events(connection: AsyncConnection, span: Span) -> AsyncIterato
             ),
         )
         .outerjoin(event_store_t, stored.id == execution.execution_id)
+        .outerjoin(pending_event_t, pending_event_t.c.id == execution.execution_id)
         .where(
             execution.execution_id >= since,
             execution.created_ts.between(span.first, span.last),
             execution.status == "success",
             stored.id.is_(None),
+            pending_event_t.c.id.is_(None),
         )
     )
     told: tuple[tuple[Select[Any], Kind, str, str], ...] = (

@@ -269,7 +269,7 @@ class ExecutionsConformance:
         await scene.trigger(held)
         schedules = [await scene.add("each"), held, await scene.add("event", target=event)]
         for schedule in schedules:
-            made, known, is_new, _ = await scene.store.schedules.trigger_known(
+            made, known, is_new, *_ = await scene.store.schedules.trigger_known(
                 schedule.schedule_id, by=TriggeredBy.API, author=Author("ann"), args={"größe": [1, None]}
             )
             assert known.schedule_id == schedule.schedule_id

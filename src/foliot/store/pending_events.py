@@ -1,0 +1,162 @@
+"""Events that were triggered inside an application's own transaction, on their way to the outbox.
+
+An offset is given out under the lock of `log_counter`, which is held until COMMIT. An application may keep
+its transaction open for as long as it likes, so it must not hold that lock, nor the schedule's row or its
+status: it only inserts rows, an execution and a row of `pending_event_t`. When it has committed, the leader
+of the schedule's shard moves the row to the event store and the outbox, in a short transaction of its own:
+
+    1. fence      the shard's row, as for firing: one leader at a time, so events keep their order
+    2. lock       the schedules of pending events; those that somebody else has locked wait for the next step
+    3. read       their oldest pending events
+    4. write      number them by their schedule, record the status, delete the pending rows, write the outbox
+
+A crash before COMMIT leaves the pending rows, after COMMIT there are none: nothing is lost or doubled.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Uuid, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.model.errors import NotFoundError
+from foliot.model.execution import Status
+from foliot.model.lease import Lease
+from foliot.model.schedule import Schedule
+from foliot.model.target import EventTarget
+from foliot.planning.events import NewEvent, UnreadableTargetError, plan_event
+from foliot.store.database import Database
+from foliot.store.dialect import Dialect, Pool
+from foliot.store.events import next_event_seq, write_events
+from foliot.store.leases import require_lease
+from foliot.store.schedule_rows import schedule_of
+from foliot.store.schema import pending_event_t, schedule_t
+from foliot.store.shards import is_of
+from foliot.store.status import LastRun, record_status
+from foliot.store.together import Write, row_of_values
+
+MAX_SCHEDULES = 100
+"""Schedules whose events are published in one step: each takes a statement."""
+
+
+async def read_event_schedule(
+    connection: AsyncConnection, schedule_id: UUID, *, host_id: UUID | None
+) -> Schedule | None:
+    """The schedule, without a lock, if its target is an event. Raises NotFoundError."""
+    statement = select(schedule_t).where(
+        schedule_t.c.schedule_id == schedule_id, schedule_t.c.deleted_ts.is_(None)
+    )
+    row = (await connection.execute(statement)).one_or_none()
+    if row is None or (host_id is not None and row.host_id != host_id):
+        raise NotFoundError("schedule", schedule_id)
+    schedule = schedule_of(row)
+    return schedule if isinstance(schedule.spec.target, EventTarget) else None
+
+
+def pending_event_write(
+    dialect: Dialect,
+    schedule: Schedule,
+    execution_id: UUID,
+    fire_ts: datetime,
+    args: Mapping[str, Any] | None,
+) -> Write:
+    values = {
+        "id": execution_id,
+        "schedule_id": schedule.schedule_id,
+        "host_id": schedule.host_id,
+        "target": schedule.spec.target.model_dump_json(),
+        "args": None if args is None else dict(args),
+        "fire_ts": fire_ts,
+    }
+    return row_of_values(dialect, pending_event_t, values)
+
+
+class PendingEvents:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    async def publish(self, lease: Lease, *, limit: int) -> int:
+        """Give offsets to pending events of this shard's schedules; how many. Raises FencedError."""
+        if not await self._has_any():
+            return 0
+
+        async def work(connection: AsyncConnection) -> int:
+            await require_lease(connection, lease)
+            schedule_ids = await self._lock_schedules(connection, lease)
+            rows = await self._read(connection, schedule_ids, limit)
+            return await self._move(connection, rows)
+
+        return await self._database.write(Pool.FIRING, work)
+
+    async def _has_any(self) -> bool:
+        """Nearly always there are none, and a look costs no transaction."""
+        async with self._database.read(Pool.FIRING) as connection:
+            return (await connection.execute(select(pending_event_t.c.id).limit(1))).first() is not None
+
+    async def _lock_schedules(self, connection: AsyncConnection, lease: Lease) -> list[UUID]:
+        waiting = select(pending_event_t.c.schedule_id)
+        statement = (
+            select(schedule_t.c.schedule_id)
+            .where(schedule_t.c.schedule_id.in_(waiting), *is_of(lease.shard))
+            .limit(MAX_SCHEDULES)
+            .with_for_update(key_share=True, skip_locked=True)
+        )
+        return list((await connection.execute(statement)).scalars())
+
+    async def _read(
+        self, connection: AsyncConnection, schedule_ids: Sequence[UUID], limit: int
+    ) -> Sequence[Any]:
+        # A statement of its own: it sees all that was committed before the schedules were locked.
+        table = pending_event_t
+        wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
+        statement = (
+            select(table)
+            .where(table.c.schedule_id.in_(select(wanted.c.schedule_id)))
+            .order_by(table.c.fire_ts, table.c.id)
+            .limit(limit)
+        )
+        return (await connection.execute(statement)).all() if schedule_ids else ()
+
+    async def _move(self, connection: AsyncConnection, rows: Sequence[Any]) -> int:
+        by_schedule: dict[UUID, list[Any]] = {}
+        for row in rows:
+            by_schedule.setdefault(row.schedule_id, []).append(row)
+        planned: dict[UUID, NewEvent] = {}
+        for schedule_id, pending in by_schedule.items():
+            latest = await connection.execute(
+                select(schedule_t.c.event_seq).where(schedule_t.c.schedule_id == schedule_id)
+            )
+            first = latest.scalar_one() + 1
+            try:
+                events = [_event_of(row, first + number) for number, row in enumerate(pending)]
+            except UnreadableTargetError:
+                continue  # written by a newer version: its leader will read it
+            await next_event_seq(connection, schedule_id, len(events))
+            planned |= {event.id: event for event in events}
+        in_order = [(row, planned[row.id]) for row in rows if row.id in planned]
+        if not in_order:
+            return 0
+        gone = self._dialect.rows("gone", {"id": Uuid()}, [(row.id,) for row, _event in in_order])
+        await connection.execute(delete(pending_event_t).where(pending_event_t.c.id.in_(select(gone.c.id))))
+        await record_status(
+            connection,
+            self._dialect,
+            [LastRun(row.schedule_id, row.fire_ts, Status.SUCCESS, row.id) for row, _event in in_order],
+        )
+        await write_events(connection, self._dialect, [event for _row, event in in_order])
+        return len(in_order)
+
+
+def _event_of(row: Any, event_seq: int) -> NewEvent:
+    return plan_event(
+        row.target,
+        execution_id=row.id,
+        schedule_id=row.schedule_id,
+        host_id=row.host_id,
+        event_seq=event_seq,
+        fire_ts=row.fire_ts,
+        args=row.args,
+    )
