@@ -1,12 +1,13 @@
 """The PostgreSQL consumer: reads the outbox where it is, and moves its offset with the handler's work.
 
-A step looks how far the group and the log are (no locks), takes the partition that is furthest behind and
-that nobody has, reads its next events up to the log's committed end, handles them (`outbox.delivering`) and
-moves the offset: one transaction. Any number of processes do so at once, each with another partition. On
-SQLite the same statements run, one writer at a time.
+A step looks how far the group and the log are (no locks), and claims the partition that is furthest behind
+and that nobody has (`store.claims`). Then, in one transaction, it locks the partition, reads its next events
+up to the log's committed end, handles them (`outbox.delivering`) and moves the offset. Any number of
+processes do so at once, each with another partition. On SQLite the same statements run, one writer at a time.
 
-A process that dies leaves its partition as it was, and free. One that is stopped in the midst of a batch
-keeps it until the database ends its transaction, a little after the handler's deadline.
+A process that dies leaves its partition as it was, and free a few seconds after its claim. One that is
+stopped in the midst of a batch keeps it until the database ends its transaction, a little after the handler's
+deadline.
 
 The number of partitions is the group's own, in its rows. A consumer that was given another one first lets
 the partitions come to the same offset, with the old number, and then changes it: at no time are the events of
@@ -17,14 +18,17 @@ application that run side by side do not change it to and fro.
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import ConsumerLagChanged, EventsConsumed, Observer
 from foliot.outbox.delivering import Delivered, Delivering, Waiting
 from foliot.outbox.handling import ConsumerSpec, Event
-from foliot.outbox.partitions import Placed, whole_transactions
+from foliot.outbox.partitions import Placed, first_alone, whole_transactions
+from foliot.outbox.presence import Presence, give_up_crashed
 from foliot.service import Wake
+from foliot.store.claims import Claim, end_claim
 from foliot.store.consumers import (
     Consumers,
     GroupStanding,
@@ -42,11 +46,15 @@ LEAST_LOOK = 1_000
 """How many offsets a batch looks at, at least, to find its own among those of others."""
 
 
+MAX_TRANSACTION = 1_000
+"""Events of one transaction of the outbox, as firing writes it."""
+
+
 class _Batch(NamedTuple):
     position: Position
     end: int
     delivered: Delivered
-    transaction_ids: Sequence[Any]
+    waiting: Sequence[Waiting]
 
 
 class Consumer:
@@ -71,11 +79,14 @@ class Consumer:
         self._poll_s = poll_s
         self._insists = True
         self._told_lag: int | None = None
+        self._presence = Presence(spec, consumers, clock)
+        self._reach = max(LEAST_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
         self._delivering = Delivering(spec, consumers.dialect, clock, observer)
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:
         """Handle one batch; the pause is 0 if there may be another."""
+        await self._presence.keep()
         standing = await self._consumers.standing(self._spec.group)
         if not standing.positions:
             from_end = self._spec.start == "latest"
@@ -88,16 +99,21 @@ class Consumer:
         if all(each.next_offset >= until for each in standing.positions):
             return self._poll_s
         began = self._clock.monotonic()
-        try:
-            batch = await self._consumers.transact(
-                lambda connection: self._handle(connection, until), idle_s=self._delivering.idle_s
-            )
-        except Exception as error:
-            self._delivering.note_broken(error)
-            raise
-        if batch is None:
+        owner = self._presence.owner
+        claim = await self._consumers.claim(self._spec.group, before=until, owner=owner, reach=self._reach)
+        if claim is None:
             return self._poll_s  # others have what there is; should they die, the next poll finds it
-        self._delivering.strikes.forget(batch.transaction_ids)
+        async with self._presence.handling(claim):
+            try:
+                batch = await self._consumers.transact(
+                    lambda connection: self._handle(connection, claim, until), idle_s=self._delivering.idle_s
+                )
+            except Exception as error:
+                self._delivering.note_broken(error)
+                raise
+        if batch is None:
+            return 0  # it took too long to lock it, and another has it
+        self._delivering.forget(batch.waiting)
         self._observer.notify(
             EventsConsumed(
                 self._spec.group,
@@ -110,7 +126,7 @@ class Consumer:
         return 0
 
     async def close(self) -> None:
-        """Nothing is kept open between steps."""
+        await self._presence.close()
 
     def _tell_lag(self, lag: int) -> None:
         if lag != self._told_lag:
@@ -129,19 +145,21 @@ class Consumer:
             return None
         return standing.furthest  # another has a part of it at this moment
 
-    async def _handle(self, connection: AsyncConnection, until: int) -> _Batch | None:
-        position = await take_partition(connection, self._spec.group, before=until)
+    async def _handle(self, connection: AsyncConnection, claim: Claim, until: int) -> _Batch | None:
+        position = await take_partition(connection, self._spec.group, claim, self._presence.owner)
         if position is None:
             return None
-        waiting, end = await self._read(connection, position, until)
+        found, end = await self._read(connection, position, until, is_careful=claim.is_careful)
+        waiting = give_up_crashed(found, claim, self._spec.max_attempts)
         delivered = await self._delivering.deliver(connection, position.partition_id, waiting)
         if delivered.end is not None:
             end = delivered.end
         await move_partition(connection, self._consumers.dialect, self._spec.group, position, end)
-        return _Batch(position, end, delivered, [each.transaction_id for each in waiting])
+        await end_claim(connection, self._spec.group, claim.place)
+        return _Batch(position, end, delivered, waiting)
 
     async def _read(
-        self, connection: AsyncConnection, position: Position, until: int
+        self, connection: AsyncConnection, position: Position, until: int, *, is_careful: bool
     ) -> tuple[list[Waiting], int]:
         look = max(LEAST_LOOK, 2 * self._spec.batch * position.partitions)
         first = position.next_offset
@@ -154,16 +172,23 @@ class Consumer:
             most=self._spec.batch,
             end=end,
         )
+        if is_careful:
+            stretch = first_alone(stretch)
         if not stretch.own:
             return [], stretch.end
         ends = {each.transaction_id: each.transaction_end for each in stretch.own}
+        ends[stretch.own[-1].transaction_id] = stretch.end
         offsets = [each.c_offset for each in stretch.own]
         messages = await read_messages(connection, self._consumers.dialect, offsets)
-        waiting = [
-            Waiting(key, tuple(event_of(message) for message in group), ends[key])
+        return [
+            _waiting(key, [event_of(message) for message in group], ends[key])
             for key, group in groupby(messages, key=lambda message: message.transaction_id)
-        ]
-        return waiting, stretch.end
+        ], stretch.end
+
+
+def _waiting(transaction_id: UUID, events: Sequence[Event], end: int) -> Waiting:
+    """Between two of its events, the partition goes on at the second."""
+    return Waiting(transaction_id, tuple(events), (*(each.offset for each in events[1:]), end))
 
 
 def event_of(message: Any) -> Event:

@@ -1,18 +1,19 @@
 """Transactions of events to their handler, inside the database transaction in which the offset moves.
 
 Each is handled inside a savepoint. One that raises is rolled back to it and tried again in its place, so that
-order holds; when it has failed as often as it may, it becomes a dead letter in the same transaction, and the
-next goes on. So one that can't be handled stops nothing, and whatever is lost leaves all of this or nothing.
+order holds. When it has failed as often as it may, its events are handled one by one, each with attempts of
+its own: only those that fail alone become dead letters, in the same transaction, and the next goes on. So one
+event that can't be handled stops nothing, and whatever is lost leaves all of this or nothing.
 
 Whose fault it was: if the transaction can go on after the rollback to the savepoint, the handler's. If not,
 all of the batch is rolled back and tried again, for as long as it takes: a database that went away makes no
 dead letters. Only what the handler itself broke (by its deadline in the midst of a statement, by deadlocks
-again and again) is counted as a *strike*, in memory: a transaction with as many
-strikes as attempts is not tried again. A handler that takes its process with it is not caught by that.
+again and again) is counted as a *strike*, in memory: what has as many strikes as attempts is not tried again
+as it is. A handler that takes its process with it is counted in the database (`store.claims`).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from traceback import format_exception
 from typing import NamedTuple, Self
@@ -41,10 +42,22 @@ class Waiting(NamedTuple):
 
     transaction_id: UUID
     events: tuple[Event, ...]
-    end: int
-    """Where to go on after it."""
+    ends: tuple[int, ...]
+    """Where to go on after each of its events."""
     failure: "Failure | None" = None
     """Why it can't be handled at all."""
+    attempts: int = 0
+    """How often it was tried, if it can't be handled."""
+
+    @property
+    def end(self) -> int:
+        """Where to go on after all of it."""
+        return self.ends[-1]
+
+    def apart(self) -> "Iterator[Waiting]":
+        """Each of its events, to be handled alone."""
+        for event, end in zip(self.events, self.ends, strict=True):
+            yield Waiting(self.transaction_id, (event,), (end,))
 
 
 class Failure(NamedTuple):
@@ -58,6 +71,13 @@ class Failure(NamedTuple):
             return cls(f"{name}: {error}", "".join(format_exception(error)))
         except Exception:  # users' errors may fail even at being told
             return cls(name, None)
+
+
+MAX_APART = 10_000
+"""Transactions that are remembered as to be handled event by event."""
+
+
+_FAILED_BEFORE = Failure("it failed as a whole", None)
 
 
 class Delivered(NamedTuple):
@@ -120,6 +140,8 @@ class Delivering:
         self._clock = clock
         self._observer = observer
         self.strikes = Strikes()
+        self._apart: set[UUID] = set()
+        """Transactions that failed as a whole, and are not handled to their end."""
 
     @property
     def idle_s(self) -> float:
@@ -129,18 +151,41 @@ class Delivering:
         self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting]
     ) -> Delivered:
         """Handle these, in order; all of them unless they take too long for one transaction."""
-        began = self._clock.monotonic()
+        ends_at = self._clock.monotonic() + self._spec.timeout_s * SHARE_OF_TIMEOUT
         handled = dead = 0
-        for number, each in enumerate(waiting):
-            if number and self._clock.monotonic() - began > self._spec.timeout_s * SHARE_OF_TIMEOUT:
-                return Delivered(waiting[number - 1].end, handled, dead)
+        end: int | None = None
+        for each in waiting:
+            if end is not None and self._clock.monotonic() > ends_at:
+                return Delivered(end, handled, dead)
             failure = await self._handle(connection, each)
             if failure is None:
                 handled += len(each.events)
-            else:
+            elif len(each.events) == 1 or each.failure is not None:
                 dead += len(each.events)
                 await self._bury(connection, partition, each, failure)
+            else:
+                self._remember_apart(each.transaction_id)
+                for alone in each.apart():
+                    if end is not None and self._clock.monotonic() > ends_at:
+                        return Delivered(end, handled, dead)
+                    failure = await self._handle(connection, alone)
+                    handled, dead = handled + (failure is None), dead + (failure is not None)
+                    if failure is not None:
+                        await self._bury(connection, partition, alone, failure)
+                    end = alone.end
+                self._apart.discard(each.transaction_id)
+            end = each.end
         return Delivered(None, handled, dead)
+
+    def forget(self, waiting: Sequence[Waiting]) -> None:
+        """These are committed: whatever was counted of them is over."""
+        self.strikes.forget([each.transaction_id for each in waiting])
+        self.strikes.forget([event.id for each in waiting for event in each.events])
+
+    def _remember_apart(self, transaction_id: UUID) -> None:
+        if len(self._apart) >= MAX_APART:
+            self._apart.clear()
+        self._apart.add(transaction_id)
 
     def note_broken(self, error: BaseException) -> None:
         """The batch was given up for this; a deadlock that does not end is the handler's own doing."""
@@ -149,16 +194,20 @@ class Delivering:
             self.strikes.count(suspect, Failure.of(error))
 
     async def _handle(self, connection: AsyncConnection, waiting: Waiting) -> Failure | None:
-        key = waiting.transaction_id
         if waiting.failure is not None:
             return waiting.failure
+        if len(waiting.events) > 1 and waiting.transaction_id in self._apart:
+            return _FAILED_BEFORE
+        # Whole and single events are counted apart: what breaks as a whole may do so by one event.
+        key = waiting.events[0].id if len(waiting.events) == 1 else waiting.transaction_id
         if self.strikes.counts.get(key, 0) >= self._spec.max_attempts:
             return self.strikes.failures[key]
         failure: Failure | None = None
         for attempt in range(1, self._spec.max_attempts + 1):
             self.strikes.suspect = key
             failure = await self.attempt(
-                connection, EventTransaction(key, waiting.events, held(connection), attempt)
+                connection,
+                EventTransaction(waiting.transaction_id, waiting.events, held(connection), attempt),
             )
             self.strikes.suspect = None
             if failure is None:
@@ -205,7 +254,7 @@ class Delivering:
             await connection.exec_driver_sql("RELEASE SAVEPOINT foliot_event")
         except Exception:
             if isinstance(error, HandlerDeadlineError):
-                self.strikes.count(transaction.transaction_id, Failure.of(error))
+                self.strikes.count(self.strikes.suspect or transaction.transaction_id, Failure.of(error))
             raise BatchBrokenError(self._spec.group, transaction.transaction_id, error) from error
 
     async def _bury(
@@ -220,7 +269,7 @@ class Delivering:
             events=[each.document() for each in waiting.events],
             error=failure.error,
             traceback=failure.traceback,
-            attempts=0 if waiting.failure is not None else self._spec.max_attempts,
+            attempts=waiting.attempts if waiting.failure is not None else self._spec.max_attempts,
         )
         self._observer.notify(
             EventsDeadLettered(self._spec.group, waiting.transaction_id, len(waiting.events), failure.error)

@@ -24,8 +24,10 @@ from foliot.model.event import EventsConsumed, Observer
 from foliot.outbox.delivering import Delivered, Delivering, Failure, Waiting
 from foliot.outbox.handling import ConsumerSpec
 from foliot.outbox.parcel import topic_at_broker
+from foliot.outbox.presence import Presence, give_up_crashed
 from foliot.outbox.unpacking import Arrived, Unpacked, instant_of_millis, unpack
 from foliot.service import Wake
+from foliot.store.claims import Claim, end_claim
 from foliot.store.consumers import Consumers, forget_consumed, mark_consumed
 from foliot.timing.clock import Clock
 from foliot.transport.address import read_address
@@ -44,7 +46,7 @@ LEAST_POLL_INTERVAL_MS = 300_000
 
 class _Batch(NamedTuple):
     delivered: Delivered
-    transaction_ids: Sequence[UUID]
+    waiting: Sequence[Waiting]
 
 
 class KafkaConsumer:
@@ -62,11 +64,13 @@ class KafkaConsumer:
         self._consumers = consumers
         self._clock = clock
         self._observer = observer
+        self._presence = Presence(spec, consumers, clock)
         self._delivering = Delivering(spec, consumers.dialect, clock, observer)
         self._consumer: AIOKafkaConsumer | None = None
 
     async def step(self) -> float | None:
         """Handle the next messages, should there be any within a second."""
+        await self._presence.keep()
         consumer = await self._connected()
         try:
             found = await consumer.getmany(timeout_ms=int(WAIT_S * 1000), max_records=self._spec.batch)
@@ -83,6 +87,7 @@ class KafkaConsumer:
         return 0
 
     async def close(self) -> None:
+        await self._presence.close()
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             with suppress(KafkaError, TimeoutError):
@@ -117,20 +122,29 @@ class KafkaConsumer:
         self, consumer: AIOKafkaConsumer, partition: TopicPartition, records: Sequence[ConsumerRecord]
     ) -> None:
         began = self._clock.monotonic()
-        waiting = list(self._waiting(records))
-        try:
-            batch = await self._consumers.transact(
-                lambda connection: self._deliver(connection, partition.partition, waiting),
-                idle_s=self._delivering.idle_s,
-            )
-        except Exception as error:
-            self._delivering.note_broken(error)
-            raise
-        self._delivering.strikes.forget(batch.transaction_ids)
+        claim = await self._consumers.claim_elsewhere(
+            self._spec.group,
+            f"{partition.topic}/{partition.partition}",
+            records[0].offset,
+            owner=self._presence.owner,
+            reach=records[-1].offset - records[0].offset + 1,
+        )
+        taken = records[:1] if claim.is_careful else records
+        waiting = give_up_crashed(list(self._waiting(taken)), claim, self._spec.max_attempts)
+        async with self._presence.handling(claim):
+            try:
+                batch = await self._consumers.transact(
+                    lambda connection: self._deliver(connection, partition.partition, waiting, claim),
+                    idle_s=self._delivering.idle_s,
+                )
+            except Exception as error:
+                self._delivering.note_broken(error)
+                raise
+        self._delivering.forget(batch.waiting)
         end = batch.delivered.end or waiting[-1].end
         # Should the partition be another's by now, or the broker away: it comes again, and is known.
         with suppress(KafkaError, TimeoutError):
-            if batch.delivered.end is not None:
+            if end <= records[-1].offset:
                 consumer.seek(partition, end)
             async with asyncio.timeout(CALL_S):
                 await consumer.commit({partition: end})
@@ -145,7 +159,7 @@ class KafkaConsumer:
         )
 
     async def _deliver(
-        self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting]
+        self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting], claim: Claim
     ) -> _Batch:
         dialect, group = self._consumers.dialect, self._spec.group
         ids = [event.id for each in waiting for event in each.events]
@@ -153,9 +167,15 @@ class KafkaConsumer:
         todo = list(_fresh_only(waiting, set(fresh)))
         delivered = await self._delivering.deliver(connection, partition, todo)
         if delivered.end is not None:
-            left = [event.id for each in todo if each.end > delivered.end for event in each.events]
+            left = [
+                event.id
+                for each in todo
+                for event, end in zip(each.events, each.ends, strict=True)
+                if end > delivered.end
+            ]
             await forget_consumed(connection, dialect, group, left)
-        return _Batch(delivered, [each.transaction_id for each in waiting])
+        await end_claim(connection, group, claim.place)
+        return _Batch(delivered, waiting)
 
     def _waiting(self, records: Sequence[ConsumerRecord]) -> Iterator[Waiting]:
         read = [(record, unpack(self._arrived(record))) for record in records]
@@ -165,7 +185,7 @@ class KafkaConsumer:
             yield Waiting(
                 unpacked.transaction_id,
                 tuple(each.event for _, each in together),
-                together[-1][0].offset + 1,
+                tuple(record.offset + 1 for record, _ in together),
                 None if unpacked.error is None else Failure(unpacked.error, None),
             )
 
@@ -182,13 +202,15 @@ class KafkaConsumer:
 
 def _fresh_only(waiting: Sequence[Waiting], fresh: set[UUID]) -> Iterator[Waiting]:
     for each in waiting:
-        events = []
-        for event in each.events:
+        kept = []
+        for event, end in zip(each.events, each.ends, strict=True):
             if event.id in fresh:
                 fresh.remove(event.id)  # should it come twice in one batch
-                events.append(event)
-        if events:
-            yield each._replace(events=tuple(events))
+                kept.append((event, end))
+        if kept:
+            yield each._replace(
+                events=tuple(kept_event for kept_event, _ in kept), ends=tuple(e for _, e in kept)
+            )
 
 
 def _go_back(consumer: AIOKafkaConsumer, found: dict[TopicPartition, list[ConsumerRecord]]) -> None:

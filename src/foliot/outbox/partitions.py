@@ -35,6 +35,13 @@ def partition_of(host_id: UUID, partitions: int) -> int:
     return int.from_bytes(digest) % partitions
 
 
+def first_alone(stretch: Stretch) -> Stretch:
+    """Only the first event of a stretch."""
+    if len(stretch.own) < 2:
+        return stretch
+    return Stretch(stretch.own[:1], stretch.own[1].c_offset)
+
+
 def whole_transactions(
     placed: Iterable[Placed], *, partition: int, partitions: int, most: int, end: int
 ) -> Stretch:

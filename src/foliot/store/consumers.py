@@ -13,13 +13,36 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Uuid, delete, func, insert, literal, select, true, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    String,
+    Uuid,
+    cast,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.store.claims import Claim, Claims, is_claimed_by_other, make_claim
 from foliot.store.database import Database
+from foliot.store.dead_letters import DeadLetterRows
 from foliot.store.dialect import Dialect, Limit, Pool
 from foliot.store.events import OFFSETS
-from foliot.store.schema import consumed_event_t, consumer_offsets, log_counter, outbox_message_t
+from foliot.store.schema import (
+    consumed_event_t,
+    consumer_claim_t,
+    consumer_group_t,
+    consumer_offsets,
+    log_counter,
+    outbox_message_t,
+)
 
 T = TypeVar("T")
 
@@ -64,6 +87,8 @@ class Consumers:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.dialect = database.dialect
+        self.claims = Claims(database)
+        self.dead_letters = DeadLetterRows(database)
 
     async def standing(self, group: str) -> GroupStanding:
         table = consumer_offsets
@@ -128,6 +153,62 @@ class Consumers:
                 )
             )
 
+    async def claim(self, group: str, *, before: int, owner: str, reach: int) -> Claim | None:
+        """Claim the partition that is furthest behind of those before this offset that nobody has."""
+        table = consumer_offsets
+        place = cast(table.c.partition_id, String)
+
+        async def work(connection: AsyncConnection) -> Claim | None:
+            found = await connection.execute(
+                select(table.c.partition_id, table.c.next_offset)
+                .where(
+                    table.c.group_id == group,
+                    table.c.next_offset < before,
+                    ~is_claimed_by_other(self.dialect, owner, place),
+                )
+                .order_by(table.c.next_offset, table.c.partition_id)
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            )
+            row = found.one_or_none()
+            if row is None:
+                return None
+            return await make_claim(
+                connection,
+                self.dialect,
+                group=group,
+                place=str(row.partition_id),
+                offset=row.next_offset,
+                owner=owner,
+                reach=reach,
+            )
+
+        return await self._database.write(Pool.CONSUMER, work)
+
+    async def claim_elsewhere(self, group: str, place: str, offset: int, *, owner: str, reach: int) -> Claim:
+        """Claim a place whose owner somebody else decides, as Kafka does."""
+
+        async def work(connection: AsyncConnection) -> Claim:
+            return await make_claim(
+                connection, self.dialect, group=group, place=place, offset=offset, owner=owner, reach=reach
+            )
+
+        return await self._database.write(Pool.CONSUMER, work)
+
+    async def see(self, group: str, source: str) -> None:
+        """Note that a consumer of this group runs."""
+        table, now = consumer_group_t, self.dialect.now()
+
+        async def work(connection: AsyncConnection) -> None:
+            statement = self.dialect.insert(table).values(group_id=group, source=source, seen_ts=now)
+            await connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=[table.c.group_id], set_={"source": source, "seen_ts": now}
+                )
+            )
+
+        await self._database.write(Pool.CONSUMER, work, is_single=True)
+
     async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, idle_s: float) -> T:
         """Run the work in a transaction that may rest this long, while a handler does something else."""
 
@@ -141,14 +222,22 @@ class Consumers:
 # --- inside the transaction of a batch ----------------------------------------------------------------
 
 
-async def take_partition(connection: AsyncConnection, group: str, *, before: int) -> Position | None:
-    """Lock the partition that is furthest behind of those that stand before this offset and nobody has."""
-    table = consumer_offsets
+async def take_partition(
+    connection: AsyncConnection, group: str, claim: Claim, owner: str
+) -> Position | None:
+    """Lock the claimed partition; None if it is another's by now."""
+    table, claims = consumer_offsets, consumer_claim_t
+    is_mine = exists().where(
+        claims.c.group_id == group, claims.c.place == claim.place, claims.c.claimed_by == owner
+    )
     found = await connection.execute(
         select(table.c.partition_id, table.c.partitions, table.c.next_offset)
-        .where(table.c.group_id == group, table.c.next_offset < before)
-        .order_by(table.c.next_offset, table.c.partition_id)
-        .limit(1)
+        .where(
+            table.c.group_id == group,
+            table.c.partition_id == int(claim.place),
+            table.c.next_offset == claim.offset,
+            is_mine,
+        )
         .with_for_update(skip_locked=True)
     )
     row = found.one_or_none()

@@ -37,6 +37,8 @@ class DeadLetter:
     attempts: int
     created_ts: datetime
     replayed_ts: datetime | None
+    replay_requested_ts: datetime | None = None
+    """Since when it waits to be replayed by a process of its group."""
 
 
 class DeadLetterRows:
@@ -67,6 +69,45 @@ class DeadLetterRows:
             statement = statement.where(place > last)
         async with self._database.read(Pool.CONSUMER) as connection:
             return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
+
+    async def request_replay(self, dead_letter_ids: Sequence[UUID]) -> int:
+        """Ask a process of their groups to replay these; how many of them wait for it now."""
+        table = dead_letter_queue
+
+        async def work(connection: AsyncConnection) -> int:
+            asked = await connection.execute(
+                update(table)
+                .where(table.c.dead_letter_id.in_(dead_letter_ids), table.c.replayed_ts.is_(None))
+                .values(replay_requested_ts=self._database.dialect.now())
+            )
+            return asked.rowcount
+
+        return await self._database.write(Pool.CONSUMER, work)
+
+    async def take_requested(self, group: str, *, limit: int) -> list[UUID]:
+        """Those that somebody asked to replay, oldest offset first. Each is asked for once.
+
+        The request is gone before the replay begins: a handler that kills its process is not tried again.
+        """
+        table = dead_letter_queue
+        wanted = (
+            select(table.c.dead_letter_id)
+            .where(table.c.group_id == group, table.c.replay_requested_ts.is_not(None))
+            .order_by(table.c.c_offset, table.c.dead_letter_id)
+            .limit(limit)
+        )
+        async with self._database.read(Pool.CONSUMER) as connection:
+            if not (await connection.execute(wanted.limit(1))).first():
+                return []
+
+        async def work(connection: AsyncConnection) -> list[UUID]:
+            found = list((await connection.execute(wanted.with_for_update(skip_locked=True))).scalars())
+            await connection.execute(
+                update(table).where(table.c.dead_letter_id.in_(found)).values(replay_requested_ts=None)
+            )
+            return found
+
+        return await self._database.write(Pool.CONSUMER, work)
 
     async def drop(self, group: str, dead_letter_id: UUID) -> bool:
         """Whether there was one."""

@@ -9,6 +9,7 @@ from sqlalchemy import insert, select, text, update
 from foliot.model.errors import FencedError, FoliotError, NotFoundError
 from foliot.model.event import EventsConsumed, EventsDeadLettered
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.outbox.delivering import BatchBrokenError, HandlerDeadlineError
 from foliot.outbox.handling import EventTransaction
 from foliot.store.dialect import Pool
 from foliot.store.events import write_events
@@ -19,6 +20,16 @@ from foliot.store.schema import (
     relay_t,
 )
 from foliot.testing.conformance.consumer_scene import POLL_S, Outbox, two_hosts
+
+MOST_BREAKS = 50
+
+
+class Died(BaseException):
+    """As a process that is killed."""
+
+
+async def nothing() -> None:
+    """What a killed process does about its claim."""
 
 
 class ConsumerConformance:
@@ -280,15 +291,150 @@ class ConsumerConformance:
         outbox.fails = lambda _: ValueError("away")
         await outbox.consume(outbox.consumer())
         letters = outbox.letters()
-        [letter] = await letters.all()
+        found = await letters.all()
         outbox.fails = lambda _: None
-        assert await letters.replay(letter.dead_letter_id)
+        for letter in found:
+            assert await letters.replay(letter.dead_letter_id)
         assert await outbox.handled() == ids
         with pytest.raises(NotFoundError):
-            await letters.replay(letter.dead_letter_id)
+            await letters.replay(found[0].dead_letter_id)
         assert await letters.all() == []
-        [kept] = await letters.all(includes_replayed=True)
-        assert kept.replayed_ts is not None
+        assert all(kept.replayed_ts is not None for kept in await letters.all(includes_replayed=True))
+
+    async def test_a_dead_letter_is_replayed_on_request_by_a_consumer_of_its_group(
+        self, outbox: Outbox
+    ) -> None:
+        ids = await outbox.write("a", "b")
+        outbox.fails = lambda _: ValueError("away")
+        consumer = outbox.consumer()
+        await outbox.consume(consumer)
+        rows, [first, second] = outbox.scene.store.dead_letters, await outbox.letters().all()
+        outbox.fails = lambda found: ValueError("still") if found.events[0].id == ids[1] else None
+        assert await rows.request_replay([first.dead_letter_id, second.dead_letter_id]) == 2
+        outbox.clock.advance(2)
+        await outbox.consume(consumer)
+        assert await outbox.handled() == ids[:1]
+        [left] = await outbox.letters().all()
+        assert (left.dead_letter_id, left.error) == (second.dead_letter_id, "ValueError: still")
+        outbox.clock.advance(2)
+        await outbox.consume(consumer)
+        assert len(outbox.calls) == 3 + 2 * 3 + 2, "a request is carried out once"
+
+    # --- one event of many ------------------------------------------------------------------------
+
+    async def test_only_the_event_that_fails_becomes_a_dead_letter(self, outbox: Outbox) -> None:
+        one, two = two_hosts()
+        ids = await outbox.write("a", "b", "c", "d", hosts=[one, two, one, two])
+        later = await outbox.write("e")
+        outbox.fails = lambda found: ValueError("bad") if ids[2] in [e.id for e in found.events] else None
+        await outbox.consume(outbox.consumer())
+        assert await outbox.handled() == [ids[0], ids[1], ids[3], *later]
+        [letter] = await outbox.letters().all()
+        assert [each["id"] for each in letter.events] == [str(ids[2])]
+        assert (letter.c_offset, letter.attempts, letter.host_id) == (3, 3, one)
+
+    async def test_a_transaction_that_failed_as_a_whole_goes_on_event_by_event_after_a_cut(
+        self, outbox: Outbox
+    ) -> None:
+        ids = await outbox.write("a", "b", "c")
+
+        def fails(found: EventTransaction) -> BaseException | None:
+            outbox.clock.advance(31)
+            return ValueError("bad") if ids[1] in [each.id for each in found.events] else None
+
+        outbox.fails = fails
+        consumer = outbox.consumer(timeout_s=60)
+        await consumer.step()
+        await consumer.step()
+        assert await outbox.handled() == ids[:1]
+        assert await outbox.offsets() == [2], "in the middle of the transaction"
+        await outbox.consume(consumer)
+        assert await outbox.handled() == [ids[0], ids[2]]
+        wholes = [each for _, each in outbox.calls if len(each) > 1]
+        assert len(wholes) == 3, "the rest is not tried as a whole again"
+
+    async def test_an_event_that_breaks_its_batch_breaks_no_other(self, outbox: Outbox) -> None:
+        """By its deadline in the midst of a statement: the whole transaction is rolled back."""
+        ids = await outbox.write("a", "b", "c")
+        broken = HandlerDeadlineError("too long")
+
+        async def handle(transaction: EventTransaction) -> None:
+            await outbox.handle(transaction)
+            if ids[1] in [each.id for each in transaction.events]:
+                await transaction.connection.exec_driver_sql("RELEASE SAVEPOINT foliot_event")
+                raise broken
+
+        consumer = outbox.consumer(outbox.spec(handler=handle, max_attempts=2))
+        for _ in range(MOST_BREAKS):
+            try:
+                if await consumer.step() == POLL_S:
+                    break
+            except BatchBrokenError:
+                continue
+        assert await outbox.handled() == [ids[0], ids[2]]
+        [letter] = await outbox.letters().all()
+        assert [each["id"] for each in letter.events] == [str(ids[1])]
+
+    # --- processes that die -----------------------------------------------------------------------
+
+    async def test_an_event_whose_handler_kills_its_process_becomes_a_dead_letter(
+        self, outbox: Outbox
+    ) -> None:
+        ids = [each for names in ("ab", "cd", "e") for each in await outbox.write(*names)]
+        outbox.fails = lambda found: Died() if ids[2] in [each.id for each in found.events] else None
+        deaths = 0
+        for _ in range(20):
+            consumer = outbox.consumer()  # a new process each time
+            consumer._presence._take_back = nothing  # type: ignore[method-assign]
+            try:
+                await outbox.consume(consumer)
+            except Died:
+                deaths += 1
+                await outbox.age_claims()
+                continue
+            break
+        assert deaths == 1 + 3, "in its batch, and then as often as it may be tried"
+        assert await outbox.handled() == [each for each in ids if each != ids[2]]
+        [letter] = await outbox.letters().all()
+        assert ([each["id"] for each in letter.events], letter.attempts) == ([str(ids[2])], 3)
+        assert letter.error == "the process ended while it handled the event, 3 times"
+
+    async def test_a_process_that_lives_takes_its_claim_back(self, outbox: Outbox) -> None:
+        """A database that goes away makes no dead letters, however often, whoever goes on."""
+        ids = await outbox.write("a")
+        outbox.fails = lambda _: Died()
+        for _ in range(10):
+            consumer = outbox.consumer()
+            with pytest.raises(Died):
+                await outbox.consume(consumer)
+        outbox.fails = lambda _: None
+        await outbox.consume(outbox.consumer())
+        assert await outbox.handled() == ids
+        assert await outbox.letters().all() == []
+
+    async def test_a_process_that_comes_back_late_withdraws_the_crash_that_another_counted(
+        self, outbox: Outbox
+    ) -> None:
+        ids = await outbox.write("a")
+        outbox.fails = lambda _: Died()
+        owners = []
+        for _ in range(2):
+            dead = outbox.consumer()
+            take_back, dead._presence._take_back = dead._presence._take_back, nothing  # type: ignore[method-assign]
+            with pytest.raises(Died):
+                await outbox.consume(dead)
+            await outbox.age_claims()
+            owners.append(take_back)
+        third = outbox.consumer(max_attempts=2)
+        third._presence._take_back = nothing  # type: ignore[method-assign]
+        with pytest.raises(Died):
+            await outbox.consume(third)  # careful; it counts the second
+        await owners[1]()
+        await outbox.age_claims()
+        outbox.fails = lambda _: None
+        await outbox.consume(outbox.consumer(max_attempts=2))
+        assert await outbox.handled() == ids
+        assert await outbox.letters().all() == []
 
     async def test_a_replay_that_fails_says_the_new_reason_and_leaves_nothing(self, outbox: Outbox) -> None:
         await outbox.write("a")

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import Event as Told
@@ -20,6 +20,7 @@ from foliot.store.dialect import Pool
 from foliot.store.events import write_events
 from foliot.store.hints import LocalHints
 from foliot.store.schema import (
+    consumer_claim_t,
     consumer_offsets,
     outbox_message_t,
 )
@@ -147,6 +148,16 @@ class Outbox:
             if await consumer.step() == POLL_S:
                 return
         raise AssertionError("it does not come to rest")
+
+    async def age_claims(self) -> None:
+        """As if the claims that there are had been made a minute ago."""
+        database = self.scene.store.database
+        long_ago = await self.scene.now() - timedelta(minutes=1)
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(update(consumer_claim_t).values(claimed_ts=long_ago))
+
+        await database.write(Pool.WORK, work)
 
     def letters(self, spec: ConsumerSpec | None = None) -> DeadLetters:
         store = self.scene.store

@@ -1,0 +1,75 @@
+"""What consumers of every kind do beside handling: say that they run, keep claims, replay dead letters."""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from foliot.model.errors import FoliotError, NotFoundError
+from foliot.outbox.dead_letters import DeadLetters
+from foliot.outbox.delivering import Failure, Waiting
+from foliot.outbox.handling import ConsumerSpec
+from foliot.store.claims import Claim
+from foliot.store.consumers import Consumers
+from foliot.timing.clock import Clock
+
+SEEN_EVERY_S = 30.0
+REPLAY_EVERY_S = 1.0
+MAX_REPLAYS = 10
+"""Dead letters that are replayed in one step, on request."""
+
+
+class Presence:
+    """One consumer, as the database knows it."""
+
+    def __init__(self, spec: ConsumerSpec, consumers: Consumers, clock: Clock) -> None:
+        self.owner = secrets.token_hex(8)
+        self._spec = spec
+        self._consumers = consumers
+        self._clock = clock
+        self._letters = DeadLetters(spec, consumers.dead_letters, consumers, clock)
+        self._unfinished: Claim | None = None
+        self._seen_at = float("-inf")
+        self._replayed_at = float("-inf")
+
+    async def keep(self) -> None:
+        """Before each batch: take back what was not finished, say that the group runs, replay on request."""
+        await self._take_back()
+        now = self._clock.monotonic()
+        if now - self._seen_at >= SEEN_EVERY_S:
+            await self._consumers.see(self._spec.group, "database" if self._spec.is_of_database else "kafka")
+            self._seen_at = now
+        if now - self._replayed_at >= REPLAY_EVERY_S:
+            self._replayed_at = now
+            wanted = await self._consumers.dead_letters.take_requested(self._spec.group, limit=MAX_REPLAYS)
+            for dead_letter_id in wanted:
+                with suppress(NotFoundError):
+                    await self._letters.replay(dead_letter_id)
+
+    @asynccontextmanager
+    async def handling(self, claim: Claim) -> AsyncIterator[None]:
+        """A process that fails in here and lives takes its claim back; one that dies leaves it."""
+        self._unfinished = claim
+        try:
+            yield
+        except BaseException:
+            with suppress(FoliotError):  # else before the next batch
+                await self._take_back()
+            raise
+        self._unfinished = None
+
+    async def close(self) -> None:
+        with suppress(FoliotError):
+            await self._take_back()
+
+    async def _take_back(self) -> None:
+        if self._unfinished is not None:
+            await self._consumers.claims.take_back(self._spec.group, self._unfinished, self.owner)
+            self._unfinished = None
+
+
+def give_up_crashed(waiting: Sequence[Waiting], claim: Claim, max_attempts: int) -> Sequence[Waiting]:
+    """The first event is a dead letter if processes have died of it as often as it may be tried."""
+    if claim.crashes < max_attempts or not waiting:
+        return waiting
+    failure = Failure(f"the process ended while it handled the event, {claim.crashes} times", None)
+    return [waiting[0]._replace(failure=failure, attempts=claim.crashes), *waiting[1:]]
