@@ -5,15 +5,23 @@ The broker here is a list that does as it is told; the real ones are in `test_re
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from foliot.lease.leadership import MARGIN
-from foliot.model.event import OutboxMeasured, RelayConfirmed, RelayLost, RelayReleased, RelayTookOver
-from foliot.outbox.protocol import Term, TermOverError
+from foliot.model.event import (
+    OutboxMeasured,
+    RelayConfirmed,
+    RelayLost,
+    RelayReleased,
+    RelayTookOver,
+    TopicRefused,
+)
+from foliot.outbox.protocol import RefusedError, Term, TermOverError
 from foliot.outbox.relay import BATCH, Relay
 from foliot.store.outbox_list import OutboxMessage
-from foliot.store.relays import RelayReplacedError, Relays
+from foliot.store.relays import RELAY_GROUP, RelayReplacedError, Relays
 from foliot.store.sql import SqlStore
 from foliot.testing.conformance.relay import TTL_S, Told, message_of, messages_of, relay_over, write
 from foliot.testing.conformance.scene import LONG, STALE, Scene
@@ -33,6 +41,8 @@ class Broker:
         """Confirms so many of each batch, if it is set."""
         self.is_away = False
         self.seen_epoch = 0
+        self.refused_topics: set[str] = set()
+        self.refused_ids: set[object] = set()
         self.on_publish: Callable[[], object] = lambda: None
         self.was_asked = asyncio.Event()
 
@@ -51,6 +61,14 @@ class Broker:
         waiting = self.on_publish()
         if isinstance(waiting, asyncio.Future):
             await waiting
+        for number, message in enumerate(messages):
+            if message.event_topic in self.refused_topics:
+                raise RefusedError("no such topic", is_topic=True, topic=message.event_topic)
+            if message.id in self.refused_ids:
+                if number == 0:
+                    raise RefusedError("too large", is_topic=False)
+                self.taken += messages[:number]
+                return number
         taken = list(messages[: self.most]) if is_trusted() else []
         self.taken += taken
         return len(taken)
@@ -270,6 +288,90 @@ class TestShipping:
         await turn(relay)
         assert broker.offsets == [1, 2, 3]
         assert broker.terms[-1].epoch == 42
+
+
+class TestRefusal:
+    """What the broker refuses holds up nothing else, and is not lost."""
+
+    @staticmethod
+    async def ship(relay: Relay, steps: int = 40) -> None:
+        await relay.leadership.step()
+        for _ in range(steps):
+            await relay.step()
+
+    async def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
+        self, scene: Scene
+    ) -> None:
+        messages, broker, told = messages_of("orders", 9, aggregates=2), Broker(), Told()
+        await write(scene.store, messages)
+        broker.refused_ids = {messages[4].id}
+        relay = patient_relay(scene.store, broker, told)
+        await self.ship(relay)
+        assert broker.offsets == [1, 2, 3, 4, 6, 7, 8, 9]
+        [letter] = await scene.store.dead_letters.of_group(RELAY_GROUP)
+        assert (letter.c_offset, letter.error) == (5, "too large")
+        broker.refused_ids = set()
+        await scene.store.dead_letters.request_replay([letter.dead_letter_id])
+        relay._mended_at = float("-inf")
+        await self.ship(relay, 1)
+        assert (broker.taken[-1].id, broker.taken[-1].payload) == (messages[4].id, messages[4].payload)
+        assert await scene.store.dead_letters.of_group(RELAY_GROUP) == []
+
+    async def test_a_replay_that_is_refused_again_says_why(self, scene: Scene) -> None:
+        messages, broker = messages_of("orders", 2), Broker()
+        await write(scene.store, messages)
+        broker.refused_ids = {messages[0].id}
+        relay = patient_relay(scene.store, broker, Told())
+        await self.ship(relay)
+        [letter] = await scene.store.dead_letters.of_group(RELAY_GROUP)
+        await scene.store.dead_letters.request_replay([letter.dead_letter_id])
+        relay._mended_at = float("-inf")
+        await self.ship(relay, 2)
+        [again] = await scene.store.dead_letters.of_group(RELAY_GROUP)
+        assert (again.attempts, again.replay_requested_ts) == (2, None)
+
+    async def test_a_refused_topic_is_parked_and_caught_up_with_in_its_order(self, scene: Scene) -> None:
+        broker, told = Broker(), Told()
+        messages = [message_of("ab"[n % 2], f"of-{'ab'[n % 2]}", n // 2 + 1, n + 1) for n in range(10)]
+        await write(scene.store, messages)
+        broker.refused_topics = {"b"}
+        relay = patient_relay(scene.store, broker, told)
+        await self.ship(relay)
+        assert broker.offsets == [1, 3, 5, 7, 9]
+        assert await scene.store.relays.parked() == {"b": 2}
+        assert [each.topic for each in told.events if isinstance(each, TopicRefused)] == ["b"]
+        assert (await scene.store.relays.renew("one", 1)).lag == 0
+        # Another relay takes over, and the topic is taken again.
+        broker.refused_topics = set()
+        other = patient_relay(scene.store, broker, told, "two")
+        relay.wind_up()
+        await relay.release()
+        await self.ship(other)
+        assert broker.offsets == [1, 3, 5, 7, 9, 2, 4, 6, 8, 10]
+        assert await scene.store.relays.parked() == {}
+
+    async def test_a_topic_that_is_still_refused_is_left_alone_for_a_while(self, scene: Scene) -> None:
+        broker, told = Broker(), Told()
+        await write(scene.store, [message_of("b", "one", 1, 1), message_of("a", "two", 1, 2)])
+        broker.refused_topics = {"b"}
+        relay = patient_relay(scene.store, broker, told)
+        await self.ship(relay)
+        relay._mended_at = float("-inf")
+        await self.ship(relay)
+        refused = [each for each in told.events if isinstance(each, TopicRefused)]
+        assert len(refused) == 2, "once when it was sent, once when it was tried again"
+        assert await scene.store.relays.parked() == {"b": 1}
+
+    async def test_what_a_parked_topic_has_not_sent_is_not_pruned(self, scene: Scene) -> None:
+        broker = Broker()
+        await write(scene.store, [message_of("a", "two", 1, 1), message_of("b", "one", 1, 2)])
+        broker.refused_topics = {"b"}
+        await self.ship(patient_relay(scene.store, broker, Told()))
+        lease = await scene.lead()
+        later = datetime.now(UTC) + timedelta(days=2)
+        await scene.store.upkeep.prune_events(lease, before=later, limit=100)
+        left = await scene.store.relays.read(0, limit=10)
+        assert [each.c_offset for each in left] == [2]
 
 
 class TestTrust:

@@ -19,6 +19,7 @@ from foliot.api.routes.apply import apply_routes
 from foliot.api.routes.backfills import backfill_routes
 from foliot.api.routes.bulk import bulk_routes
 from foliot.api.routes.cluster import cluster_routes
+from foliot.api.routes.events import event_routes
 from foliot.api.routes.executions import execution_routes
 from foliot.api.routes.kinds import kind_routes
 from foliot.api.routes.notifications import notification_routes
@@ -133,6 +134,7 @@ class Api:
             registry_routes(services),
             cluster_routes(services),
             shared_routes(services),
+            event_routes(services),
             notification_routes(services),
             access_routes(services),
             sign_in_routes(

@@ -22,6 +22,7 @@ from foliot.model.errors import FoliotError
 from foliot.settings import Settings, load_settings
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
+from foliot.store.event_admin import GroupRecord, ReaderState, RelayRecord
 from foliot.store.migrate import schema_status
 from foliot.store.overview import Overdue
 from foliot.store.postgres import open_postgres
@@ -151,6 +152,7 @@ async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> A
         yield check_overdue(overdue, await store.now(), is_led=locks.level is Level.OK)
         yield check_tasks(await store.overviews.unknown_tasks_anywhere())
         yield check_queues(await store.overviews.unserved_queues_anywhere())
+        yield check_events(await store.event_admin.groups(), await store.event_admin.relays())
         standing = await Secrets(store.database, settings.cipher).standing()
         yield check_secrets(standing, has_key=settings.cipher is not None)
     if settings.database_read_url is not None:
@@ -276,6 +278,24 @@ def check_queues(unserved: Sequence[UnservedQueue]) -> Finding:
     named = ", ".join(f"{each.queue} ({each.waiting} waiting)" for each in unserved)
     advice = "start a worker that serves them: foliot worker --queues NAME, or without --queues for all"
     return warn("queues", f"no live worker serves {named}", advice)
+
+
+def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -> Finding:
+    """Who is to read the outbox and does not: an abandoned one keeps events from being pruned."""
+    wrong = [
+        f"group {each.group} is {each.state}, {each.lag} events"
+        for each in groups
+        if each.state is not ReaderState.OK
+    ]
+    for relay in relays:
+        if relay.state is not ReaderState.OK:
+            wrong.append(f"relay {relay.name} is {relay.state}, {relay.lag} events")
+        wrong += [f"the broker refuses topic {each.topic} ({each.reason})" for each in relay.refused_topics]
+    if not wrong:
+        return ok("events", "nobody who reads events is behind")
+    more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    advice = "start it, or remove it with `foliot event groups delete` or `foliot event relays delete`"
+    return warn("events", "; ".join(wrong[:MOST_NAMED]) + more, advice)
 
 
 def check_secrets(standing: SecretsStanding, *, has_key: bool) -> Finding:

@@ -124,8 +124,8 @@ class Api:
     def patch(self, path: str, body: Any) -> Any:
         return self._ask("PATCH", path, body=body, headers={"Content-Type": MERGE_PATCH})
 
-    def delete(self, path: str) -> None:
-        self._ask("DELETE", path)
+    def delete(self, path: str, params: Params | None = None) -> None:
+        self._ask("DELETE", path, params=params)
 
     @contextmanager
     def stream(self, params: Params, *, silence_s: float) -> Iterator[Iterator[Event]]:

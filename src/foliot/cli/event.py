@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foliot.cli import event_readers
 from foliot.cli.instants import local
 from foliot.cli.options import Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, print_yaml, write
@@ -17,7 +18,10 @@ from foliot.cli.watching import poll, show
 if TYPE_CHECKING:
     from foliot.cli.client import Api, Found
 
-app = typer.Typer(help="Read the events that schedules wrote.")
+app = typer.Typer(help="Read the events that schedules wrote; see who reads them, and what went wrong.")
+app.add_typer(event_readers.groups, name="groups")
+app.add_typer(event_readers.relays, name="relays")
+app.add_typer(event_readers.dead_letters, name="dead-letters")
 
 PAGE = 500
 LARGEST_OFFSET = 2**62

@@ -409,6 +409,14 @@ class EventsDeadLettered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopicRefused(Event):
+    """The broker refuses a topic: the relay goes on without it, and tries it again."""
+
+    topic: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerLagChanged(Event):
     """How many offsets the last partition of a group is behind the end of the outbox."""
 

@@ -3,13 +3,13 @@
 import hashlib
 import secrets
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import getrandbits
 from uuid import UUID, SafeUUID
 
 from uuid_utils.compat import uuid7
 
-from foliot.model.instant import micros_of
+from foliot.model.instant import EPOCH, micros_of
 
 SLOTS = 1024
 """Slots are fixed for ever; shards are `slot mod N`, so changing N rewrites no schedule."""
@@ -88,6 +88,11 @@ def first_id_at(instant: datetime) -> UUID:
     """The smallest id that an execution made at this instant can have."""
     milliseconds = micros_of(instant) // 1000
     return UUID(int=(milliseconds << 80) | (0x7 << 76) | (0x2 << 62))
+
+
+def instant_of_id(identity: UUID) -> datetime:
+    """When an id was made, to the millisecond."""
+    return EPOCH + timedelta(milliseconds=identity.int >> 80)
 
 
 def slot_of(schedule_id: UUID) -> int:

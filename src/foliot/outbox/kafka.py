@@ -14,11 +14,22 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    InvalidTopicError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    NoError,
+    PolicyViolationError,
+    RecordListTooLargeError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
 from foliot.outbox.parcel import Parcel, cut, pack
 from foliot.outbox.protocol import SETTING, Term
-from foliot.outbox.sending import CALL_S, asking, send_in_order
+from foliot.outbox.sending import CALL_S, Refusal, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.kafka import has_controller
@@ -37,6 +48,15 @@ PARTITIONS = 3
 REPLICAS = 3
 # aiokafka asserts what state a producer is in, also when it was the broker that changed it.
 _ERRORS = (KafkaError, OSError, AssertionError)
+_REFUSAL = Refusal(
+    of_message=(MessageSizeTooLargeError, RecordListTooLargeError),
+    of_topic=(
+        ClusterAuthorizationFailedError,
+        InvalidTopicError,
+        PolicyViolationError,
+        TopicAuthorizationFailedError,
+    ),
+)
 # It tells of every try, ten a second while a broker is away; the relay tells of every one of its own.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
@@ -90,7 +110,7 @@ class KafkaPublisher:
     async def _commit(
         self, producer: AIOKafkaProducer, parcels: Sequence[Parcel], is_trusted: Callable[[], bool]
     ) -> int:
-        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL):
             await producer.begin_transaction()
             sent: list[asyncio.Future[Any]] = []
             for parcel in parcels:
@@ -107,7 +127,7 @@ class KafkaPublisher:
 
     async def _send(self, parcel: Parcel) -> None:
         assert self._producer is not None
-        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic):
             await self._producer.send_and_wait(parcel.topic, **_record(parcel))
 
     async def _find(self, producer: AIOKafkaProducer, topic: str) -> None:
@@ -122,7 +142,7 @@ class KafkaPublisher:
         self._topics.add(topic)
 
     async def _make(self, topic: str) -> None:
-        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=topic):
             admin = AIOKafkaAdminClient(**self._access, request_timeout_ms=int(self._call_s * 1000))
             try:
                 await admin.start()

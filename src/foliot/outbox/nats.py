@@ -9,19 +9,22 @@ from contextlib import suppress
 
 import nats
 from nats.aio.client import Client
-from nats.errors import Error
+from nats.errors import Error, MaxPayloadError
 from nats.js import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from foliot.outbox.parcel import Parcel, pack
-from foliot.outbox.protocol import SETTING, Term
-from foliot.outbox.sending import CALL_S, asking, send_in_order
+from foliot.outbox.protocol import SETTING, RefusedError, Term
+from foliot.outbox.sending import CALL_S, Refusal, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
 
 STREAM = "FOLIOT_EVENTS"
 SUBJECT = "foliot.events."
+TOO_LARGE = 10054
+"""JetStream's code for a message that is larger than the stream takes."""
+_REFUSAL = Refusal(of_message=(MaxPayloadError,), of_topic=(NoStreamResponseError,))
 
 
 class NatsPublisher:
@@ -76,8 +79,17 @@ class NatsPublisher:
     async def _send(self, parcel: Parcel) -> None:
         assert self._stream is not None
         headers = {**parcel.headers, "Nats-Msg-Id": parcel.id}
-        async with asking(self.name, Error, OSError, call_s=self._call_s):
-            await self._stream.publish(subject_of(parcel.topic), parcel.body, stream=STREAM, headers=headers)
+        async with asking(
+            self.name, Error, OSError, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic
+        ):
+            try:
+                await self._stream.publish(
+                    subject_of(parcel.topic), parcel.body, stream=STREAM, headers=headers
+                )
+            except APIError as error:
+                if error.err_code == TOO_LARGE:
+                    raise RefusedError(f"nats: {error.description}", is_topic=False) from error
+                raise
 
     async def _closed(self) -> None:
         self._is_closed.set()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from foliot.model.errors import FoliotError
 from foliot.store.outbox_list import OutboxMessage
+from foliot.transport.protocol import BrokerUnreachableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,19 @@ class TermOverError(FoliotError):
         self.seen = seen
 
 
+class RefusedError(BrokerUnreachableError):
+    """The broker is there, and does not take a message: that one, or anything of its topic."""
+
+    def __init__(self, reason: str, *, is_topic: bool, topic: str | None = None) -> None:
+        super().__init__(reason)
+        self.is_topic = is_topic
+        self.topic = topic
+        """Its name at the broker, if the refusal says so; else one of those that were sent was refused."""
+
+
 class Publisher(Protocol):
-    """A connection to a broker, made by `begin`. Methods raise BrokerUnreachableError; then begin again."""
+    """A connection to a broker, made by `begin`. Methods raise BrokerUnreachableError, of
+    which RefusedError is one; then begin again."""
 
     name: str
 

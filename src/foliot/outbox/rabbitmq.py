@@ -16,11 +16,13 @@ from aio_pika.exceptions import (
     ChannelInvalidStateError,
     ChannelNotFoundEntity,
     ChannelPreconditionFailed,
+    DeliveryError,
 )
+from aiormq.exceptions import ChannelAccessRefused
 
 from foliot.outbox.parcel import CONTENT_TYPE, Parcel, pack
 from foliot.outbox.protocol import SETTING, Term
-from foliot.outbox.sending import CALL_S, asking, send_in_order
+from foliot.outbox.sending import CALL_S, Refusal, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
@@ -33,6 +35,13 @@ SETTLE_S = 6.0
 RabbitMQ writes down that there is such a queue every 5 s. One of a single node that is killed before comes
 back without what it had confirmed, and never confirms anything again (seen with 3.10).
 """
+_REFUSAL = Refusal(
+    # A message that is larger than the server takes closes the channel so.
+    of_message=(ChannelPreconditionFailed,),
+    # No queue takes it, or the queue is full.
+    of_topic=(ChannelAccessRefused, DeliveryError),
+)
+_QUEUE_REFUSAL = Refusal(of_topic=(ChannelAccessRefused, ChannelPreconditionFailed))
 _ERRORS = (AMQPError, ChannelInvalidStateError, OSError)
 
 
@@ -77,14 +86,14 @@ class RabbitPublisher:
             message_id=parcel.id,
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
         )
-        async with asking(self.name, *_ERRORS, call_s=self._call_s):
+        async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic):
             await self._exchange.publish(message, parcel.topic, mandatory=True)
 
     async def _bind_all(self, topics: set[str]) -> None:
         has_made = False
         for topic in topics:
             assert self._connection is not None
-            async with asking(self.name, *_ERRORS, call_s=self._call_s):
+            async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_QUEUE_REFUSAL, topic=topic):
                 has_made |= await self._bind(self._connection, topic)
         if has_made:
             await asyncio.sleep(self._settle_s)

@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import SETTING, Term, TermOverError
+from foliot.outbox.protocol import SETTING, RefusedError, Term, TermOverError
 from foliot.outbox.sending import CALL_S, asking
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
@@ -22,6 +22,8 @@ from foliot.transport.protocol import BrokerUnreachableError
 
 STREAM = "foliot:events:"
 FENCE = "foliot:relay:"
+REFUSALS = ("WRONGTYPE", "NOPERM")
+"""The key of a stream is taken by something else, or not ours to write: that topic is refused."""
 MOST = 100
 MOST_BYTES = 1_000_000
 """For one script: Redis does nothing else while it runs."""
@@ -104,7 +106,10 @@ class RedisPublisher:
         if added < 0:
             raise TermOverError(self.name, term.epoch, int(reason))
         if not added:
-            raise BrokerUnreachableError(f"redis: {reason.decode(errors='replace')}")
+            said = reason.decode(errors="replace")
+            if said.startswith(REFUSALS):
+                raise RefusedError(f"redis: {said}", is_topic=True, topic=parcels[0].topic)
+            raise BrokerUnreachableError(f"redis: {said}")
         return int(added)
 
     async def _run(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:

@@ -13,24 +13,34 @@ Heartbeats are a service of their own: a slow or hung broker does not cost the l
 not answer in time (`sending.CALL_S`) is begun with anew. A relay that was replaced sends nothing more once it
 knows: it asks before every message whether its lease can be trusted. What it had under way may still arrive,
 after its successor sent the same; never before what comes before it (`sending.send_in_order`).
+
+What the broker refuses holds up nothing else. A message that it does not take, as one that is too large,
+becomes a dead letter in the transaction that moves the offset. A topic that it refuses is parked: the relay
+goes on without it, and tries it again from where it stopped, in order, until it has caught up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from foliot.lease.leadership import Leadership
 from foliot.model.broker import BrokerKind
-from foliot.model.event import Observer, RedisFailed, RelayConfirmed
+from foliot.model.event import EventsDeadLettered, Observer, RedisFailed, RelayConfirmed, TopicRefused
 from foliot.model.lease import Lease
 from foliot.outbox.leading import WHOLE, RelayLeases, RelayObserver
-from foliot.outbox.protocol import Publisher, Term, TermOverError
+from foliot.outbox.parcel import topic_at_broker
+from foliot.outbox.protocol import Publisher, RefusedError, Term, TermOverError
 from foliot.service import Service, Wake
 from foliot.store.hints import Hint, Hints
-from foliot.store.relays import RelayReplacedError, Relays
+from foliot.store.outbox_list import OutboxMessage
+from foliot.store.relays import RELAY_GROUP, RelayReplacedError, Relays, message_of
 from foliot.timing.clock import ClusterClock
 from foliot.transport.protocol import BrokerUnreachableError
 
 BATCH = 500
+RETRY_REFUSED_S = 30.0
+"""How long a topic that was refused is left alone."""
+MAX_REPLAYS = 10
+"""Dead letters that are sent in one step, on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,12 @@ class Relay:
         self._begun: Lease | None = None
         """Under which the connection was made, and the offset read."""
         self._next_offset = 0
+        self._clock = clock
+        self._limit = BATCH
+        """How many messages to send at once: fewer after something was refused."""
+        self._parked: dict[str, int] = {}
+        """Topics that the broker refuses, and where each of them goes on."""
+        self._mended_at = float("-inf")
         self._is_stopping = False
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
         hints.listen(Hint.LEASE, lambda _ids: self.leadership.wake.set())
@@ -104,20 +120,118 @@ class Relay:
     async def _ship(self, lease: Lease) -> float:
         if self._begun != lease and not await self._begin(lease):
             return self._poll_s
-        messages = await self._store.read(self._next_offset, limit=BATCH)
+        if await self._mend(lease):
+            return 0.0
+        messages = await self._store.read(self._next_offset, limit=self._limit)
         if not messages:
             return self._poll_s
-        count = await self._publisher.publish(messages, self._trusts(lease))
-        if not count:
+        sending = [each for each in messages if each.event_topic not in self._parked]
+        count = await self._publish(lease, sending)
+        if count is None:
+            return 0.0
+        if sending and not count:
             return self._poll_s
-        offset = messages[count - 1].c_offset
-        lag = await self._store.advance(lease.instance_id, lease.epoch, offset + 1)
-        self._next_offset = offset + 1
-        self._observer.notify(RelayConfirmed(count, offset, lag))
+        # What lies between two that were sent is parked.
+        following = sending[count].c_offset if count < len(sending) else messages[-1].c_offset + 1
+        lag = await self._store.advance(lease.instance_id, lease.epoch, following)
+        self._next_offset = following
+        self._observer.notify(RelayConfirmed(count, following - 1, lag))
         return 0.0 if lag else self._poll_s
+
+    async def _publish(
+        self, lease: Lease, messages: Sequence[OutboxMessage], topic: str | None = None
+    ) -> int | None:
+        """How many the broker has confirmed; None: it has refused something, which is dealt with.
+
+        `topic`: these are of a parked topic.
+        """
+        if not messages:
+            return 0
+        try:
+            count = await self._publisher.publish(messages, self._trusts(lease))
+        except RefusedError as error:
+            self._begun = None
+            refused = error.topic or (
+                topic_at_broker(messages[0].event_topic) if len(messages) == 1 else None
+            )
+            if error.is_topic and refused is not None:
+                await self._park(lease, messages, refused, str(error))
+            elif len(messages) == 1:
+                await self._bury(lease, messages[0], str(error), topic)
+            else:
+                self._limit = 1  # one after the other, until it is known which it was
+            return None
+        except BrokerUnreachableError:
+            self._limit = max(1, self._limit // 2)
+            raise
+        self._limit = min(BATCH, self._limit * 2)
+        return count
+
+    async def _park(self, lease: Lease, messages: Sequence[OutboxMessage], refused: str, reason: str) -> None:
+        topics = {each.event_topic for each in messages if topic_at_broker(each.event_topic) == refused}
+        for topic in topics:
+            first = next(each.c_offset for each in messages if each.event_topic == topic)
+            await self._store.park(lease.instance_id, lease.epoch, topic, first, reason)
+            self._observer.notify(TopicRefused(topic, reason))
+        self._parked = await self._store.parked()
+        self._mended_at = self._clock.monotonic()
+
+    async def _bury(self, lease: Lease, message: OutboxMessage, reason: str, topic: str | None) -> None:
+        await self._store.refuse(lease.instance_id, lease.epoch, message, reason, topic=topic)
+        if topic is None:
+            self._next_offset = message.c_offset + 1
+        else:
+            self._parked[topic] = message.c_offset + 1
+        self._observer.notify(EventsDeadLettered(RELAY_GROUP, message.transaction_id, 1, reason))
+
+    async def _mend(self, lease: Lease) -> bool:
+        """Now and then, send what was refused before: parked topics, dead letters on request.
+
+        Whether there is more of it to do at once.
+        """
+        now = self._clock.monotonic()
+        pause_s = RETRY_REFUSED_S / len(self._parked) if self._parked else self._poll_s
+        if now - self._mended_at < max(pause_s, self._poll_s):
+            return False
+        self._parked = await self._store.parked()  # somebody may have removed one
+        for topic, offset in self._parked.items():
+            messages = await self._store.read(
+                offset, limit=min(self._limit, BATCH), topic=topic, before=self._next_offset
+            )
+            if not messages:
+                await self._store.move_parked(lease.instance_id, lease.epoch, topic, None)
+                self._parked.pop(topic)
+                return True
+            count = await self._publish(lease, messages, topic)
+            if count is None:
+                return True
+            if count:
+                following = messages[count - 1].c_offset + 1
+                await self._store.move_parked(lease.instance_id, lease.epoch, topic, following)
+                return True
+        self._mended_at = now
+        await self._replay(lease)
+        return False
+
+    async def _replay(self, lease: Lease) -> None:
+        rows = self._store.dead_letters
+        for dead_letter_id in await rows.take_requested(RELAY_GROUP, limit=MAX_REPLAYS):
+            letter = await rows.get(RELAY_GROUP, dead_letter_id)
+            if letter is None or letter.replayed_ts is not None or not self._trusts(lease)():
+                continue
+            messages = [message_of(each) for each in letter.events]
+            try:
+                is_sent = await self._publisher.publish(messages, self._trusts(lease)) == len(messages)
+            except RefusedError as error:
+                await rows.note_outcome(letter, error=str(error))
+                self._begun = None
+                return
+            if is_sent:
+                await rows.note_outcome(letter, error=None)
 
     async def _begin(self, lease: Lease) -> bool:
         self._next_offset = await self._store.position(lease.instance_id, lease.epoch)
+        self._parked = await self._store.parked()
         outbox = await self._store.outbox_id()
         if not self._trusts(lease)():
             return False

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from foliot.model.broker import shown
 from foliot.outbox.parcel import Parcel
+from foliot.outbox.protocol import RefusedError
 from foliot.transport.protocol import BrokerUnreachableError
 
 CALL_S = 10.0
@@ -17,17 +18,41 @@ GRACE_S = 1.0
 Send = Callable[[Parcel], Awaitable[None]]
 
 
+class Refusal(NamedTuple):
+    """How a client says that a broker refuses something."""
+
+    of_message: tuple[type[BaseException], ...] = ()
+    of_topic: tuple[type[BaseException], ...] = ()
+
+    def error_of(self, error: BaseException, reason: str, topic: str | None) -> RefusedError | None:
+        if isinstance(error, self.of_message):
+            return RefusedError(reason, is_topic=False)
+        return RefusedError(reason, is_topic=True, topic=topic) if isinstance(error, self.of_topic) else None
+
+
+NOTHING = Refusal()
+
+
 @asynccontextmanager
-async def asking(broker: str, *errors: type[BaseException], call_s: float = CALL_S) -> AsyncIterator[None]:
-    """A call to the broker: whatever goes wrong with it is BrokerUnreachableError, and it ends in time."""
+async def asking(
+    broker: str,
+    *errors: type[BaseException],
+    call_s: float = CALL_S,
+    refusal: Refusal = NOTHING,
+    topic: str | None = None,
+) -> AsyncIterator[None]:
+    """A call to the broker: whatever goes wrong with it is BrokerUnreachableError, and it ends in time.
+
+    A refusal is RefusedError. `topic` is what the call is about.
+    """
     try:
         async with asyncio.timeout(call_s):
             yield
     except TimeoutError:
         raise BrokerUnreachableError(f"{broker} did not answer within {call_s:g} s") from None
     except errors as error:
-        reason = shown(str(error)) or type(error).__name__
-        raise BrokerUnreachableError(f"{broker}: {reason}") from error
+        reason = f"{broker}: {shown(str(error)) or type(error).__name__}"
+        raise (refusal.error_of(error, reason, topic) or BrokerUnreachableError(reason)) from error
     except asyncio.CancelledError:
         # Some clients cancel what waits for an answer when the connection breaks. Nobody cancelled us.
         task = asyncio.current_task()
@@ -75,5 +100,6 @@ async def send_in_order(parcels: Sequence[Parcel], send: Send, is_trusted: Calla
     first_missing = confirmed.find(0)
     count = len(parcels) if first_missing < 0 else first_missing
     if not count and errors:
-        raise errors[0]
+        # A refusal says more than the connection that broke by it.
+        raise next((each for each in errors if isinstance(each, RefusedError)), errors[0])
     return count

@@ -55,6 +55,11 @@ class Action(StrEnum):
     INSTANCE_RESUMED = "instance.resumed"
     CLUSTER_RESHARDED = "cluster.resharded"
     SIGN_IN_LINK_CREATED = "session.link_created"
+    EVENT_GROUP_DELETED = "event_group.deleted"
+    EVENT_RELAY_DELETED = "event_relay.deleted"
+    EVENT_RELAY_TOPIC_DELETED = "event_relay.topic_deleted"
+    DEAD_LETTER_REPLAYED = "dead_letter.replayed"
+    DEAD_LETTER_DELETED = "dead_letter.deleted"
     SIGNED_IN = "session.created"
     SIGNED_OUT = "session.ended"
 

@@ -94,13 +94,13 @@ class Consumers:
         table = consumer_offsets
         async with self._database.read(Pool.CONSUMER) as connection:
             # The log first: a group is never ahead of it.
-            log_end = (await connection.execute(_log_end())).scalar_one()
+            end = (await connection.execute(log_end())).scalar_one()
             rows = await connection.execute(
                 select(table.c.partition_id, table.c.partitions, table.c.next_offset)
                 .where(table.c.group_id == group)
                 .order_by(table.c.partition_id)
             )
-            return GroupStanding(tuple(Position(*row) for row in rows), log_end)
+            return GroupStanding(tuple(Position(*row) for row in rows), end)
 
     async def begin_group(self, group: str, partitions: int, *, from_end: bool) -> None:
         """Give a group its rows, at the first message there is or after the last, unless it has them."""
@@ -108,7 +108,7 @@ class Consumers:
         async def work(connection: AsyncConnection) -> None:
             # Under the log's own lock, so that of several that begin a group one does, and no event commits
             # meanwhile.
-            end = (await connection.execute(_log_end().with_for_update())).scalar_one()
+            end = (await connection.execute(log_end().with_for_update())).scalar_one()
             mine = consumer_offsets.c.group_id == group
             if (await connection.execute(select(consumer_offsets.c.group_id).where(mine))).first():
                 return
@@ -342,5 +342,6 @@ def _transaction_end() -> ColumnElement[int]:
     )
 
 
-def _log_end() -> Any:
+def log_end() -> Any:
+    """The offset that the next event gets."""
     return select(log_counter.c.next_offset).where(log_counter.c.id == literal(OFFSETS))

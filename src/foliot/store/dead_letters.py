@@ -72,17 +72,39 @@ class DeadLetterRows:
 
     async def request_replay(self, dead_letter_ids: Sequence[UUID]) -> int:
         """Ask a process of their groups to replay these; how many of them wait for it now."""
-        table = dead_letter_queue
 
         async def work(connection: AsyncConnection) -> int:
-            asked = await connection.execute(
-                update(table)
-                .where(table.c.dead_letter_id.in_(dead_letter_ids), table.c.replayed_ts.is_(None))
-                .values(replay_requested_ts=self._database.dialect.now())
-            )
-            return asked.rowcount
+            return await self.request_replay_in(connection, dead_letter_ids)
 
         return await self._database.write(Pool.CONSUMER, work)
+
+    async def request_replay_in(self, connection: AsyncConnection, dead_letter_ids: Sequence[UUID]) -> int:
+        table = dead_letter_queue
+        asked = await connection.execute(
+            update(table)
+            .where(table.c.dead_letter_id.in_(dead_letter_ids), table.c.replayed_ts.is_(None))
+            .values(replay_requested_ts=self._database.dialect.now())
+        )
+        return asked.rowcount
+
+    async def get(self, group: str, dead_letter_id: UUID) -> DeadLetter | None:
+        statement = select(dead_letter_queue).where(*_is(group, dead_letter_id))
+        async with self._database.read(Pool.CONSUMER) as connection:
+            row = (await connection.execute(statement)).one_or_none()
+        return None if row is None else DeadLetter(**row._mapping)
+
+    async def note_outcome(self, letter: DeadLetter, *, error: str | None) -> None:
+        """What became of a replay that needs no transaction of its own; None: it went well."""
+
+        async def work(connection: AsyncConnection) -> None:
+            if error is None:
+                await note_replayed(connection, self._database.dialect, letter)
+            else:
+                await note_failed_again(
+                    connection, letter, error=error, traceback=None, attempts=letter.attempts + 1
+                )
+
+        await self._database.write(Pool.CONSUMER, work)
 
     async def take_requested(self, group: str, *, limit: int) -> list[UUID]:
         """Those that somebody asked to replay, oldest offset first. Each is asked for once.

@@ -1,8 +1,9 @@
 """Old events go, but none that somebody is still to read.
 
 A message may be deleted when it is old enough and every group of consumers and the relay have passed it. They
-go from the beginning of the log, so what is left has no gaps. A group that nobody runs any more holds all
-that it has not read: its rows in `consumer_offsets` are to be deleted by hand.
+go from the beginning of the log, so what is left has no gaps. A group that nobody runs any more, a relay or
+a topic that its broker refuses hold all that they have not passed: `status` names them, and `foliot event
+groups delete` and `foliot event relays delete` remove them.
 """
 
 from datetime import datetime, timedelta
@@ -19,6 +20,7 @@ from foliot.store.schema import (
     dead_letter_queue,
     event_store_t,
     outbox_message_t,
+    relay_parked_t,
     relay_t,
 )
 
@@ -33,6 +35,7 @@ async def prune_events(connection: AsyncConnection, dialect: Dialect, before: da
     everyone = union_all(
         select(func.min(consumer_offsets.c.next_offset).label("next_offset")),
         select(func.min(relay_t.c.next_offset)),
+        select(func.min(relay_parked_t.c.next_offset)),
     ).subquery()
     passed = select(
         func.coalesce(func.min(everyone.c.next_offset), literal(ALL, BigInteger))

@@ -9,19 +9,23 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Text, cast, select, update
+from sqlalchemy import Text, cast, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import FoliotError
 from foliot.model.instant import EPOCH
 from foliot.store.database import Database
+from foliot.store.dead_letters import DeadLetterRows, add_dead_letter
 from foliot.store.dialect import Pool
 from foliot.store.events import OFFSETS
 from foliot.store.outbox_list import OutboxMessage
-from foliot.store.schema import cluster_t, log_counter, outbox_message_t, relay_t
+from foliot.store.schema import cluster_t, log_counter, outbox_message_t, relay_parked_t, relay_t
 
 DEFAULT_RELAY = "default"
+RELAY_GROUP = f"relay:{DEFAULT_RELAY}"
+"""The group of the relay's dead letters."""
 FIRST_OFFSET = 1
 """A new relay begins with the first event that was ever written."""
 OUTBOX = "outbox"
@@ -53,6 +57,7 @@ class RelayStanding:
 class Relays:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.dead_letters = DeadLetterRows(database)
 
     # --- the lease --------------------------------------------------------------------------------
 
@@ -136,16 +141,111 @@ class Relays:
 
         return await self._database.write(Pool.WORK, move)
 
-    async def read(self, offset: int, *, limit: int) -> list[OutboxMessage]:
-        """The messages of all hosts from this offset on, in the order of commits."""
-        statement = (
-            select(outbox_message_t)
-            .where(outbox_message_t.c.c_offset >= offset)
-            .order_by(outbox_message_t.c.c_offset)
-            .limit(limit)
-        )
+    async def read(
+        self, offset: int, *, limit: int, topic: str | None = None, before: int | None = None
+    ) -> list[OutboxMessage]:
+        """The messages of all hosts from this offset on, in the order of commits; of one topic, if named."""
+        table = outbox_message_t
+        statement = select(table).where(table.c.c_offset >= offset).order_by(table.c.c_offset).limit(limit)
+        if topic is not None:
+            statement = statement.where(table.c.event_topic == topic)
+        if before is not None:
+            statement = statement.where(table.c.c_offset < before)
         async with self._database.read(Pool.WORK) as connection:
             return [OutboxMessage(**row._mapping) for row in await connection.execute(statement)]
+
+    # --- what the broker refuses ------------------------------------------------------------------
+
+    async def refuse(
+        self,
+        instance_id: str,
+        epoch: int,
+        message: OutboxMessage,
+        reason: str,
+        *,
+        topic: str | None = None,
+    ) -> None:
+        """Make a dead letter of a message, and go on behind it. Raises RelayReplacedError.
+
+        `topic`: the message is one of a parked topic, whose own offset moves.
+        """
+
+        async def work(connection: AsyncConnection) -> None:
+            await self._require(connection, instance_id, epoch)
+            await add_dead_letter(
+                connection,
+                self._database.dialect,
+                group=RELAY_GROUP,
+                partition_id=0,
+                transaction_id=message.transaction_id,
+                events=[document_of(message)],
+                error=reason,
+                traceback=None,
+                attempts=1,
+            )
+            table = relay_t if topic is None else relay_parked_t
+            its = table.c.relay_name == DEFAULT_RELAY
+            mine = its if topic is None else its & (relay_parked_t.c.event_topic == topic)
+            await connection.execute(update(table).where(mine).values(next_offset=message.c_offset + 1))
+
+        await self._database.write(Pool.WORK, work)
+
+    async def park(self, instance_id: str, epoch: int, topic: str, offset: int, reason: str) -> None:
+        """Leave a topic out from this offset on, or note that it is still refused.
+
+        Raises RelayReplacedError.
+        """
+        now = self._database.dialect.now()
+
+        async def work(connection: AsyncConnection) -> None:
+            await self._require(connection, instance_id, epoch)
+            statement = self._database.dialect.insert(relay_parked_t).values(
+                relay_name=DEFAULT_RELAY,
+                event_topic=topic,
+                next_offset=offset,
+                reason=reason,
+                since_ts=now,
+                tried_ts=now,
+            )
+            await connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=[relay_parked_t.c.relay_name, relay_parked_t.c.event_topic],
+                    set_={"reason": reason, "tried_ts": now},
+                )
+            )
+
+        await self._database.write(Pool.WORK, work)
+
+    async def move_parked(self, instance_id: str, epoch: int, topic: str, offset: int | None) -> None:
+        """All of the topic before this offset is with the broker; None: all of it.
+
+        Raises RelayReplacedError.
+        """
+        mine = (relay_parked_t.c.relay_name == DEFAULT_RELAY, relay_parked_t.c.event_topic == topic)
+
+        async def work(connection: AsyncConnection) -> None:
+            await self._require(connection, instance_id, epoch)
+            if offset is None:
+                await connection.execute(delete(relay_parked_t).where(*mine))
+            else:
+                await connection.execute(update(relay_parked_t).where(*mine).values(next_offset=offset))
+
+        await self._database.write(Pool.WORK, work)
+
+    async def parked(self) -> dict[str, int]:
+        """The topics that are left out, and where each goes on; the one that was tried longest ago first."""
+        statement = (
+            select(relay_parked_t.c.event_topic, relay_parked_t.c.next_offset)
+            .where(relay_parked_t.c.relay_name == DEFAULT_RELAY)
+            .order_by(relay_parked_t.c.tried_ts)
+        )
+        async with self._database.read(Pool.WORK) as connection:
+            return {row[0]: row[1] for row in await connection.execute(statement)}
+
+    async def _require(self, connection: AsyncConnection, instance_id: str, epoch: int) -> None:
+        held = select(relay_t.c.epoch).where(*_held_by(instance_id, epoch)).with_for_update()
+        if (await connection.execute(held)).first() is None:
+            raise RelayReplacedError(epoch)
 
     async def outbox_id(self) -> str:
         """By which a broker tells this outbox from those of other databases: the same for ever."""
@@ -196,6 +296,49 @@ class Relays:
             await connection.execute(insert.on_conflict_do_nothing())
 
         await self._database.write(Pool.LEASE, work)
+
+
+def document_of(message: OutboxMessage) -> dict[str, Any]:
+    """As a dead letter keeps a message: like an event of a consumer, with all that the relay sends."""
+    return {
+        "id": str(message.id),
+        "type": message.event_type,
+        "subject": str(message.payload.get("subject") or message.aggregate_id),
+        "time": message.event_ts.isoformat(),
+        "host_id": str(message.host_id),
+        "user_id": str(message.user_id),
+        "nonce": message.nonce,
+        "aggregate_id": message.aggregate_id,
+        "aggregate_version": message.aggregate_version,
+        "aggregate_type": message.aggregate_type,
+        "topic": message.event_topic,
+        "offset": message.c_offset,
+        "transaction_id": str(message.transaction_id),
+        "transaction_ordinal": message.transaction_ordinal,
+        "transaction_count": message.transaction_count,
+        "payload": message.payload,
+    }
+
+
+def message_of(document: dict[str, Any]) -> OutboxMessage:
+    return OutboxMessage(
+        id=UUID(document["id"]),
+        host_id=UUID(document["host_id"]),
+        user_id=UUID(document["user_id"]),
+        nonce=document["nonce"],
+        aggregate_id=document["aggregate_id"],
+        aggregate_version=document["aggregate_version"],
+        aggregate_type=document["aggregate_type"],
+        event_type=document["type"],
+        event_ts=datetime.fromisoformat(document["time"]),
+        payload=document["payload"],
+        metadata=None,
+        c_offset=document["offset"],
+        transaction_id=UUID(document["transaction_id"]),
+        transaction_ordinal=document["transaction_ordinal"],
+        transaction_count=document["transaction_count"],
+        event_topic=document["topic"],
+    )
 
 
 def _held_by(instance_id: str, epoch: int) -> tuple[Any, ...]:

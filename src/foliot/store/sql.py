@@ -20,6 +20,7 @@ from foliot.store.database import Database
 from foliot.store.dead_letters import DeadLetterRows
 from foliot.store.dialect import Pool
 from foliot.store.dispatching import Dispatching
+from foliot.store.event_admin import EventAdmin
 from foliot.store.execution_list import ExecutionList
 from foliot.store.executions import Executions
 from foliot.store.firing import FiringStatements
@@ -105,6 +106,7 @@ class SqlStore:
     relays: Relays
     consumers: Consumers
     dead_letters: DeadLetterRows
+    event_admin: EventAdmin
     notification_rules: NotificationRules
     notifications: Notifications
     incidents: Incidents
@@ -147,6 +149,7 @@ class SqlStore:
             relays=Relays(database),
             consumers=Consumers(database),
             dead_letters=DeadLetterRows(database),
+            event_admin=EventAdmin(database),
             notification_rules=NotificationRules(database),
             notifications=Notifications(database),
             incidents=Incidents(database),

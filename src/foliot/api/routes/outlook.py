@@ -14,11 +14,12 @@ from foliot.api.answer import answer
 from foliot.api.body import Form, JsonBody, parse, takes
 from foliot.api.calendar_book import book_of
 from foliot.api.gate import Caller, GatedRoute
+from foliot.api.routes.events import EventGroupDocument, EventRelayDocument, not_well
 from foliot.api.routes.registry import QueueDocument, queue_document
 from foliot.api.services import API, Services
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Status
-from foliot.model.ids import hash_key, hash_key_of_name
+from foliot.model.ids import DEFAULT_HOST_ID, hash_key, hash_key_of_name
 from foliot.model.moment import Moment
 from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
@@ -251,6 +252,12 @@ class StatusDocument(BaseModel):
     unknown_tasks: list[UnknownTaskDocument] = Field(description="The first 20, in order of name.")
     unserved_queues: list[UnservedQueueDocument] = Field(description="The first 20, in order of name.")
     workers: WorkersStatus
+    event_groups: list[EventGroupDocument] = Field(
+        description="Groups of consumers that are behind or abandoned: the first 20, in the operator's host."
+    )
+    event_relays: list[EventRelayDocument] = Field(
+        description="Relays that are behind or abandoned, or whose broker refuses topics; as above."
+    )
     stale: bool = Field(description="The primary database is away: this is what a replica last heard of it.")
     replica: ReplicaDocument | None = Field(description="Null: there is none.")
 
@@ -361,10 +368,18 @@ def outlook_routes(services: Services) -> APIRouter:
                 **_status_document(found, queues, transports),
                 "lease_providers": [asdict(each) for each in lease_providers],
                 "workers": asdict(await services.store.registry_list.worker_counts()),
+                **await readers_of(host_id),
                 "stale": is_stale(),
                 "replica": _replica_document(services.replica),
             }
         )
+
+    async def readers_of(host_id: UUID) -> dict[str, Any]:
+        """All hosts' events are in one log: who reads it concerns the operator."""
+        if host_id != DEFAULT_HOST_ID:
+            return not_well((), ())
+        admin = services.store.event_admin
+        return not_well(await admin.groups(), await admin.relays())
 
     def is_stale() -> bool:
         watch = services.replica

@@ -11,7 +11,15 @@ import orjson
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.event import Event, Observer, Observers, RelayConfirmed, RelayTookOver
+from foliot.model.event import (
+    Event,
+    EventsDeadLettered,
+    Observer,
+    Observers,
+    RelayConfirmed,
+    RelayTookOver,
+    TopicRefused,
+)
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.parcel import pack, topic_at_broker
 from foliot.outbox.protocol import Publisher, Term, TermOverError
@@ -23,6 +31,7 @@ from foliot.store.events import write_events
 from foliot.store.hints import LocalHints
 from foliot.store.migrate import upgrade
 from foliot.store.outbox_list import OutboxMessage
+from foliot.store.relays import RELAY_GROUP
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, ClusterClock, SystemClock
 from foliot.transport.protocol import BrokerUnreachableError
@@ -295,6 +304,30 @@ class RelayConformance:
         assert not after & {each.message_id for each in received}
         assert {each.message_id for each in received} == {str(each.id) for each in messages[:3]}
         await publisher.close()
+
+    async def test_the_relay_goes_on_without_what_the_broker_refuses(
+        self, relay_scene: RelayScene, topic: str, store: SqlStore
+    ) -> None:
+        messages = messages_of(topic, 8, aggregates=2)
+        messages[3] = await relay_scene.refused(messages[3])
+        await write(store, messages)
+        told = Told()
+        running = Running(relay_over(store, relay_scene.publisher(), told), told)
+
+        def is_past() -> bool:
+            return any(each.offset == 8 for each in told.events if isinstance(each, RelayConfirmed))
+
+        await told.until(is_past)
+        await running.stop()
+        others = [each for each in messages if each is not messages[3]]
+        received = await relay_scene.received(topic_at_broker(topic))
+        assert_delivered(received, others)
+        parked, letters = await store.relays.parked(), await store.dead_letters.of_group(RELAY_GROUP)
+        if parked:
+            assert parked == {messages[3].event_topic: 4}
+        else:
+            assert [each.events[0]["id"] for each in letters] == [str(messages[3].id)]
+        assert any(isinstance(each, (TopicRefused, EventsDeadLettered)) for each in told.events)
 
     async def test_a_large_event_arrives_among_small_ones(self, relay_scene: RelayScene, topic: str) -> None:
         publisher, messages = relay_scene.publisher(), messages_of(topic, 6, aggregates=2)
