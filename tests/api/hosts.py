@@ -7,12 +7,22 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
-from sqlalchemy import update
+from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.security.principal import Role
 from foliot.store.notification_rules import MOST_RULES
-from foliot.store.schema import api_key_t, notification_t
+from foliot.store.schema import (
+    api_key_t,
+    consumer_offsets,
+    dead_letter_queue,
+    log_counter,
+    notification_t,
+    outbox_message_t,
+    relay_parked_t,
+    relay_t,
+)
 from tests.api.answers import made
 from tests.api.served import OPERATOR_KEY, V1, Served
 
@@ -124,6 +134,77 @@ class Host:
         self.served.write(give_up)
         return str(notification_id)
 
+    def event_group(self, *, seen: timedelta = timedelta(hours=2), unread: timedelta | None = None) -> str:
+        """A group of consumers that ran so long ago, and has not read an event of this age."""
+        group, now = unique("group"), datetime.now(UTC)
+
+        async def work(connection: AsyncConnection) -> None:
+            offset = await _log_end(connection)
+            if unread is not None:
+                await write_old_event(connection, now - unread)
+            await connection.execute(
+                insert(consumer_offsets).values(
+                    group_id=group,
+                    partition_id=0,
+                    partitions=1,
+                    next_offset=offset,
+                    updated_ts=now - seen,
+                )
+            )
+
+        self.served.write(work)
+        return group
+
+    def event_relay(self, *refused: str, age: timedelta = timedelta(hours=2)) -> str:
+        """A relay that ran so long ago, whose broker refused these topics."""
+        name, then = unique("relay"), datetime.now(UTC) - age
+
+        async def work(connection: AsyncConnection) -> None:
+            offset = await _log_end(connection)
+            await connection.execute(
+                insert(relay_t).values(
+                    relay_name=name, instance_id="one", last_heartbeat=then, epoch=1, next_offset=offset
+                )
+            )
+            for topic in refused:
+                await connection.execute(
+                    insert(relay_parked_t).values(
+                        relay_name=name,
+                        event_topic=topic,
+                        next_offset=1,
+                        reason="not allowed",
+                        since_ts=then,
+                        tried_ts=then,
+                    )
+                )
+
+        self.served.write(work)
+        return name
+
+    def dead_letter(self, group: str = "billing") -> str:
+        """An event that a group could not handle."""
+        letter_id, now = new_id(), datetime.now(UTC)
+        event = {"id": str(new_id()), "type": "OrderDue", "topic": "orders", "offset": 7}
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(
+                insert(dead_letter_queue).values(
+                    dead_letter_id=letter_id,
+                    group_id=group,
+                    partition_id=0,
+                    host_id=DEFAULT_HOST_ID,
+                    transaction_id=new_id(),
+                    c_offset=7,
+                    events=[{**event, "host_id": str(DEFAULT_HOST_ID), "payload": {"data": "private"}}],
+                    error="ValueError: bad",
+                    attempts=3,
+                    created_ts=now,
+                )
+            )
+
+        self.served.write(work)
+        return str(letter_id)
+
     def key(self, role: Role = Role.VIEWER, **fields: Any) -> tuple[str, str]:
         """Its id, and itself."""
         document = {"name": unique("key"), "role": role.value, **fields}
@@ -160,3 +241,33 @@ def _with_keys(served: Served, host_id: UUID) -> Host:
     revoked_id, host.keys["revoked"] = host.key(Role.ADMIN)
     assert host.admin.delete(f"{V1}/keys/{revoked_id}").status_code == 204
     return host
+
+
+async def _log_end(connection: AsyncConnection) -> int:
+    offset: int = (await connection.execute(select(log_counter.c.next_offset))).scalar_one()
+    return offset
+
+
+async def write_old_event(connection: AsyncConnection, at: datetime) -> None:
+    """An event of nobody's, as if it had been committed then."""
+    offset, event_id = await _log_end(connection), new_id(at)
+    await connection.execute(
+        insert(outbox_message_t).values(
+            id=event_id,
+            host_id=UUID(int=0),
+            user_id=UUID(int=0),
+            nonce=1,
+            aggregate_id=str(event_id),
+            aggregate_version=1,
+            aggregate_type="Schedule",
+            event_type="OrderDue",
+            event_ts=at,
+            payload={},
+            c_offset=offset,
+            transaction_id=event_id,
+            transaction_ordinal=0,
+            transaction_count=1,
+            event_topic="orders",
+        )
+    )
+    await connection.execute(update(log_counter).values(next_offset=offset + 1))

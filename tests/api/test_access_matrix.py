@@ -117,6 +117,8 @@ SHARED = {
     f"{V1}/task-functions/{{name}}",
     f"{V1}/instances/{{instance_id}}/drain",
     f"{V1}/instances/{{instance_id}}/resume",
+    f"{V1}/events/dead-letters/{{dead_letter_id}}",
+    f"{V1}/events/dead-letters/{{dead_letter_id}}/replay",
 }
 """What all hosts have in common."""
 OWN_BY_NAME = {f"{V1}/queues/{{name}}/pause", f"{V1}/queues/{{name}}/resume"}

@@ -71,6 +71,10 @@ def _of(what: str, **options: Any) -> Callable[[Host], Ask]:
     return make
 
 
+def _dead_letter(host: Host) -> Ask:
+    return Ask({"dead_letter_id": host.dead_letter()})
+
+
 def _by_agent(body: dict[str, Any]) -> Callable[[Host], Ask]:
     def make(host: Host) -> Ask:
         execution_id, token = host.running_execution()
@@ -182,6 +186,13 @@ VALID: dict[tuple[str, str], Callable[[Host], Ask]] = {
     ("GET", f"{V1}/audit"): _plain,
     ("GET", f"{V1}/me"): _plain,
     ("GET", f"{V1}/events"): _plain,
+    ("GET", f"{V1}/events/groups"): _plain,
+    ("DELETE", f"{V1}/events/groups"): lambda host: Ask(options={"params": {"group": host.event_group()}}),
+    ("GET", f"{V1}/events/relays"): _plain,
+    ("DELETE", f"{V1}/events/relays"): lambda host: Ask(options={"params": {"name": host.event_relay()}}),
+    ("GET", f"{V1}/events/dead-letters"): _plain,
+    ("POST", f"{V1}/events/dead-letters/{{dead_letter_id}}/replay"): _dead_letter,
+    ("DELETE", f"{V1}/events/dead-letters/{{dead_letter_id}}"): _dead_letter,
     ("GET", f"{V1}/status"): _plain,
     ("GET", f"{V1}/timeline"): lambda _host: Ask(options={"params": SPAN}),
     ("GET", f"{V1}/load"): _plain,

@@ -1,15 +1,17 @@
 """Commands that talk to the API, against a real `foliot up`."""
 
+import contextlib
 import json
 import os
 import shlex
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import yaml
@@ -521,6 +523,48 @@ def test_tasks_instances_queues_and_events_are_listed(cli: Cli, name: str) -> No
     assert queue["paused"]
     assert cli.json("queue", "resume", name)["paused"] is False
     assert cli("event", "list", "-o", "json") == "[]\n"
+
+
+def test_readers_of_events_are_listed_and_removed(cli: Cli, up: Up, name: str) -> None:
+    letters = [uuid4().hex, uuid4().hex]
+    event = {"id": "1", "type": "OrderDue", "topic": "orders", "offset": 7, "host_id": "h"}
+    with contextlib.closing(sqlite3.connect(up.folder / "foliot.db", timeout=30)) as database, database:
+        columns = "group_id, partition_id, partitions, next_offset, updated_ts"
+        database.execute(f"INSERT INTO consumer_offsets ({columns}) VALUES (?, 0, 1, 1, 1)", (name,))
+        columns = "relay_name, instance_id, last_heartbeat, epoch, next_offset"
+        database.execute(f"INSERT INTO relay_t ({columns}) VALUES (?, 'one', 1, 1, 1)", (name,))
+        columns = "relay_name, event_topic, next_offset, reason, since_ts, tried_ts"
+        database.execute(f"INSERT INTO relay_parked_t ({columns}) VALUES (?, 'a/b', 1, 'no', 1, 1)", (name,))
+        for each in letters:
+            columns = "dead_letter_id, group_id, partition_id, host_id, transaction_id, c_offset, events"
+            database.execute(
+                f"INSERT INTO dead_letter_queue ({columns}, error, attempts, created_ts) "
+                "VALUES (?, ?, 0, ?, ?, 7, ?, 'bad', 3, 1)",
+                (each, name, each, each, json.dumps([event])),
+            )
+    assert [each["group"] for each in cli.json("event", "groups", "list")] == [name]
+    cli("event", "groups", "delete", name, "--dry-run")
+    assert f"would delete the group {name}" in cli.err
+    assert name in cli("event", "groups", "list")
+    cli("event", "groups", "delete", name, "-y")
+    assert cli.json("event", "groups", "list") == []
+    cli("event", "groups", "delete", name, "-y", code=3)
+    assert "a/b (no)" in cli("event", "relays", "list")
+    cli("event", "relays", "delete", name, "--topic", "a/b", "--dry-run")
+    cli("event", "relays", "delete", name, "--topic", "a/b", "-y")
+    [relay] = cli.json("event", "relays", "list")
+    assert relay["refused_topics"] == []
+    cli("event", "relays", "delete", name, "-y")
+    assert cli.json("event", "relays", "list") == []
+    assert len(cli.json("event", "dead-letters", "list", "--group", name)) == 2
+    cli("event", "dead-letters", "replay", code=2)
+    cli("event", "dead-letters", "replay", "--group", name, "--dry-run")
+    assert "would replay 2 dead letters" in cli.err
+    cli("event", "dead-letters", "replay", str(UUID(letters[0])), "-y")
+    requested = [each["replay_requested_ts"] for each in cli.json("event", "dead-letters", "list")]
+    assert sum(each is not None for each in requested) == 1
+    cli("event", "dead-letters", "delete", "--group", name, "-y")
+    assert cli.json("event", "dead-letters", "list") == []
 
 
 # --- how commands end ------------------------------------------------------------------------------
