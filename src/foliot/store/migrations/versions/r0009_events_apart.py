@@ -5,8 +5,8 @@ from alembic import op
 
 from foliot.store.types import Instant, Json
 
-revision = "0007"
-down_revision = "0006"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
