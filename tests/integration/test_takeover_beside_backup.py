@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from foliot.model.lease import Shard
-from foliot.store.postgres import APPLICATION_NAME
+from foliot.store.postgres_url import APPLICATION_NAME
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.conftest import OpenStore
