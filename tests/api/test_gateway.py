@@ -78,28 +78,42 @@ def test_what_was_asked_wrongly_counts_as_well(limited: Served) -> None:
     assert_is_rate_limited(client.get(f"{V1}/me"))
 
 
-def test_strangers_are_counted_by_their_address_and_spoil_nothing_for_others(limited: Served) -> None:
+def test_requests_without_a_credential_are_counted_by_address_and_keep_nobody_from_signing_in(
+    limited: Served,
+) -> None:
+    stranger, known = limited.by(None), new_key(limited)
+    answers = [stranger.get(SCHEDULES) for _ in range(RATE_OF_STRANGERS)]
+    assert {answer.status_code for answer in answers} == {401}
+    assert_is_rate_limited(stranger.get(SCHEDULES))
+    assert_is_rate_limited(stranger.get(SCHEDULES, headers={"X-Forwarded-For": "198.51.100.9"}))
+    assert stranger.get(f"{V1}/me").status_code == 401, "how the UI finds out that somebody has to sign in"
+    with limited.client() as browser:
+        assert browser.post("/sign-in", json={"key": known}).status_code == 204
+        assert browser.get(f"{V1}/me").status_code == 200
+    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
+        assert stranger.get(path).status_code == 200, "machines ask these every few seconds"
+
+
+def test_credentials_that_fail_are_counted_by_address_and_spoil_nothing_for_others(limited: Served) -> None:
     client, known = limited.by(new_key(limited)), new_key(limited)
     stranger = limited.by(None)
-    answers = [stranger.get(f"{V1}/me") for _ in range(3)]
-    answers += [limited.by("nonsense").get(f"{V1}/me") for _ in range(3)]
+    answers = [limited.by("nonsense").get(f"{V1}/me") for _ in range(4)]
     answers += [limited.by(f"{known[:-1]}_").get(f"{V1}/me") for _ in range(3)]
-    answers += [stranger.post("/sign-in", json={"key": "nonsense"})]
+    answers += [stranger.post("/sign-in", json={"key": "nonsense"}) for _ in range(2)]
+    answers += [stranger.get("/sign-in?token=nonsense")]
     agent = f"{V1}/executions/{uuid4()}/complete"
     guess: dict[str, Any] = {"json": {"status": "success"}, "headers": {"X-Foliot-Token": "x"}}
     answers += [stranger.post(agent, **guess) for _ in range(2)]
-    assert {answer.status_code for answer in answers} == {401, 404}
+    assert {answer.status_code for answer in answers} == {401, 404, 303}
     assert len(answers) == RATE_OF_STRANGERS
-    assert_is_rate_limited(stranger.get(f"{V1}/me"))
     assert_is_rate_limited(limited.by("nonsense").get(f"{V1}/me"))
-    assert_is_rate_limited(stranger.post("/sign-in", json={"key": known}))
+    assert_is_rate_limited(stranger.post("/sign-in", json={"key": "nonsense"}))
     assert_is_rate_limited(stranger.get("/sign-in?token=nonsense"))
     assert_is_rate_limited(stranger.post(agent, **guess))
-    forged = {"X-Forwarded-For": "198.51.100.9"}
-    assert_is_rate_limited(stranger.get(f"{V1}/me", headers=forged))
     assert client.get(f"{V1}/me").status_code == 200
-    for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/"):
-        assert stranger.get(path).status_code == 200, "machines ask these every few seconds"
+    with limited.client() as browser:
+        assert browser.post("/sign-in", json={"key": known}).status_code == 204
+        assert browser.get(f"{V1}/me").status_code == 200
 
 
 def test_what_is_forbidden_counts_as_well(limited: Served) -> None:

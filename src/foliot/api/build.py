@@ -90,6 +90,7 @@ class Api:
             {
                 RateKind.CREDENTIAL: parse_rate(options.rate_limit),
                 RateKind.ANONYMOUS: parse_rate(options.rate_limit_anonymous),
+                RateKind.FAILED: parse_rate(options.rate_limit_anonymous),
             },
         )
         self.feed = Feed(store.changes, clock, hints)

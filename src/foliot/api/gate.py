@@ -3,7 +3,7 @@
 One place, in this order, so that no route can forget one of them:
 
 1. `access.py` says what the route asks for; a route that is not there does not answer.
-2. The credential is checked. Strangers are counted by their address: keys can't be guessed at leisure.
+2. The credential is checked. Failures count by address and key; guesses are slowed down (`guesses.py`).
 3. The rate of the credential.
 4. The role, and for browsers where the request came from.
 5. Parameters that the route does not have are refused, not ignored.
@@ -21,14 +21,13 @@ from fastapi.routing import APIRoute
 from foliot.api.access import ACCESS, Access, Home, Open
 from foliot.api.credentials import SESSION_COOKIE, Authenticator, is_csrf_valid, refuses_cross_site
 from foliot.api.errors import request_id_of
+from foliot.api.guesses import FailedSignInError, GuessLimit, names_of
 from foliot.api.idempotency import Idempotency
 from foliot.api.paths import path_of
 from foliot.api.rates import RateKind, RateLimiter, name_of_address
 from foliot.api.reading import Reads
 from foliot.model.errors import (
-    BadTokenError,
     ForbiddenError,
-    NotFoundError,
     OverloadedError,
     Problem,
     UnauthenticatedError,
@@ -48,6 +47,8 @@ REASON_HEADER = "X-Foliot-Reason"
 TRACE_HEADER = "traceparent"
 MOST_REASON = 1000
 MOST_ADDRESS = 64
+
+_ME = "/api/v1/me"
 
 Handle = Callable[[Request], Awaitable[Response]]
 
@@ -69,6 +70,7 @@ class Gate:
         self._own_names = tuple(own_names)
         self._authenticator = authenticator
         self._limiter = limiter
+        self._guesses = GuessLimit(limiter)
         self._idempotency = idempotency
         self.reads = reads or Reads(None)
 
@@ -82,8 +84,7 @@ class Gate:
         if needed is Open.AGENT:
             return await self._admit_agent(request, known, handle)
         if needed is Open.ANYBODY:
-            await self._limiter.require(name_of_address(address_of(request)), RateKind.ANONYMOUS)
-            return await handle(request)
+            return await self._admit_anybody(request, handle)
         principal = await self._recognise(request)
         request.state.principal = principal
         # What is refused below counts too.
@@ -109,25 +110,51 @@ class Gate:
             keeps_body=not path_of(request.scope).endswith(("/keys", "/sign-in-links")),
         )
 
-    async def _admit_agent(self, request: Request, known: frozenset[str], handle: Handle) -> Response:
-        """The route itself looks at the token; who only guesses at tokens is a stranger."""
+    async def _admit_anybody(self, request: Request, handle: Handle) -> Response:
+        """Sign-in routes, which check a key or a link by themselves."""
+        spent: list[Response] = []
+
+        async def sign_in() -> Response:
+            response = await handle(request)
+            if getattr(request.state, "is_sign_in_refused", False):
+                spent.append(response)
+                raise FailedSignInError
+            return response
+
         try:
-            _refuse_unknown(request, known)
-            return await handle(request)
-        except (BadTokenError, NotFoundError):
-            await self._limiter.require(name_of_address(address_of(request)), RateKind.ANONYMOUS)
-            raise
+            name = name_of_address(address_of(request))
+            return await self._guesses.check((name,), request.query_params.get("token"), sign_in)
+        except FailedSignInError:
+            return spent[0]
+
+    async def _admit_agent(self, request: Request, known: frozenset[str], handle: Handle) -> Response:
+        """The route itself checks the token."""
+        _refuse_unknown(request, known)
+        token = request.headers.get("x-foliot-token") or request.headers.get("authorization")
+        name = name_of_address(address_of(request))
+        return await self._guesses.check((name,), token, lambda: handle(request))
 
     async def _recognise(self, request: Request) -> Principal:
-        try:
-            return await self._authenticator.authenticate(
-                request.headers.get("authorization"), request.cookies.get(SESSION_COOKIE)
-            )
-        except UnauthenticatedError as error:
-            address = address_of(request)
-            self._observer.notify(CredentialRefused(error.why, address, request_id_of(request)))
-            await self._limiter.require(name_of_address(address), RateKind.ANONYMOUS)
-            raise
+        authorization = request.headers.get("authorization")
+        cookie = request.cookies.get(SESSION_COOKIE)
+        name = name_of_address(address_of(request))
+
+        async def authenticate() -> Principal:
+            try:
+                return await self._authenticator.authenticate(authorization, cookie)
+            except UnauthenticatedError as error:
+                refused = CredentialRefused(error.why, address_of(request), request_id_of(request))
+                self._observer.notify(refused)
+                raise
+
+        if authorization is None and cookie is None:
+            # Nothing to guess with. The UI asks for `me` to find out that somebody has to sign in, and its page
+            # has to come up however many others share the address.
+            if path_of(request.scope) != _ME:
+                await self._limiter.require(name, RateKind.ANONYMOUS)
+            return await authenticate()
+        credential = authorization or cookie
+        return await self._guesses.check(names_of(name, credential), credential, authenticate)
 
 
 _NOT_READ = frozenset({Open.PROBE, Open.ANYBODY, Open.AGENT})

@@ -58,7 +58,9 @@ class RateKind(StrEnum):
 
     CREDENTIAL = "credential"
     ANONYMOUS = "anonymous"
-    """Who shows no credential, or none that is worth anything: counted by address."""
+    """Requests without a credential, counted by address."""
+    FAILED = "failed"
+    """Credentials that are not valid, counted by address and by the id of the key."""
 
 
 class RedisAwayError(FoliotError):

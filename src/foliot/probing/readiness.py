@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from foliot.model.event import BatchFired, Event, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
+from foliot.probing.recent import Recent
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.migrate import schema_status
@@ -17,6 +18,8 @@ from foliot.store.replica import ReplicaWatch
 from foliot.timing.clock import Clock
 
 PROBE_LIMIT_S = 5.0
+KEPT_S = 1.0
+"""How long an answer of the database is kept: anybody may ask, and each time would be a statement."""
 LEAST_LIMIT_S = 10.0
 """A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
 
@@ -33,22 +36,22 @@ class Pulse:
     """An observer that remembers when each shard led from here last gave a sign of life."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._last_sign_at: dict[int, float] = {}
 
     def notify(self, event: Event) -> None:
         match event:
             case LeaderElected():
-                self._last_sign_at[event.shard] = self._clock.monotonic()
+                self._last_sign_at[event.shard] = self.clock.monotonic()
             case TickCompleted() | BatchFired():
                 if event.shard in self._last_sign_at:
-                    self._last_sign_at[event.shard] = self._clock.monotonic()
+                    self._last_sign_at[event.shard] = self.clock.monotonic()
             case LeaseLost() | LeaseReleased():
                 self._last_sign_at.pop(event.shard, None)
 
     def silent(self, limit_s: float) -> dict[int, float]:
         """The led shards without a sign for longer than this, and for how many seconds."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         ages = {shard: now - at for shard, at in sorted(self._last_sign_at.items())}
         return {shard: age for shard, age in ages.items() if age > limit_s}
 
@@ -71,12 +74,13 @@ class Readiness:
         self._stuck = stuck
         self._replica = replica
         self._has_schema = False
+        self._recent_database_problems = Recent(self._database_problems, KEPT_S, pulse.clock)
 
     async def problems(self) -> list[str]:
         """Why work can't be done now; none: ready."""
         if not self._is_running():
             return ["the instance is starting or stopping"]
-        found = await self._database_problems()
+        found = list(await self._recent_database_problems.get())
         stuck = self._stuck(self._limit_s)
         if found and self._replica is not None and not self._replica.standing.is_replica_away:
             # Reading goes on: a balancer that looks here must not keep it from everybody.

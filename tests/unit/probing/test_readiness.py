@@ -1,8 +1,10 @@
 """Readiness: what makes an instance unready, and that it says so."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from foliot.model.event import (
     Observers,
     TickCompleted,
 )
-from foliot.probing.readiness import Pulse, Readiness, silence_limit_s
+from foliot.probing.readiness import KEPT_S, Pulse, Readiness, silence_limit_s
 from foliot.store.migrate import upgrade
 from foliot.store.replica import ReplicaStanding, ReplicaWatch
 from foliot.store.sql import SqlStore, open_store
@@ -67,10 +69,13 @@ async def test_an_instance_that_starts_or_stops_is_not_ready(store: SqlStore, pu
     assert found == ["the instance is starting or stopping"]
 
 
-async def test_a_database_without_schema_is_not_ready(empty_store: SqlStore, pulse: Pulse) -> None:
+async def test_a_database_without_schema_is_not_ready(
+    empty_store: SqlStore, pulse: Pulse, clock: VirtualClock
+) -> None:
     readiness = _readiness(empty_store, pulse)
     assert await readiness.problems() == ["the database's schema needs an upgrade"]
     await upgrade(empty_store.database)
+    clock.advance(KEPT_S)
     assert await readiness.problems() == []
 
 
@@ -150,3 +155,34 @@ async def test_while_a_replica_is_read_from_what_waits_for_the_primary_does_not_
     watch.standing = ReplicaStanding(is_primary_away=True, is_replica_away=False)
     assert await readiness.problems() == []
     await store.close()
+
+
+async def test_the_database_is_asked_once_a_second_however_many_ask(
+    store: SqlStore, pulse: Pulse, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    now = store.database.now
+
+    async def counted(*args: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return await now(*args)
+
+    monkeypatch.setattr(store.database, "now", counted)
+    readiness = _readiness(store, pulse)
+    assert await asyncio.gather(*(readiness.problems() for _ in range(50))) == [[]] * 50
+    assert await readiness.problems() == []
+    assert asked == 1
+    clock.advance(KEPT_S)
+    assert await asyncio.gather(*(readiness.problems() for _ in range(50))) == [[]] * 50
+    assert asked == 2
+
+
+async def test_a_caller_that_goes_away_does_not_stop_the_probe_for_others(
+    store: SqlStore, pulse: Pulse
+) -> None:
+    readiness = _readiness(store, pulse)
+    gone, waiting = (asyncio.create_task(readiness.problems()) for _ in range(2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await waiting == []

@@ -61,6 +61,7 @@ def sign_in_routes(
             return RedirectResponse("/", status_code=303)
         made = await sessions.use_link(token, _stranger(request))
         if made is None:
+            request.state.is_sign_in_refused = True
             return RedirectResponse("/?link=spent", status_code=303)
         response = RedirectResponse("/", status_code=303)
         return _with_cookie(request, made, response, is_secure=is_secure(request))

@@ -1,0 +1,126 @@
+"""Slows down whoever guesses at credentials, without locking out others at the same address.
+
+Only failed credentials count: by address, and by the id of the API key that was tried. A valid credential
+never counts.
+
+Once a name (an address or a key id) has used up its rate:
+
+- Each further failure is answered only after HOLD_S, with 429.
+- At most MAX_HELD of its requests are checked at a time, so it makes MAX_HELD guesses per HOLD_S. What comes
+  beyond that is answered with 429 at once and is not checked.
+- A credential that was valid here a short time ago is always checked. Only somebody who is new here may have
+  to try again, and only while others at the same address are guessing.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from foliot.api.rates import RateKind, RateLimiter
+from foliot.model.errors import BadTokenError, NotFoundError, RateLimitedError, UnauthenticatedError
+from foliot.security.keys import ApiKey
+
+T = TypeVar("T")
+
+HOLD_S = 1.0
+MAX_HELD = 4
+"""Of one name."""
+MAX_HELD_IN_ALL = 50
+MAX_NAMES = 10_000
+MAX_KNOWN = 10_000
+"""Credentials that were valid lately."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class FailedSignInError(UnauthenticatedError):
+    """A sign-in link that is not valid. It is answered by a page, and still counts as a failure."""
+
+    def __init__(self) -> None:
+        super().__init__("a spent or unknown link")
+
+
+def names_of(address: str, credential: str | None) -> tuple[str, ...]:
+    """The names that a failure of this credential counts for."""
+    key = ApiKey.parse((credential or "").removeprefix("Bearer ").strip())
+    return (address,) if key is None else (address, f"key:{key.key_id}")
+
+
+class GuessLimit:
+    def __init__(self, limiter: RateLimiter, sleep: Sleep = asyncio.sleep) -> None:
+        self._limiter = limiter
+        self._sleep = sleep
+        self._over_until: dict[str, float] = {}
+        """Names that have used up their rate, and until when at least."""
+        self._held: Counter[str] = Counter()
+        self._known: dict[bytes | None, None] = {}
+
+    async def check(
+        self, names: Sequence[str], credential: str | None, check: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Return what `check` returns; count it for the names if it raises that the credential is wrong.
+
+        Raises RateLimitedError, and what `check` raises.
+        """
+        over = [name for name in names if self._wait_s(name) is not None]
+        digest = _digest_of(credential)
+        if over and digest not in self._known and not self._has_room(over):
+            raise RateLimitedError(HOLD_S)
+        with self._holding(over):
+            try:
+                found = await check()
+            except (UnauthenticatedError, BadTokenError, NotFoundError):
+                wait_s = await self._count(names)
+                if wait_s is None:
+                    raise
+                await self._sleep(HOLD_S)
+                raise RateLimitedError(wait_s) from None
+        self._remember(digest)
+        return found
+
+    async def _count(self, names: Sequence[str]) -> float | None:
+        """Count a failure: None if it is within the rate of all names, else the seconds to wait."""
+        longest: float | None = None
+        for name in names:
+            wait_s = await self._limiter.hit(name, RateKind.FAILED)
+            self._over_until.pop(name, None)
+            if wait_s is not None:
+                if len(self._over_until) >= MAX_NAMES:
+                    del self._over_until[next(iter(self._over_until))]
+                self._over_until[name] = asyncio.get_running_loop().time() + wait_s
+                longest = max(wait_s, longest or 0.0)
+        return longest
+
+    def _wait_s(self, name: str) -> float | None:
+        until = self._over_until.get(name)
+        left_s = None if until is None else until - asyncio.get_running_loop().time()
+        return left_s if left_s is not None and left_s > 0 else None
+
+    def _has_room(self, names: Sequence[str]) -> bool:
+        return self._held.total() < MAX_HELD_IN_ALL and all(self._held[name] < MAX_HELD for name in names)
+
+    @contextmanager
+    def _holding(self, names: Sequence[str]) -> Iterator[None]:
+        self._held.update(names)
+        try:
+            yield
+        finally:
+            self._held -= Counter(names)  # names without any left are forgotten
+
+    def _remember(self, digest: bytes | None) -> None:
+        if digest is None:
+            return
+        self._known.pop(digest, None)
+        if len(self._known) >= MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[digest] = None
+
+
+def _digest_of(credential: str | None) -> bytes | None:
+    """Credentials themselves are not kept in memory. None: it is in the body, which was not read yet."""
+    if credential is None:
+        return None
+    return hashlib.blake2b(credential.encode(errors="backslashreplace"), digest_size=16).digest()
