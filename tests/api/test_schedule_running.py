@@ -6,11 +6,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.change import Author, create
+from foliot.store.schema import idempotency_t
 from foliot.timing.compile import build_trigger
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
@@ -324,3 +327,20 @@ def test_a_preview_with_a_calendar_that_there_is_not_says_so(operator: httpx2.Cl
     body = {"trigger": {"kind": "interval", "hours": 1}, "calendars": ["unheard-of"]}
     answer = operator.post(f"{SCHEDULES}/preview", json=body)
     assert answer.status_code == 422 or answer.json()["warnings"]
+
+
+def test_nothing_is_kept_for_the_idempotency_key_of_a_preview(
+    operator: httpx2.Client, server: Served
+) -> None:
+    headers = {"Idempotency-Key": unique("key")}
+    asked = {"trigger": {"kind": "interval", "hours": 1}, "n": 1000}
+    for n in (1000, 10):
+        answer = operator.post(f"{SCHEDULES}/preview", json={**asked, "n": n}, headers=headers)
+        assert len(made(answer, 200)["fires"]) == n
+        assert "idempotency-replayed" not in answer.headers
+
+    async def rows(connection: AsyncConnection) -> int:
+        query = select(idempotency_t).where(idempotency_t.c.key == headers["Idempotency-Key"])
+        return len((await connection.execute(query)).all())
+
+    assert server.write(rows) == 0

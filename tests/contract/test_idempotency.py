@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,13 +14,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from tests.plans import explain, primary_key
 
-from foliot.api.idempotency import LARGEST_BODY, Idempotency, KeyInUseError, Patience
+from foliot.api.idempotency import LARGEST_BODY, RECOUNT_S, Idempotency, KeyInUseError, Patience
 from foliot.model.errors import (
     AlreadyShownError,
     DatabaseUnreachableError,
     InvalidError,
     NameTakenError,
     NotFoundError,
+    TooManyIdempotencyKeysError,
 )
 from foliot.model.ids import new_id
 from foliot.store.database import Database
@@ -642,3 +644,36 @@ class TestWhatIsKept:
             await send()
         [[count]] = await scene.rows(select(func.count()).select_from(idempotency_t))
         assert count == 1
+
+
+# --- how many keys a credential may have -------------------------------------------------------------------
+
+
+async def test_a_credential_has_so_many_keys_and_others_have_theirs(
+    keys: IdempotencyKeys, grow_old: GrowOld
+) -> None:
+    clock = VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
+    idempotency = Idempotency(keys, clock, QUICK, max_keys=3)
+    done: list[UUID] = []
+
+    async def handle(resource_id: UUID) -> Response:
+        done.append(resource_id)
+        return JSONResponse({"a": 1}, 201)
+
+    async def post(key: str, credential: str = "key:1") -> Response:
+        return await idempotency.run(credential, "/api/v1/schedules", key, b"", handle)
+
+    for number in range(3):
+        assert (await post(f"key {number}")).status_code == 201
+    with pytest.raises(TooManyIdempotencyKeysError):
+        await post("one more")
+    assert len(done) == 3, "nothing was done for it"
+    assert (await post("key 0")).headers["idempotency-replayed"] == "true"
+    assert (await post("one more", "key:2")).status_code == 201
+    await keys.prune(limit=10)
+    with pytest.raises(TooManyIdempotencyKeysError):
+        await post("one more")
+    await grow_old(KEPT_S + 1)
+    await keys.prune(limit=10)
+    clock.advance(RECOUNT_S)
+    assert (await post("one more")).status_code == 201

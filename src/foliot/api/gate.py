@@ -49,6 +49,8 @@ MOST_REASON = 1000
 MOST_ADDRESS = 64
 
 _ME = "/api/v1/me"
+CHANGE_NOTHING = frozenset({"/api/v1/schedules/preview"})
+"""POSTs that only read: to repeat them is safe, so nothing is kept for an Idempotency-Key."""
 
 Handle = Callable[[Request], Awaitable[Response]]
 
@@ -94,7 +96,7 @@ class Gate:
             _require_own_page(request, self._own_names)
         _refuse_unknown(request, known)
         key = request.headers.get(IDEMPOTENCY_HEADER)
-        if request.method != "POST" or key is None:
+        if request.method != "POST" or key is None or path_of(request.scope) in CHANGE_NOTHING:
             return await handle(request)
 
         async def handle_once(resource_id: UUID) -> Response:
@@ -148,8 +150,8 @@ class Gate:
                 raise
 
         if authorization is None and cookie is None:
-            # Nothing to guess with. The UI asks for `me` to find out that somebody has to sign in, and its page
-            # has to come up however many others share the address.
+            # Nothing to guess with. The UI asks for `me` to find out that somebody has to sign in: that works
+            # however many others share the address.
             if path_of(request.scope) != _ME:
                 await self._limiter.require(name, RateKind.ANONYMOUS)
             return await authenticate()

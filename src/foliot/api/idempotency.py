@@ -16,6 +16,7 @@ failure leaves behind (the rows themselves are told of in `store.idempotency`):
 Only what succeeded (2xx) is kept: the status, a few headers, and the body. An answer that may be seen only
 once is not kept; who repeats its request is told so (AlreadyShownError). Of one larger than LARGEST_BODY the
 body is not kept: repeated, it has the status, the headers and no body, and Location says where to look.
+A credential has at most MAX_KEYS rows; beyond that a new key is a 429, and known ones still answer.
 """
 
 import asyncio
@@ -30,7 +31,13 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from foliot.model.errors import AlreadyShownError, FoliotError, InProgressError, InvalidError
+from foliot.model.errors import (
+    AlreadyShownError,
+    FoliotError,
+    InProgressError,
+    InvalidError,
+    TooManyIdempotencyKeysError,
+)
 from foliot.model.ids import new_id
 from foliot.model.verdict import verdict_on
 from foliot.store.idempotency import IdempotencyKeys, KeptAnswer, KeyClaim, KeyedRequest, Pending, Reused
@@ -40,7 +47,14 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 KEPT_HEADERS = ("location", "etag", "content-type")
 LONGEST_KEY = 255
-LARGEST_BODY = 256 * 1024
+LARGEST_BODY = 16 * 1024
+MAX_KEYS = 100_000
+"""Keys of one credential within 24 hours; beyond it new ones are a 429."""
+COUNT_EVERY = 1_000
+"""New keys of a credential after which they are counted again: counting costs more than adding one."""
+RECOUNT_S = 10.0
+MAX_COUNTED = 10_000
+"""Credentials whose number of keys is remembered."""
 RETRY_AFTER_S = 5
 """Who has waited in vain finds the row stale then."""
 _POINTER = "/idempotency-key"
@@ -72,11 +86,48 @@ class Patience:
     """Until a row without an answer may be taken over. More than `work_s`, or two would be at it."""
 
 
+class KeyBudget:
+    """Bounds the rows of each credential; several instances may overshoot by COUNT_EVERY each."""
+
+    def __init__(self, keys: IdempotencyKeys, clock: Clock, most: int) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._most = most
+        self._left: dict[str, tuple[int, float]] = {}
+        """New keys until the next count (-1: none were left), and when the last count was."""
+
+    async def take(self, credential: str) -> None:
+        """Allow one new key. Raises TooManyIdempotencyKeysError."""
+        left, counted_at = self._left.get(credential, (0, float("-inf")))
+        now = self._clock.monotonic()
+        if left <= 0:
+            if left == 0 or now - counted_at >= RECOUNT_S:
+                left = min(COUNT_EVERY, self._most - await self._keys.count(credential, limit=self._most))
+                counted_at = now
+            if left <= 0:
+                self._remember(credential, -1, counted_at)
+                raise TooManyIdempotencyKeysError(self._most)
+        self._remember(credential, left - 1, counted_at)
+
+    def _remember(self, credential: str, left: int, counted_at: float) -> None:
+        self._left.pop(credential, None)
+        if len(self._left) >= MAX_COUNTED:
+            del self._left[next(iter(self._left))]
+        self._left[credential] = (left, counted_at)
+
+
 class Idempotency:
-    def __init__(self, keys: IdempotencyKeys, clock: Clock, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        keys: IdempotencyKeys,
+        clock: Clock,
+        patience: Patience | None = None,
+        max_keys: int = MAX_KEYS,
+    ) -> None:
         self._keys = keys
         self._clock = clock
         self._patience = patience or Patience()
+        self._budget = KeyBudget(keys, clock, max_keys)
         self._under_way: dict[KeyedRequest, asyncio.Task[Response]] = {}
 
     async def run(
@@ -98,7 +149,12 @@ class Idempotency:
         request = _request_of(credential, route, key, body)
         until = self._clock.monotonic() + self._patience.wait_s
         while True:
-            found = await self._keys.claim(request, new_id(self._clock.now()), stale_s=self._patience.stale_s)
+            found = await self._keys.claim(
+                request,
+                new_id(self._clock.now()),
+                stale_s=self._patience.stale_s,
+                before_insert=lambda: self._budget.take(request.credential),
+            )
             match found:
                 case KeyClaim():
                     return await self._carry_out(found, handle, keeps_body)

@@ -26,7 +26,9 @@ host, and what belongs to another is not found.
 are refused.
 
 **Changes**: schedules have an `ETag`; with `If-Match` a change that was made for another version is a 412.
-`Idempotency-Key` on a POST makes it safe to repeat for 24 hours. `X-Foliot-Reason` says why, for the audit.
+`Idempotency-Key` on a POST makes it safe to repeat for 24 hours: the same answer, without its body if that
+was larger than 16 KiB. Nothing is kept for `preview`. Beyond 100,000 keys of a credential a new one is a 429
+with code `too_many_idempotency_keys`. `X-Foliot-Reason` says why, for the audit.
 
 **Errors** are `application/problem+json` (RFC 9457) with `code`, `detail`, `request_id`, and `errors` that
 name each field by a JSON pointer.

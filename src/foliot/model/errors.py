@@ -128,6 +128,18 @@ class ForbiddenError(FoliotError):
     """The credential is good, and does not allow this."""
 
 
+class TooManyIdempotencyKeysError(FoliotError):
+    """A credential has used as many idempotency keys as are kept for one."""
+
+    retry_after_s = 3600.0
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"this credential has used {most} idempotency keys, which are kept for 24 hours; "
+            "repeat keys that were used, leave the key out, or try later"
+        )
+
+
 class RateLimitedError(FoliotError):
     """Too much was asked for in too short a time."""
 

@@ -51,6 +51,7 @@ VERDICTS: dict[type[FoliotError], Verdict] = {
     errors.UnsupportedMediaError: Verdict("unsupported_media_type", 415, Exit.USAGE),
     errors.InvalidError: Verdict("invalid", 422, Exit.USAGE),
     errors.UnstorableError: Verdict("unstorable", 422, Exit.USAGE),
+    errors.TooManyIdempotencyKeysError: Verdict("too_many_idempotency_keys", 429, Exit.FAILED),
     errors.RateLimitedError: Verdict("rate_limited", 429, Exit.FAILED),
     errors.DatabaseFullError: Verdict("database_full", 503, Exit.UNREACHABLE),
     errors.DatabaseUnreachableError: Verdict("database_unreachable", 503, Exit.UNREACHABLE),

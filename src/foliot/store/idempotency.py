@@ -12,13 +12,13 @@ the `claimed_ts` of its own claim.
 All times are the store's. Rows are good for KEPT_S; an older one is as good as gone, pruned or not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, null, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, delete, func, null, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.instant import EPOCH
@@ -70,15 +70,23 @@ class IdempotencyKeys:
         self._dialect = database.dialect
 
     async def claim(
-        self, request: KeyedRequest, resource_id: UUID, *, stale_s: float
+        self,
+        request: KeyedRequest,
+        resource_id: UUID,
+        *,
+        stale_s: float,
+        before_insert: Callable[[], Awaitable[None]] | None = None,
     ) -> KeyClaim | KeptAnswer | Pending | Reused:
         """Claim the request, or say why it is not to be carried out.
 
-        `resource_id` is reserved, unless the request has one since an earlier claim.
+        `resource_id` is reserved, unless the request has one since an earlier claim. `before_insert` is
+        called where the key is new, and may raise.
         """
         # Looked at first: those who wait, and those who repeat, lock nothing.
         row = await self._read(request, stale_s)
         if row is None or row.is_expired:
+            if before_insert is not None:
+                await before_insert()
             return await self._insert(request, resource_id) or Pending()
         if row.body_hash != request.body_hash:
             return Reused()
@@ -87,6 +95,13 @@ class IdempotencyKeys:
         if not row.is_stale:
             return Pending()
         return await self._take_over(KeyClaim(request, row.resource_id, row.claimed_ts)) or Pending()
+
+    async def count(self, credential: str, *, limit: int) -> int:
+        """How many rows a credential has, counted up to the limit."""
+        rows = select(idempotency_t.c.key).where(idempotency_t.c.credential == credential).limit(limit)
+        statement = select(func.count()).select_from(rows.subquery())
+        async with self._database.read(Pool.API) as connection:
+            return int((await connection.execute(statement)).scalar_one())
 
     async def finish(self, claim: KeyClaim, answer: KeptAnswer) -> bool:
         """Keep the answer for those who repeat the request; False if the claim was taken over."""
