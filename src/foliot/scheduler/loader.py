@@ -94,8 +94,8 @@ class Loader:
         # a clock that stands still.
         is_poll_wanted = self._clock.monotonic() >= self._polled_at + self._poll_s
         if is_poll_wanted:
-            self._polled_at = self._clock.monotonic()
             await self.read_calendars(term)
+            self._polled_at = self._clock.monotonic()
         changed = self._hinted | term.to_reload
         if changed:
             await self._reload(term, changed)
@@ -145,7 +145,7 @@ class Loader:
         self._firing_wake.set()
 
     def _is_load_wanted(self, term: Term) -> bool:
-        if self._is_full(term):
+        if len(term.wheel) + len(term.queue) >= MOST_ENTRIES:
             return False
         ahead_s = (term.position.run_ts - self._clock.now()).total_seconds()
         # Not for every second that passes: a sixtieth of the horizon at a time.
@@ -155,26 +155,26 @@ class Loader:
         until = self._clock.now() + timedelta(seconds=self._horizon_s)
         # Before the read: what is fired meanwhile may get a next time that this page should have had, and its
         # row may not show it yet.
-        term.known_until = max(term.known_until, until)
-        page = await self._store.load(term.lease.shard, until=until, after=term.position, limit=PAGE)
-        term.put(page)
-        is_whole = len(page) < PAGE
-        last = page[-1] if page else None
-        if is_whole or last is None:
-            term.position = Position(until, UUID(int=2**128 - 1))
-        else:
-            term.position = Position(last.run_ts, last.schedule_id)
+        term.known_until = until
+        try:
+            page = await self._store.load(term.lease.shard, until=until, after=term.position, limit=PAGE)
+            term.put(page)
+            is_whole = len(page) < PAGE
+            last = page[-1] if page else None
+            if is_whole or last is None:
+                term.position = Position(until, UUID(int=2**128 - 1))
+            else:
+                term.position = Position(last.run_ts, last.schedule_id)
+        finally:
+            term.known_until = term.position.run_ts
         if page:
             self._observer.notify(SchedulesLoaded(term.lease.shard.number, len(page), "horizon"))
 
-    def _is_full(self, term: Term) -> bool:
-        return len(term.wheel) + len(term.queue) >= MOST_ENTRIES
-
     def _is_overdue_wanted(self, term: Term, *, is_poll_wanted: bool) -> bool:
-        if self._is_full(term):
-            return False
         if len(term.queue) <= MAX_QUEUED:
             return is_poll_wanted or self._backlog.is_reading
+        if len(term.queue) >= MOST_ENTRIES:
+            return False
         return self._clock.monotonic() >= self._overdue_read_at + self._poll_s * BUSY_POLLS
 
     async def _read_overdue(self, term: Term) -> None:
