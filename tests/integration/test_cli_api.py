@@ -110,6 +110,7 @@ def test_a_schedule_is_created_shown_and_listed(cli: Cli, name: str) -> None:
     assert table[0].split() == ["NAME", "WHEN", "TARGET", "STATE", "LAST", "NEXT"]
     assert "At 02:00 (Europe/Berlin)  function greet  active" in table[1]
     details = cli("schedule", "get", name)
+    assert "\nruns        0 scheduled\n" in details
     assert f"\nid          {made['schedule_id']}\n" in details
 
 

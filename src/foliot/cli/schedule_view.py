@@ -62,7 +62,7 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
         ("with", _given(target)),
         ("next", both(schedule.get("next_run_ts"), now)),
         ("last", _last(schedule, now)),
-        ("scheduled runs", _runs(schedule)),
+        ("runs", _runs(schedule)),
         ("queue", f"{schedule['queue']}, priority {schedule['priority']}"),
         ("timeout", duration(schedule["timeout_seconds"])),
         ("misfire", f"{misfire['policy']}, grace {duration(misfire['grace_seconds'])}"),
@@ -90,7 +90,8 @@ def _given(target: Document) -> str:
 
 def _runs(schedule: Document) -> str:
     most = schedule.get("max_runs")
-    return f"{schedule['run_count']}" + (f" of {most}" if most else "")
+    # Manual runs and backfills are not among them.
+    return f"{schedule['run_count']}" + (f" of {most}" if most else "") + " scheduled"
 
 
 def _managed(schedule: Document) -> str:
