@@ -277,9 +277,8 @@ async def test_claiming_takes_the_first_of_the_index_of_what_is_claimable(store:
 
 
 async def test_claiming_passes_over_versions_without_another_order(store: SqlStore) -> None:
-    queues = await store.work.queues(None)
     unknown = [(UUID(int=number), 1) for number in range(1000)]
-    claiming = store.work.claim("worker", queues, limit=20, lease_s=600, excluding=unknown)
+    claiming = store.work.claim("worker", queues(), limit=20, lease_s=600, excluding=unknown)
     claims, plan = await explain(store, Pool.WORK, claiming)
     assert len(claims) == 20
     check(plan, "idx_execution_claimable", primary_key(store, "execution_t"))
