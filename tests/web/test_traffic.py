@@ -84,6 +84,12 @@ def test_a_long_list_reads_only_the_rows_that_the_stream_names(
     whole = traffic.size()
     traffic.forget()
     wait_for_ticks(server, page, ticking)
+
+    def has_read() -> bool:
+        page.evaluate("0")
+        return traffic.to("schedules") != []
+
+    until(has_read)
     asked = [parse_qs(urlsplit(each).query).get("name") for each in traffic.to("schedules")]
     assert set(map(str, asked)) == {"['often']"}, asked
     assert len(asked) <= TICKS
