@@ -7,6 +7,7 @@ Plain ASGI, each layer one duty. `add_front` puts them around an application in 
     RequestId         names the request, so that all that follows can say which one it speaks of
     SecurityHeaders   on every answer, those of the layers below included
     UnhandledErrors   an exception that nobody handled becomes a 500 without details
+    Compression       gzip for large answers of the API
     Overload          beyond so many requests under way, 503 at once: a queue would only make all of them late
     BodyLimit         413 before the application sees more of a body than it should, 408 where it drips in
 
@@ -25,6 +26,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from foliot.api.compression import Compression
 from foliot.api.errors import problem
 from foliot.api.paths import PublicPath, path_of
 from foliot.model.event import RequestAnswered
@@ -66,6 +68,7 @@ def add_front(
     # Starlette puts the last one added outermost.
     app.add_middleware(BodyLimit, limit=body_limit, larger=LARGER_BODIES)
     app.add_middleware(Overload, most=most_under_way, uncounted=uncounted)
+    app.add_middleware(Compression)
     app.add_middleware(UnhandledErrors, on_error=on_error)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestId)

@@ -155,7 +155,7 @@ async def test_so_many_are_let_through_and_the_rest_is_told_how_long_to_wait(clo
 
 async def test_names_and_kinds_have_counts_of_their_own(clock: VirtualClock) -> None:
     rate = parse_rate("1/minute")
-    limiter = RateLimiter(MemoryRates(clock), {KEY: rate, RateKind.ANONYMOUS: rate})
+    limiter = RateLimiter(MemoryRates(clock), dict.fromkeys(RateKind, rate))
     for name in ("a", "b"):
         for kind in RateKind:
             assert await limiter.hit(name, kind) is None
