@@ -142,9 +142,9 @@ def event_routes(services: Services) -> APIRouter:
         return no_content()
 
     @router.get("/relays", summary="List relays", response_model=ListOf[EventRelayDocument])
-    async def list_relays() -> Response:
-        found = await admin.relays()
-        return answer({"items": [relay_document(each) for each in found], "next_page_token": ""})
+    async def list_relays(page: Paged) -> Response:
+        rows = [each for each in await admin.relays() if each.name > page.after_text()]
+        return page.answer(rows[: page.limit], relay_document, lambda row: [row.name])
 
     @router.delete("/relays", status_code=204, summary="Delete a relay, or give up a refused topic")
     async def delete_relay(author: Writer, name: RelayName, topic: TopicName | None = None) -> Response:
