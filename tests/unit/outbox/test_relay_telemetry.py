@@ -60,6 +60,9 @@ class Row:
     async def position(self, _instance_id: str, _epoch: int) -> int:
         return 1
 
+    async def parked(self) -> dict[str, int]:
+        return {}
+
     async def outbox_id(self) -> str:
         return "outbox"
 
