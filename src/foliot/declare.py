@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from foliot.model.errors import NameTakenError
-from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
+from foliot.model.errors import InvalidError, NameTakenError
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author
 from foliot.steering.schedules import ScheduleSteering
 from foliot.store.protocol import ScheduleStore
@@ -23,11 +23,18 @@ class Declarer:
         for _ in range(TRIES):
             known = await self._store.find(host_id, spec.name)
             if known is not None:
-                if spec == known.spec:
-                    return known
-                return await self._steering.edit(known.schedule_id, spec, author)
+                if spec != known.spec:
+                    return await self._steering.edit(known.schedule_id, spec, author)
+                return known if known.state is not ScheduleState.ERROR else await self._revive(known, author)
             try:
                 return await self._steering.create(host_id, spec, author, managed_by=managed_by)
             except NameTakenError:
                 continue  # another process declared it between our look and our insert
         raise NameTakenError(spec.name)
+
+    async def _revive(self, known: Schedule, author: Author) -> Schedule:
+        """Try again to plan a schedule that could not be planned; it stays as it is if it still can't."""
+        try:
+            return await self._steering.edit(known.schedule_id, known.spec, author)
+        except InvalidError:
+            return known

@@ -3,16 +3,21 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.declare import Declarer
 from foliot.model.errors import InvalidError
 from foliot.model.event import Observers
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.model.schedule import ManagedBy, ScheduleSpec
+from foliot.model.schedule import ManagedBy, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author
 from foliot.steering import Steering
 from foliot.steering.apply import AppliedStep, ApplyAction, ApplyStep
+from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.protocol import TaskRecord
+from foliot.store.schema import schedule_t
 from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock, SystemClock
 
@@ -163,3 +168,31 @@ async def test_a_schedule_that_changed_since_the_plan_is_left_alone_and_told(
     await steering.schedules.pause(known.schedule_id, ANN)
     done = await steering.apply.carry_out(DEFAULT_HOST_ID, steps, source="files", author=ANN)
     assert [type(each.error).__name__ for each in done] == ["StaleVersionError", "NoneType"]
+
+
+async def test_a_schedule_that_could_not_be_planned_comes_back_when_it_is_applied_or_declared_again(
+    store: SqlStore, steering: Steering
+) -> None:
+    parked = {"state": "error", "state_reason": "broken", "next_fire_ts": None, "next_run_ts": None}
+
+    async def park(connection: AsyncConnection) -> None:
+        await connection.execute(update(schedule_t).values(parked))
+
+    await apply(steering, spec("a"))
+    await store.database.write(Pool.API, park)
+    assert actions(await plan(steering, spec("a"))) == {"a": "update"}
+    await apply(steering, spec("a"))
+    assert await _is_active(store)
+    assert actions(await plan(steering, spec("a"))) == {"a": "unchanged"}
+
+    await store.database.write(Pool.API, park)
+    await Declarer(store.schedules, steering.schedules).declare(
+        DEFAULT_HOST_ID, spec("a"), ANN, ManagedBy.FILE
+    )
+    assert await _is_active(store)
+
+
+async def _is_active(store: SqlStore) -> bool:
+    found = await store.schedules.find(DEFAULT_HOST_ID, "a")
+    assert found is not None
+    return found.state is ScheduleState.ACTIVE and found.next_run_ts is not None

@@ -76,7 +76,7 @@ async def test_a_duty_that_hangs_or_fails_delays_no_other(
     scene = scene_of(store)
     held, lost = await hold_one(scene), await lose(scene)
     monkeypatch.setattr(Upkeep, duty, trouble)
-    async with running(database_url, **PATIENT):
+    async with running(database_url, worker_lease_seconds=60):
         if duty != "rescue":
             await wait_for(store, lost, Status.UNKNOWN)
         if duty != "release_held":

@@ -14,7 +14,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from foliot.model.errors import FoliotError, InvalidError, Problem
-from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
+from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author, Owner, create, edit
 from foliot.planning.document_diff import Difference, diff
 from foliot.steering.admission import Admission, completed
@@ -198,10 +198,12 @@ def _step(spec: ScheduleSpec, known: Schedule | None, source: str, *, adopts: bo
     changes = diff(known.spec.model_dump(mode="json"), spec.model_dump(mode="json"))
     is_own = known.managed_by is ManagedBy.FILE and known.managed_source == source
     is_free = known.managed_by in (ManagedBy.API, ManagedBy.UI)
-    if not changes and not adopts:
+    # Applied again, a definition that could not be planned is tried anew.
+    is_parked = known.state is ScheduleState.ERROR and (is_own or is_free)
+    if not changes and not adopts and not is_parked:
         action, detail = ApplyAction.UNCHANGED, "" if is_own else f"stays with {_owner(known)}"
     elif is_own or is_free or adopts:
-        has_change = bool(changes) or not is_own
+        has_change = bool(changes) or not is_own or is_parked
         action = ApplyAction.UPDATE if has_change else ApplyAction.UNCHANGED
         detail = "" if is_own else f"taken over from {_owner(known)}"
     else:
