@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import structlog
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot import Foliot, every
@@ -17,7 +16,7 @@ from foliot.model.errors import SchemaError
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.store.dialect import Pool
-from foliot.store.migrate import revisions, schema_status
+from foliot.store.migrate import revisions, run_migrations, schema_status
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.engine import until
@@ -113,13 +112,10 @@ async def test_an_empty_database_gets_its_schema(tmp_path: Path) -> None:
 
 
 async def older(url: str) -> None:
-    """As a version before this one would have left it, as far as its number tells."""
-    async with failing(url).lifespan()(None):
-        pass
+    """Make the schema of the revision before the last."""
 
     async def work(connection: AsyncConnection) -> None:
-        await connection.execute(text("ALTER TABLE task_function_t DROP COLUMN default_retry"))
-        await connection.execute(text(f"UPDATE schema_version_t SET version_num = '{revisions()[-2]}'"))
+        await connection.run_sync(run_migrations, revisions()[-2])
 
     async with opened(url) as store:
         await store.database.write(Pool.API, work)

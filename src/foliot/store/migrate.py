@@ -59,7 +59,8 @@ def _status(connection: Connection) -> SchemaStatus:
     return SchemaStatus(current, known[-1], pending)
 
 
-def _upgrade(connection: Connection) -> None:
+def run_migrations(connection: Connection, revision: str = "head") -> None:
+    """Run what the database does not have yet, up to a revision."""
     # Of all processes that start, nearly none upgrades: the others need not load what does it.
     from alembic import command
     from alembic.config import Config
@@ -67,7 +68,7 @@ def _upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 async def schema_status(database: Database) -> SchemaStatus:
@@ -94,7 +95,7 @@ async def upgrade(database: Database, *, shards: int = 1) -> SchemaStatus:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
         before = await connection.run_sync(_status)
         if before.pending:
-            await connection.run_sync(_upgrade)
+            await connection.run_sync(run_migrations)
         await _make_first_rows(connection, database, shards)
         return before
 

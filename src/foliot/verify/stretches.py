@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
+from foliot.model.ids import hash_key
 from foliot.verify.finding import Span
 from foliot.verify.history import ERROR, History, Row, Version
 from foliot.verify.walker import Walker, instant_in
@@ -34,7 +35,7 @@ def due_times(history: History, walker: Walker, span: Span) -> Sequence[datetime
         anchor = instant_in(start) if start else version.effective_ts
         if version.document["trigger"]["kind"] == "rrule":
             anchor = anchor.replace(microsecond=0)
-        key = str(history.standing.schedule_id)
+        key = hash_key(history.standing.schedule_id)
         found = walker.times(version.document, anchor, key, first, last)
         if found:
             parts.append(found)
