@@ -27,6 +27,7 @@ CROWD = 15_000
 PATIENT = {"lease_ttl_seconds": 15, "heartbeat_seconds": 3, "worker_lease_seconds": 60}
 """A machine that is busy elsewhere does not lose the lease by itself."""
 WORKER_LEASE_S = 15.0
+YEARLY = {"kind": "cron", "expression": "0 0 1 1 *"}
 
 
 def scene_of(store: SqlStore) -> Scene:
@@ -46,13 +47,14 @@ async def is_ready(store: SqlStore, execution_id: UUID) -> bool:
 
 async def lose(scene: Scene) -> UUID:
     """An execution whose worker has vanished."""
-    await scene.trigger(await scene.add("lost", delivery="at_most_once"))
+    await scene.trigger(await scene.add("lost", trigger=YEARLY, delivery="at_most_once"))
     return (await scene.claim_one("gone", lease_s=STALE)).execution_id
 
 
 async def hold_one(scene: Scene, name: str = "held") -> UUID:
     """A held execution that may run now."""
-    schedule = await scene.add(name, overlap={"policy": "queue"})
+    # Its own times would come before a manual run.
+    schedule = await scene.add(name, trigger=YEARLY, overlap={"policy": "queue"})
     first, held = await scene.trigger(schedule), await scene.trigger(schedule)
     [claim] = await scene.claim()
     assert claim.execution_id == first
@@ -87,7 +89,7 @@ async def test_thousands_of_held_executions_of_one_schedule_stop_nothing(
     store: SqlStore, database_url: str
 ) -> None:
     scene = scene_of(store)
-    crowded = await scene.add("crowded", overlap={"policy": "queue"})
+    crowded = await scene.add("crowded", trigger=YEARLY, overlap={"policy": "queue"})
     await scene.trigger(crowded)
     blocking = await scene.claim_one(lease_s=LONG)
     await scene.hold(crowded, CROWD)
