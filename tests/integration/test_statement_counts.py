@@ -177,11 +177,12 @@ async def _with_open_executions(store: SqlStore, count: int) -> list[UUID]:
     now = await store.now()
 
     async def set_back(connection: AsyncConnection) -> None:
-        earlier = now.replace(microsecond=0) - _AGE
+        # Right after the time that has fired: that one is decided.
+        due_ts = now.replace(microsecond=1) - _AGE + _INTERVAL
         await connection.execute(
             schedule_t.update()
             .where(schedule_t.c.schedule_id.in_(ids))
-            .values(next_fire_ts=earlier + _INTERVAL, next_run_ts=earlier + _INTERVAL)
+            .values(next_fire_ts=due_ts, next_run_ts=due_ts)
         )
 
     await store.database.write(Pool.API, set_back)

@@ -130,7 +130,7 @@ class FiringStatements:
     ) -> list[Due]:
         # A range of `idx_schedule_active_next_run`.
         statement = (
-            _select_due(shard, until, *self._not_in(excluding))
+            _select_due(shard, until, schedule_t.c.active, *self._not_in(excluding))
             .order_by(schedule_t.c.next_run_ts, schedule_t.c.schedule_id)
             .limit(limit)
         )
@@ -164,6 +164,8 @@ class FiringStatements:
         first = (
             _select_due(shard, until, *self._not_in(excluding))
             .where(
+                # SQLite would read all that is due, of every host, once for each lane.
+                self._dialect.guard(schedule_t.c.active) == true(),
                 schedule_t.c.host_id == wanted.c.lane_host,
                 schedule_t.c.priority == wanted.c.lane_priority,
                 schedule_t.c.next_run_ts >= wanted.c.from_ts,
@@ -419,7 +421,7 @@ class FiringStatements:
 
 def _select_due(shard: Shard, until: datetime, *also: ColumnElement[bool]) -> Select[Any]:
     return select(*_DUE_COLUMNS).where(
-        schedule_t.c.active, schedule_t.c.next_run_ts <= literal(until, Instant), *is_of(shard), *also
+        schedule_t.c.next_run_ts <= literal(until, Instant), *is_of(shard), *also
     )
 
 
