@@ -25,6 +25,8 @@ class UserInterface(BuildHookInterface):  # type: ignore[type-arg]
             built = subprocess.run([str(root / "scripts" / "build-web")], cwd=root, check=False)  # noqa: S603
             if built.returncode:
                 self.app.abort("The user interface could not be built; web/build.log says why.")
+            if (root / "src" / "foliot" / "web_dist.building").exists():
+                self.app.abort("Another build of the user interface is running; try again when it has ended.")
         built_files = [
             root / "src" / "foliot" / "web_dist" / name for name in ("index.html", "THIRD_PARTY_LICENSES.txt")
         ]

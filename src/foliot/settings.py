@@ -190,7 +190,7 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _is_base_url(cls, value: str | None) -> str | None:
-        if value is not None and not re.match(r"^https?://[^/?#\s]+(/[^?#\s]*)?$", value):
+        if value is not None and not re.match(r"https?://[^/?#\s]+(/[^?#\s]*)?\Z", value):
             raise ValueError("must be an address such as https://foliot.example.com")
         return value and value.rstrip("/")
 

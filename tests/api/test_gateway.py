@@ -116,6 +116,16 @@ def test_credentials_that_fail_are_counted_by_address_and_spoil_nothing_for_othe
         assert browser.get(f"{V1}/me").status_code == 200
 
 
+def test_a_key_signs_in_only_so_often(limited: Served) -> None:
+    """Each sign-in writes rows, and a viewer must not be able to fill the database."""
+    known, other = new_key(limited), new_key(limited)
+    with limited.client() as browser:
+        answers = [browser.post("/sign-in", json={"key": known}) for _ in range(RATE_OF_STRANGERS + 1)]
+        assert {answer.status_code for answer in answers[:-1]} == {204}
+        assert_is_rate_limited(answers[-1])
+        assert browser.post("/sign-in", json={"key": other}).status_code == 204
+
+
 def test_what_is_forbidden_counts_as_well(limited: Served) -> None:
     client = limited.by(new_key(limited))
     answers = [client.post(SCHEDULES, json=yearly()) for _ in range(RATE + 1)]

@@ -123,9 +123,11 @@ class Gate:
                 raise FailedSignInError
             return response
 
+        # The route adds the id of the key, which is in the body.
+        request.state.guessed_names = names = [name_of_address(address_of(request))]
+        token = request.query_params.get("token") if request.method == "GET" else None
         try:
-            name = name_of_address(address_of(request))
-            return await self._guesses.check((name,), request.query_params.get("token"), sign_in)
+            return await self._guesses.check(names, token or None, sign_in)
         except FailedSignInError:
             return spent[0]
 
@@ -134,7 +136,11 @@ class Gate:
         _refuse_unknown(request, known)
         token = request.headers.get("x-foliot-token") or request.headers.get("authorization")
         name = name_of_address(address_of(request))
-        return await self._guesses.check((name,), token, lambda: handle(request))
+        return await self._guesses.check((name,), token, lambda: handle(request), is_unguessable=True)
+
+    async def require_sign_in_rate(self, credential: str) -> None:
+        """Bound how often a key is signed in with: each sign-in writes rows. Raises RateLimitedError."""
+        await self._limiter.require(f"sign-in:{credential}", RateKind.ANONYMOUS)
 
     async def _recognise(self, request: Request) -> Principal:
         authorization = request.headers.get("authorization")

@@ -8,8 +8,11 @@ Once a name (an address or a key id) has used up its rate:
 - Each further failure is answered only after HOLD_S, with 429.
 - At most MAX_HELD of its requests are checked at a time, so it makes MAX_HELD guesses per HOLD_S. What comes
   beyond that is answered with 429 at once and is not checked.
-- A credential that was valid here a short time ago is always checked. Only somebody who is new here may have
-  to try again, and only while others at the same address are guessing.
+- A credential that was valid here a short time ago is always checked, and so is an agent's token, which is
+  too long to be guessed. Only somebody who is new here may have to try again, and only while others at the
+  same address are guessing.
+
+A place is taken while a failure waits for its answer, so that held requests never fill the server.
 """
 
 import asyncio
@@ -45,7 +48,8 @@ class FailedSignInError(UnauthenticatedError):
 
 def names_of(address: str, credential: str | None) -> tuple[str, ...]:
     """The names that a failure of this credential counts for."""
-    key = ApiKey.parse((credential or "").removeprefix("Bearer ").strip())
+    # The scheme in any case, as the authenticator takes it. A session's cookie has none.
+    key = ApiKey.parse((credential or "").rpartition(" ")[2])
     return (address,) if key is None else (address, f"key:{key.key_id}")
 
 
@@ -59,24 +63,35 @@ class GuessLimit:
         self._known: dict[bytes | None, None] = {}
 
     async def check(
-        self, names: Sequence[str], credential: str | None, check: Callable[[], Awaitable[T]]
+        self,
+        names: Sequence[str],
+        credential: str | None,
+        check: Callable[[], Awaitable[T]],
+        *,
+        is_unguessable: bool = False,
     ) -> T:
         """Return what `check` returns; count it for the names if it raises that the credential is wrong.
 
-        Raises RateLimitedError, and what `check` raises.
+        `names` may grow while `check` runs. Raises RateLimitedError, and what `check` raises.
         """
         over = [name for name in names if self._wait_s(name) is not None]
         digest = _digest_of(credential)
-        if over and digest not in self._known and not self._has_room(over):
+        is_admitted = is_unguessable or digest in self._known
+        if over and not is_admitted and not self._has_room(over):
             raise RateLimitedError(HOLD_S)
-        with self._holding(over):
+        with self._holding([] if is_admitted else over):
             try:
                 found = await check()
             except (UnauthenticatedError, BadTokenError, NotFoundError):
+                self._known.pop(digest, None)
                 wait_s = await self._count(names)
                 if wait_s is None:
                     raise
-                await self._sleep(HOLD_S)
+                if over and not is_admitted:
+                    await self._sleep(HOLD_S)
+                elif self._has_room(names):
+                    with self._holding(names):
+                        await self._sleep(HOLD_S)
                 raise RateLimitedError(wait_s) from None
         self._remember(digest)
         return found

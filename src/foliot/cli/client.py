@@ -176,6 +176,9 @@ class Api:
                 raise self._unreachable(error) from None
             else:
                 if response.status_code != httpx2.codes.SERVICE_UNAVAILABLE or not left:
+                    if _is_replay_without_body(response):
+                        # It was done, and its answer was too large to be kept.
+                        return self._ask("GET", _path_within_api(response), is_harmless=True)
                     return _answer(response)
                 wait_s = max(wait_s, _retry_after(response))
             self._sleep(min(wait_s, LONGEST_WAIT_S))
@@ -230,6 +233,16 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+def _is_replay_without_body(response: httpx2.Response) -> bool:
+    is_replay = response.is_success and "Idempotency-Replayed" in response.headers
+    return is_replay and not response.content and "Location" in response.headers
+
+
+def _path_within_api(response: httpx2.Response) -> str:
+    """The resource that `Location` names, as a path below the API's base."""
+    return response.headers["Location"].partition("/api/v1/")[2]
 
 
 def _answer(response: httpx2.Response) -> Any:

@@ -13,6 +13,7 @@ from foliot.cli.lookup import on_each
 from foliot.cli.options import Connection, DryRunOption, Listing, YesOption, grouped
 from foliot.cli.output import Document, Row, View, say, state
 from foliot.cli.watching import show
+from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
     from foliot.cli.client import Api
@@ -114,7 +115,7 @@ def delete_groups(
             if dry_run:
                 found = [each for each in api.items("events/groups").items if each["group"] == name]
                 if not found:
-                    raise CommandError(f"there is no consumer group {name}")
+                    raise CommandError(f"there is no consumer group {name}", Exit.NOT_FOUND)
                 say(f"would delete the group {name}, which is {found[0]['lag']} events behind")
                 return
             if not may(f'Delete the group "{name}"? It forgets how far it has come.', is_yes=yes):
@@ -156,7 +157,7 @@ def delete_relay(
             found = [each for each in api.items("events/relays").items if each["name"] == name]
             topics = [each["topic"] for relay in found for each in relay["refused_topics"]]
             if not found or (topic is not None and topic not in topics):
-                raise CommandError(f"there is no {what.removeprefix('the ')}")
+                raise CommandError(f"there is no {what.removeprefix('the ')}", Exit.NOT_FOUND)
             say(f"would delete {what}")
             return
         if not may(f"Delete {what}? What it has not sent is not sent.", is_yes=yes):
@@ -198,6 +199,7 @@ def replay(
     with connection.open() as api:
         wanted = _wanted(api, ids, group)
         if dry_run:
+            _require_listed(api, wanted)
             say(f"would replay {len(wanted)} dead letters")
             return
         if not may(f"Replay {len(wanted)} dead letters?", is_yes=yes or len(wanted) == 1):
@@ -228,6 +230,7 @@ def delete_dead_letters(
     with connection.open() as api:
         wanted = _wanted(api, ids, group)
         if dry_run:
+            _require_listed(api, wanted)
             say(f"would delete {len(wanted)} dead letters")
             return
         if not may(f"Delete {len(wanted)} dead letters? Their events are lost.", is_yes=yes):
@@ -238,6 +241,14 @@ def delete_dead_letters(
             say(f"deleted {dead_letter_id}")
 
         on_each(wanted, act)
+
+
+def _require_listed(api: "Api", ids: Sequence[str]) -> None:
+    """A dry run ends as the command would: an id that is not there is an error."""
+    listed = {str(each["dead_letter_id"]) for each in api.items("events/dead-letters").items}
+    for each in ids:
+        if each not in listed:
+            raise CommandError(f'there is no dead letter "{each}"', Exit.NOT_FOUND)
 
 
 def _wanted(api: "Api", ids: Sequence[str] | None, group: str | None) -> list[str]:

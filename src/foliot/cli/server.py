@@ -100,7 +100,7 @@ def running_at(file: Path) -> str | None:
     # One that was killed leaves its file; whoever listens there by now must not get the key.
     if address is None or not _is_alive(pid):
         return None
-    if not _is_loopback(address):
+    if not is_loopback(address):
         raise NotPrivateError(f"{address} is not a loopback address")
     return address
 
@@ -114,7 +114,7 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(urlsplit(address).hostname or "").is_loopback
     except ValueError:

@@ -25,6 +25,7 @@ from foliot.cli.foreground import log, logged, make_instance, plan_of, run_insta
 from foliot.cli.operator_key import keep_given_key, keep_key, key_file, running_file
 from foliot.cli.output import is_terminal
 from foliot.cli.private_file import replace_private
+from foliot.cli.server import is_loopback
 from foliot.model.errors import SettingError
 from foliot.plan import Plan, Role
 from foliot.probing.siblings import Place
@@ -100,8 +101,11 @@ def _may_show_link(listener: socket.socket) -> bool:
 
 async def _invite(instance: Instance, url: str, *, may_show_link: bool) -> None:
     """Print a link that signs one browser in, or say how to get one."""
+    # Commands use the key beside the database only for an address of this machine.
+    is_local = is_loopback(url)
+    where = "in this folder" if is_local else f"with FOLIOT_URL={url} and FOLIOT_KEY"
     if not may_show_link:
-        typer.echo(f"Foliot is up at {url}. For a sign-in link, run `foliot sign-in` in this folder.")
+        typer.echo(f"Foliot is up at {url}. For a sign-in link, run `foliot sign-in` {where}.")
         return
     assert instance.api is not None
     holder = instance.api.authenticator.holder_of(operator_principal())
@@ -109,7 +113,7 @@ async def _invite(instance: Instance, url: str, *, may_show_link: bool) -> None:
     minutes = LINK_LIFETIME_S / 60
     typer.echo(
         f"Foliot is up. Sign in (works once, for {minutes:.0f} minutes): {url}/sign-in?token={token}\n"
-        "For another link, run `foliot sign-in` in this folder."
+        f"For another link, run `foliot sign-in` {where}."
     )
 
 

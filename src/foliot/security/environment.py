@@ -43,7 +43,8 @@ def is_from_kubernetes(name: str, value: str) -> bool:
 
 
 def is_withheld(name: str) -> bool:
-    """Whether isolated functions run without this variable."""
+    """Whether isolated functions run without this variable. Settings are read in any case."""
+    name = name.upper()
     return name in WITHHELD or name.startswith(SECRET_VALUE_PREFIX)
 
 

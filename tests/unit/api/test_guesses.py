@@ -133,3 +133,64 @@ async def test_guesses_at_one_key_from_many_addresses_count_together(
     with pytest.raises(RateLimitedError):
         await limit.check(names_of("192.0.2.99", key), key, checks.wrong)
     assert names_of("192.0.2.1", None) == names_of("192.0.2.1", "Bearer nonsense") == OFFICE
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER "])
+def test_a_key_is_known_by_its_id_however_the_scheme_is_written(scheme: str) -> None:
+    key = "flt_0123456789abcdef_" + "A" * 43
+    assert names_of("192.0.2.1", f"{scheme} {key}") == ("192.0.2.1", "key:0123456789abcdef")
+
+
+async def test_a_credential_that_turns_wrong_is_not_admitted_any_more(
+    limit: GuessLimit, checks: Checks
+) -> None:
+    assert await limit.check(OFFICE, "a key", checks.right) == "ann"
+    await use_up(limit, checks)
+    guesses = [begin(limit, checks.wrong, "a key") for _ in range(50)]
+    await turns()
+    assert len(checks.slept) <= MAX_HELD, "no more than a few wait for their answer"
+    checks.may_go.set()
+    await asyncio.gather(*guesses, return_exceptions=True)
+    checks.count = 0
+    checks.may_go.clear()
+    again = [begin(limit, checks.wrong, "a key") for _ in range(50)]
+    await turns()
+    assert checks.count == MAX_HELD
+    checks.may_go.set()
+    await asyncio.gather(*again, return_exceptions=True)
+
+
+async def test_a_burst_of_failures_waits_only_in_a_few_places(limit: GuessLimit, checks: Checks) -> None:
+    guesses = [begin(limit, checks.wrong, f"guess {number}") for number in range(100)]
+    await turns()
+    assert len(checks.slept) <= MAX_HELD
+    checks.may_go.set()
+    await asyncio.gather(*guesses, return_exceptions=True)
+
+
+async def test_what_can_not_be_guessed_is_always_checked(limit: GuessLimit, checks: Checks) -> None:
+    await use_up(limit, checks)
+    guesses = [begin(limit, checks.wrong, f"guess {number}") for number in range(MAX_HELD)]
+    await turns()
+    for number in range(20):
+        found = await limit.check(OFFICE, f"token {number}", checks.right, is_unguessable=True)
+        assert found == "ann"
+    with pytest.raises(RateLimitedError):
+        await limit.check(OFFICE, "stale", checks.wrong, is_unguessable=True)
+    checks.may_go.set()
+    await asyncio.gather(*guesses, return_exceptions=True)
+
+
+async def test_names_that_a_check_adds_count_too(limit: GuessLimit, checks: Checks) -> None:
+    for number in range(RATE):
+        names = [f"192.0.2.{number}"]
+
+        async def wrong(names: list[str] = names) -> str:
+            names.append("key:0123")
+            return await checks.wrong()
+
+        with pytest.raises(UnauthenticatedError):
+            await limit.check(names, None, wrong)
+    checks.may_go.set()
+    with pytest.raises(RateLimitedError):
+        await limit.check(("192.0.2.99", "key:0123"), None, checks.wrong)

@@ -282,3 +282,13 @@ def test_the_stream_gives_events_and_heartbeats_and_its_silence_is_a_timeout() -
         pass
     with Scripted(_problem(503)).api() as api, pytest.raises(RefusedError), api.stream({}, silence_s=1):
         pass
+
+
+def test_a_replay_without_a_body_is_read_from_where_it_was_made() -> None:
+    headers = {"Idempotency-Replayed": "true", "Location": "/base/api/v1/schedules/7"}
+    replay = httpx2.Response(201, headers=headers)
+    script = Scripted(REFUSED, replay, _answer({"schedule_id": "7"}))
+    with script.api() as api:
+        assert api.post("schedules", {"name": "large"}, is_once=True) == {"schedule_id": "7"}
+    assert str(script.requests[-1].url) == "http://foliot.test:8700/base/api/v1/schedules/7"
+    assert [request.method for request in script.requests] == ["POST", "POST", "GET"]

@@ -11,7 +11,8 @@ from foliot.api.answer import answer, no_content
 from foliot.api.body import Form, JsonBody, parse, takes
 from foliot.api.credentials import SESSION_COOKIE, Authenticator, refuses_cross_site
 from foliot.api.errors import request_id_of
-from foliot.api.gate import Caller, GatedRoute, Writer, address_of
+from foliot.api.gate import Caller, Gate, GatedRoute, Writer, address_of
+from foliot.api.guesses import names_of
 from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
 from foliot.planning.change import Author
@@ -72,7 +73,12 @@ def sign_in_routes(
         host = request.headers.get("host")
         if refuses_cross_site(request.method, request.headers, host, *own_names):
             raise ForbiddenError("the request came from another site")
-        principal = await authenticator.authenticate(f"Bearer {parse(SignIn, body).key}", None)
+        key = parse(SignIn, body).key
+        guessed: list[str] = request.state.guessed_names
+        guessed += names_of(guessed[0], key)[1:]
+        principal = await authenticator.authenticate(f"Bearer {key}", None)
+        gate: Gate = request.app.state.gate
+        await gate.require_sign_in_rate(principal.credential)
         made = await sessions.make_session(authenticator.holder_of(principal), _stranger(request))
         return _with_cookie(request, made, no_content(), is_secure=is_secure(request))
 

@@ -2,7 +2,7 @@
 
 Counted is what is really in use, not address space: a JVM reserves gigabytes that it never touches. Memory
 that several processes share is divided among them (PSS). What a process shares with the template it was
-forked from is not the function's, so the size of the template is taken off.
+forked from is not the function's, so the template's own share is taken off.
 """
 
 import sys
@@ -23,7 +23,7 @@ def over_limit(pids: Mapping[int, int], template: int, limit: int) -> dict[int, 
         processes = _tree(pid)
         if sum(map(_resident, processes)) - own <= limit:
             continue
-        used = sum(map(_proportional, processes)) - own
+        used = sum(map(_proportional, processes)) - _proportional(template)
         if used > limit:
             over[attempt] = used
     return over

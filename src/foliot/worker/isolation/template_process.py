@@ -71,7 +71,7 @@ class TemplateProcess:
                 "path": sys.path,
                 "argv": sys.argv,
                 "limits": asdict(limits),
-                "withheld": sorted(name for name in os.environ if is_withheld(name)),
+                "withheld": sorted(name.upper() for name in os.environ if is_withheld(name)),
                 "origins": [asdict(origin) for origin in origins],
             }
             async with asyncio.timeout(START_WITHIN_S):
