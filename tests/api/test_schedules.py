@@ -62,7 +62,7 @@ def test_name_trigger_and_target_are_enough_and_the_rest_has_its_documented_defa
         "max_runs": None,
         "timeout_seconds": 300,
         "misfire": {"policy": "fire_once", "grace_seconds": 3600, "max_catchup": 100},
-        "overlap": {"policy": "skip", "max_instances": 1},
+        "overlap": {"policy": "skip", "max_instances": 1, "max_queued": 1000},
         "delivery": "at_least_once",
         "dst": {"gap": "shift", "repeat": "first"},
         "labels": {},
@@ -130,6 +130,7 @@ def test_the_example_of_the_interface_is_accepted_as_it_stands(operator: httpx2.
     }
     answer = made(operator.post(SCHEDULES, json=document))
     document["retry"] = answer["retry"]
+    document["overlap"]["max_queued"] = 1000  # type: ignore[index]
     document["target"]["expected_status"] = None  # type: ignore[index]
     assert {name: answer[name] for name in document} == document
 

@@ -154,7 +154,7 @@ def _describe(operation: dict[str, Any], method: str, path: str) -> None:
         errors |= _WITH_CREDENTIALS
     elif needed is Open.ANYBODY:
         errors |= {401: _WITH_CREDENTIALS[401], 403: _WITH_CREDENTIALS[403], 429: _WITH_CREDENTIALS[429]}
-    if "{" in path:
+    if "{" in path or (method == "DELETE" and asks):
         errors[404] = "There is no such thing, or it is another host's"
     if method != "GET":
         errors |= _WITH_BODY

@@ -47,16 +47,16 @@ def test_without_a_start_the_times_are_to_come_and_ten(capsys: pytest.CaptureFix
 def test_a_time_that_the_clocks_leave_out_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     told = _explain(capsys, "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3", "--from", "2026-03-28")
     assert told["fires"][1] == "2026-03-29T03:00:00+02:00"
-    assert told["warnings"] == [
-        "2026-03-29T03:00:00+02:00 stands for a time that the clocks leave out that day"
-    ]
+    [warning] = told["warnings"]
+    assert warning.startswith("2026-03-29T02:30:00 is left out by the clocks that day")
+    assert warning.endswith("fires at 2026-03-29T03:00:00+02:00 instead")
 
 
 def test_a_time_that_comes_twice_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     told = _explain(capsys, "30 2 * * *", "--tz", "Europe/Berlin", "-n", "3", "--from", "2026-10-24")
     assert told["fires"][1] == "2026-10-25T02:30:00+02:00"
     assert told["warnings"] == [
-        "2026-10-25T02:30:00+01:00 comes twice that day and fires the first time only"
+        "2026-10-25T02:30:00 comes twice that day and fires the first time only: at 2026-10-25T02:30:00+02:00"
     ]
 
 

@@ -10,9 +10,11 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.answer import answer, no_content
+from foliot.api.body import JsonBody, parse_optional, takes
 from foliot.api.gate import GatedRoute, Writer
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
+from foliot.api.routes.executions import Because
 from foliot.api.services import API, Services
 from foliot.store.dead_letters import DeadLetter
 from foliot.store.event_admin import GroupRecord, ReaderState, RelayRecord
@@ -166,10 +168,12 @@ def event_routes(services: Services) -> APIRouter:
         status_code=202,
         summary="Replay a dead letter",
         response_model=DeadLetterDocument,
+        openapi_extra=takes(Because, is_required=False),
     )
-    async def replay(dead_letter_id: UUID, author: Writer) -> Response:
+    async def replay(dead_letter_id: UUID, author: Writer, body: JsonBody) -> Response:
         """A process of its group tries it once more, within a few seconds while one runs."""
-        return answer(_letter_document(await admin.replay(dead_letter_id, author)), 202)
+        because = author.because(parse_optional(Because, body).reason)
+        return answer(_letter_document(await admin.replay(dead_letter_id, because)), 202)
 
     @router.delete("/dead-letters/{dead_letter_id}", status_code=204, summary="Delete a dead letter")
     async def delete_dead_letter(dead_letter_id: UUID, author: Writer) -> Response:

@@ -35,6 +35,12 @@ export const ACTIONS = [
   "instance.drained",
   "instance.resumed",
   "cluster.resharded",
+  "event_group.deleted",
+  "event_relay.deleted",
+  "event_relay.topic_deleted",
+  "dead_letter.replayed",
+  "dead_letter.deleted",
+  "session.link_created",
   "session.created",
   "session.ended",
 ] as const;
@@ -50,6 +56,7 @@ const VERB_LOOKS: Record<string, { tone: Tone; icon: IconName }> = {
   resumed: { tone: "good", icon: "play" },
   triggered: { tone: "busy", icon: "play" },
   retried: { tone: "busy", icon: "retry" },
+  replayed: { tone: "busy", icon: "retry" },
   tested: { tone: "busy", icon: "send" },
   drained: { tone: "warn", icon: "pause" },
   resharded: { tone: "busy", icon: "cluster" },
@@ -63,6 +70,8 @@ const VERB_LOOKS: Record<string, { tone: Tone; icon: IconName }> = {
 /** How an action looks, and its verb; of a session: that somebody signed in or out. */
 export function actionLooks(action: string): { verb: string; tone: Tone; icon: IconName } {
   if (action === "session.created") return { verb: "signed in", tone: "calm", icon: "person" };
+  if (action === "session.link_created") return { verb: "made a sign-in link", tone: "calm", icon: "person" };
+  if (action === "event_relay.topic_deleted") return { verb: "gave up a topic", tone: "bad", icon: "trash" };
   if (action === "session.ended") return { verb: "signed out", tone: "calm", icon: "leave" };
   const verb = action.split(".")[1] ?? action;
   return { verb, ...(VERB_LOOKS[verb] ?? { tone: "calm", icon: "form" }) };
