@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, String, and_, or_, select, text
 
 from foliot.model.execution import TriggeredBy
-from foliot.model.policy import Priority
+from foliot.model.policy import Priority, priority_from
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import Waiting
@@ -73,7 +73,7 @@ class Dispatching:
         statement = found.order_by(columns["ready_ts"], columns["execution_id"]).limit(limit)
         async with self._database.read(Pool.FIRING) as connection:
             rows: Sequence[Any] = (await connection.execute(statement)).all()
-        return [Waiting(row[0], row[1], row[2], Priority(row[3]), row[4], row[5]) for row in rows]
+        return [Waiting(row[0], row[1], row[2], priority_from(row[3]), row[4], row[5]) for row in rows]
 
     def _conditions(self, after: Waiting | None, *, with_fired: bool) -> list[ColumnElement[bool]]:
         table, found = execution_t, list[ColumnElement[bool]]()

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
-from foliot.model.policy import Priority
+from foliot.model.policy import priority_from
 from foliot.model.trace import trace_id_text
 from foliot.store.schema import execution_t, schedule_t
 
@@ -56,7 +56,7 @@ def execution_of(row: Any) -> Execution:
         triggered_by_user=row.triggered_by_user,
         args=row.args,
         queue=row.queue,
-        priority=Priority(row.priority),
+        priority=priority_from(row.priority),
         ready_ts=row.ready_ts,
         due_by_ts=row.due_by_ts,
         lease_until=row.lease_until,

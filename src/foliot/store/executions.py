@@ -17,7 +17,7 @@ from foliot.model.execution import (
     can_be_retried,
     can_become,
 )
-from foliot.model.policy import Priority
+from foliot.model.policy import priority_from
 from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
@@ -78,7 +78,9 @@ class Executions:
                     cancel_requested=False,
                     is_remote=False,
                     ready_ts=now if is_ready else null(),
-                    due_by_ts=now + timedelta(seconds=Priority(row.priority).sla_s) if is_ready else null(),
+                    due_by_ts=now + timedelta(seconds=priority_from(row.priority).sla_s)
+                    if is_ready
+                    else null(),
                     **{name: null() for name in _OF_THE_LAST_TRY},
                 )
             )

@@ -43,7 +43,7 @@ from foliot.model.event import CancelledExecution, FiredExecution
 from foliot.model.execution import SkipReason
 from foliot.model.ids import ids_at
 from foliot.model.lease import Lease, Shard
-from foliot.model.policy import Overlap, OverlapPolicy, Priority
+from foliot.model.policy import Overlap, OverlapPolicy, priority_from
 from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import Definition, policies_from
 from foliot.planning.fire import Decision, Due, Firing, Unplanned, parked_for
@@ -426,6 +426,7 @@ def _select_due(shard: Shard, until: datetime, *also: ColumnElement[bool]) -> Se
 
 
 def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
+    priority = priority_from(row.priority)
     definition = Definition(
         trigger=shared.setdefault(row.trigger_text, row.trigger_text),
         policies=shared.setdefault(row.policies_text, row.policies_text),
@@ -434,9 +435,9 @@ def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
         end_ts=row.end_ts,
         max_runs=row.max_runs,
         queue=shared.setdefault(row.queue, row.queue),
-        priority=_PRIORITIES.get(row.priority, Priority.MEDIUM),
+        priority=priority,
         is_event=bool(row.is_event),
-        unknown_priority=None if row.priority in _PRIORITIES else row.priority,
+        unknown_priority=None if row.priority == priority else row.priority,
     )
     return Due(
         schedule_id=row.schedule_id,
@@ -447,9 +448,6 @@ def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
         run_count=row.run_count,
         definition=definition,
     )
-
-
-_PRIORITIES = {str(each): each for each in Priority}
 
 
 def _overlap_of(due: Due) -> Overlap:

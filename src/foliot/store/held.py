@@ -28,7 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.lease import Shard
-from foliot.model.policy import Overlap, OverlapPolicy, Priority
+from foliot.model.policy import Overlap, OverlapPolicy, priority_from
 from foliot.store.dialect import Dialect
 from foliot.store.ledger import count_open
 from foliot.store.schema import IS_OPEN, execution_t, schedule_t
@@ -175,7 +175,7 @@ async def _make_ready(connection: AsyncConnection, dialect: Dialect, rows: Seque
     free = dialect.rows(
         "free",
         {"execution_id": Uuid(), "sla_s": Float()},
-        [(row.execution_id, Priority(row.priority).sla_s) for row in rows],
+        [(row.execution_id, priority_from(row.priority).sla_s) for row in rows],
     )
     now = dialect.now()
     await connection.execute(

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import func, literal, select, text, union_all
 
-from foliot.model.policy import Priority
+from foliot.model.policy import Priority, priority_from
 from foliot.model.schedule import ScheduleState
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
@@ -73,7 +73,8 @@ class Measures:
         async with self._database.read(Pool.LEASE) as connection:
             depths = {row.queue: dict.fromkeys(Priority, 0) for row in await connection.execute(known)}
             for row in await connection.execute(counted):
-                depths.setdefault(row.queue, dict.fromkeys(Priority, 0))[Priority(row.priority)] = row.depth
+                of_queue = depths.setdefault(row.queue, dict.fromkeys(Priority, 0))
+                of_queue[priority_from(row.priority)] += row.depth
         return depths
 
     async def active_schedules(self) -> int:

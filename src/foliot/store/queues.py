@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Select, case, func, select, text, union_al
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
-from foliot.model.policy import Priority
+from foliot.model.policy import Priority, priority_from
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.execution_list import literally
@@ -138,11 +138,13 @@ class Queues:
     def _record(
         self, queue: Any, waiting: Sequence[Any], running_count: int, *, is_running_capped: bool
     ) -> QueueRecord:
-        depth = {Priority(row.priority): row.depth for row in waiting}
+        depth = dict.fromkeys(Priority, 0)
+        for row in waiting:
+            depth[priority_from(row.priority)] += row.depth
         return QueueRecord(
             name=queue.queue,
             is_paused=queue.paused,
-            depth={priority: depth.get(priority, 0) for priority in Priority},
+            depth=depth,
             is_capped=sum(depth.values()) >= self._most_counted,
             oldest_ready_ts=min((row.oldest_ready_ts for row in waiting), default=None),
             sla_missed_count=sum(row.missed for row in waiting),

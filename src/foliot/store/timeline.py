@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.instant import EPOCH, micros_of
-from foliot.model.policy import Priority
+from foliot.model.policy import priority_from
 from foliot.planning.definition import Definition
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins
@@ -345,6 +345,6 @@ def _due_of(row: Any, texts: dict[str, str]) -> Due:
             end_ts=row.end_ts,
             max_runs=row.max_runs,
             queue=row.queue,
-            priority=Priority(row.priority),
+            priority=priority_from(row.priority),
         ),
     )

@@ -26,7 +26,7 @@ from foliot.model.event import LostAttempt
 from foliot.model.execution import FINAL, Status
 from foliot.model.ids import first_id_at
 from foliot.model.lease import Lease
-from foliot.model.policy import Priority
+from foliot.model.policy import priority_from
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.outcome import Outcome, outcome_of
 from foliot.store.attempts import EndedAttempt, record_attempts
@@ -160,7 +160,7 @@ class Upkeep:
                     row.attempt,
                     outcomes[row.execution_id].status.value,
                     outcomes[row.execution_id].ready_ts,
-                    Priority(row.priority).sla_s,
+                    priority_from(row.priority).sla_s,
                     UNREPORTED if row.is_remote else LOST,
                 )
                 for row in rows

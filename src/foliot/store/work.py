@@ -35,7 +35,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
-from foliot.model.policy import Priority
+from foliot.model.policy import priority_from
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.change import Author
 from foliot.store.attempts import EndedAttempt, record_attempts
@@ -127,7 +127,7 @@ class Work:
             rows = sorted(result.all(), key=itemgetter(-1))
             return [
                 # In the order of its fields.
-                Claim._make((*row[:9], _PRIORITIES[row[9]], _TRIGGERED_BY[row[10]], *row[11:14]))
+                Claim._make((*row[:9], priority_from(row[9]), _TRIGGERED_BY[row[10]], *row[11:14]))
                 for row in rows
             ]
 
@@ -472,7 +472,7 @@ def claim_of(row: Any) -> Claim:
         row.failed_attempts,
         row.args,
         row.queue,
-        _PRIORITIES[row.priority],
+        priority_from(row.priority),
         _TRIGGERED_BY[row.triggered_by],
         row.ready_ts,
         row.started_ts,
@@ -481,5 +481,4 @@ def claim_of(row: Any) -> Claim:
 
 
 # Looked up by their text: calling an enumeration takes ten times as long.
-_PRIORITIES = {str(each): each for each in Priority}
 _TRIGGERED_BY = {str(each): each for each in TriggeredBy}
