@@ -491,7 +491,10 @@ def _next_of(
         run_ts = now + timedelta(seconds=QUEUE_FULL_PAUSE_S)
         return (waiting.fire_ts, run_ts, ScheduleState.ACTIVE.value)
     upcoming = firing.next or firing.after_overlap
-    state = ScheduleState.ACTIVE if upcoming else ScheduleState.COMPLETED
+    # A `delay` without a next time waits for the end of the run that was decided before, also if the run that
+    # is taken back would have been its last.
+    goes_on = upcoming is not None or firing.is_delay
+    state = ScheduleState.ACTIVE if goes_on else ScheduleState.COMPLETED
     return (upcoming and upcoming.fire_ts, upcoming and upcoming.run_ts, state.value)
 
 

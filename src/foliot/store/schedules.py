@@ -22,6 +22,7 @@ from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule, stored_document
 from foliot.model.target import EventTarget
+from foliot.model.trigger import OnceTrigger
 from foliot.planning.change import Author, Change, due_of, without_next
 from foliot.planning.overlap import Admission
 from foliot.store.audit import Action, audit_write
@@ -134,7 +135,12 @@ class Schedules:
     async def _without_decided(
         self, connection: AsyncConnection, before: Schedule, change: Change, now: datetime
     ) -> Change:
-        """A `once` may be moved back to a time that has passed; if that was decided, it is not due again."""
+        """A `once` may be moved back to a time that has passed; if that was decided, it is not due again.
+
+        Other schedules go on: firing leaves the decided time out and sets the next one.
+        """
+        if not isinstance(change.schedule.spec.trigger, OnceTrigger):
+            return change
         fire_ts = change.schedule.next_fire_ts
         if fire_ts is None or fire_ts > now or fire_ts == before.next_fire_ts:
             return change

@@ -166,6 +166,44 @@ class ChangesConformance:
         assert (moved.state, moved.run_count) == (ScheduleState.COMPLETED, 1)
         assert len(await scene.executions(schedule)) == 1
 
+    @pytest.mark.parametrize("max_runs", [None, 2])
+    async def test_a_delay_whose_time_was_decided_before_goes_on_after_the_end_of_the_run(
+        self, scene: Scene, max_runs: int | None
+    ) -> None:
+        lease = await scene.lead()
+        delay = {"kind": "delay", "seconds": 30}
+        schedule = await scene.add(trigger=delay, age_s=40, max_runs=max_runs)
+        [due] = await scene.due(schedule)
+        await scene.fire(lease, schedule)
+        # As an older version would write it when the schedule is moved back.
+        again = {"next_fire_ts": due.fire_ts, "next_run_ts": due.run_ts, "state": "active"}
+        await scene.execute(update(schedule_t).values(again))
+        fired = await scene.fire(lease, schedule)
+        assert (list(fired.fired), list(fired.refused)) == ([], [])
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.next_fire_ts, moved.run_count) == (ScheduleState.ACTIVE, None, 1)
+        await scene.settle(await scene.claim_one(), Status.SUCCESS)
+        await scene.store.upkeep.restart_delays(lease, limit=10)
+        assert (await scene.get(schedule)).next_fire_ts is not None
+
+    async def test_a_recurring_schedule_goes_on_when_an_edit_finds_its_time_decided(
+        self, scene: Scene
+    ) -> None:
+        lease = await scene.lead()
+        schedule = await scene.add(age_s=210)
+        [due] = await scene.due(schedule)
+        await scene.fire(lease, schedule)
+        # As an older version would write it when the schedule is moved back.
+        await scene.execute(update(schedule_t).values(next_fire_ts=due.fire_ts, next_run_ts=due.run_ts))
+        hourly = {"kind": "interval", "frequency_unit": "HOURS", "frequency_time": 1}
+        edited = await scene.edit(schedule, trigger=hourly)
+        assert edited.state is ScheduleState.ACTIVE
+        await scene.fire(lease, schedule)
+        moved = await scene.get(schedule)
+        assert (moved.state, moved.run_count) == (ScheduleState.ACTIVE, 1)
+        assert moved.next_fire_ts is not None
+        assert moved.next_fire_ts > await scene.now()
+
     async def test_changes_at_once_take_turns_and_none_is_lost(self, scene: Scene) -> None:
         schedule = await scene.add(age_s=0)
         scenes = [Scene(store, scene.open_another) for store in await scene.stores(5)]
