@@ -6,6 +6,7 @@ transaction whose outcome is not known is treated the same way: its rows say wha
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -23,7 +24,6 @@ from foliot.model.event import (
     WriteFenced,
     settled_at_once,
 )
-from foliot.model.execution import SkipReason
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
@@ -259,9 +259,7 @@ class FiringService:
 
     def _remember(self, term: Term, firings: Sequence[Firing], fired: Fired) -> None:
         """Put the schedules back with their next times; read those again that are other than planned."""
-        others = {due.schedule_id for due in fired.refused}
-        others.update(each.schedule_id for each in fired.skipped if each.reason is SkipReason.OVERLAP)
-        others.update(due.schedule_id for due in fired.waiting)
+        others = _not_as_planned(firings, fired)
         again, moved = [], []
         for firing in firings:
             due, upcoming = firing.due, firing.next
@@ -287,6 +285,21 @@ class FiringService:
         term.to_reload.update(due.schedule_id for due in dues)
         if self.reload_wake is not None:
             self.reload_wake.set()
+
+
+def _not_as_planned(firings: Sequence[Firing], fired: Fired) -> set[UUID]:
+    """Schedules that were refused, or of which fewer times fired than planned.
+
+    Overlap skipped or postponed a time, or the time was decided before. The store does not count such a run,
+    and the next time may differ from the planned one.
+    """
+    others = {due.schedule_id for due in fired.refused}
+    if len(fired.fired) < sum(firing.fires for firing in firings):
+        counts = Counter(each.schedule_id for each in fired.fired)
+        others.update(
+            firing.due.schedule_id for firing in firings if counts[firing.due.schedule_id] < firing.fires
+        )
+    return others
 
 
 def _reason_of(error: Exception) -> str:

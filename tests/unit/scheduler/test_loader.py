@@ -1,63 +1,15 @@
 """The loader on a virtual clock: what it keeps in memory while pages are read and schedules fire."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.conftest import OpenStore
 from tests.engine import add, seen, spec
+from tests.unit.scheduler.leader import HOUR, Leader
 
-from foliot.lease.database import DatabaseLeases
 from foliot.model.event import BatchFired, LeaseLost
-from foliot.model.lease import Shard
 from foliot.planning.fire import Due
-from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.store.hints import LocalHints
-from foliot.store.sql import SqlStore
-from foliot.testing.app import Recorder
-from foliot.timing.clock import ClusterClock, VirtualClock
-
-HOUR = timedelta(hours=1)
-
-
-class Leader:
-    """A leader whose steps are called by hand."""
-
-    def __init__(self, store: SqlStore, clock: VirtualClock) -> None:
-        self.store = store
-        self.clock = clock
-        self.recorder = Recorder()
-        self._cluster_clock = ClusterClock(clock)
-        options = SchedulerOptions(ttl_s=1e6, heartbeat_s=1e5, horizon_s=HOUR.total_seconds())
-        provider = DatabaseLeases(store.leases, "one", options.ttl_s)
-        self.shard = ShardScheduler(
-            Shard(0, 1), provider, store, self._cluster_clock, LocalHints(), self.recorder, options
-        )
-
-    async def begin(self) -> None:
-        self._cluster_clock.observe(await self.store.now(), self.clock.monotonic())
-        await self.shard.leadership.step()
-        await self.load()
-
-    async def load(self) -> None:
-        while await self.shard.loader.step() == 0:
-            pass
-
-    @property
-    def remembered(self) -> list[Due]:
-        assert self.shard.loader.term is not None
-        return list(self.shard.loader.term.wheel)
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
-
-
-@pytest.fixture
-async def leader(sqlite_url: str, open_test_store: OpenStore, clock: VirtualClock) -> Leader:
-    return Leader(await open_test_store(sqlite_url, clock=clock), clock)
+from foliot.timing.clock import VirtualClock
 
 
 @pytest.mark.parametrize("fires", ["after the page was read", "before the page was read"])
