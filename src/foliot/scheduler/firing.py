@@ -82,7 +82,10 @@ class FiringService:
         started = self._clock.monotonic()
         checked = await term.advance(self._clock.now())
         with self._leadership.acting():
-            await self._fire_all(term)
+            try:
+                await self._fire_all(term)
+            except FencedError:
+                self._step_down(term)
         now = self._clock.now()
         self._observer.notify(
             TickCompleted(
@@ -204,9 +207,7 @@ class FiringService:
             await self._commit_without(term, firings, error, planned_ts)
             return
         except FencedError:
-            self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
-            if self._leadership.lease == term.lease:
-                self._leadership.lose("a write was fenced")
+            self._step_down(term)
             return
         except BaseException:
             # Committed or not: nobody knows. The rows do.
@@ -248,6 +249,12 @@ class FiringService:
             self._give_up(term, [firing.due for firing in firings])
             raise
         await self._commit(term, others, planned_ts)
+
+    def _step_down(self, term: Term) -> None:
+        """A write was fenced: another instance leads."""
+        self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
+        if self._leadership.lease == term.lease:
+            self._leadership.lose("a write was fenced")
 
     def _give_up(self, term: Term, dues: Sequence[Due]) -> None:
         """What becomes of these is not known here; their rows are read again."""

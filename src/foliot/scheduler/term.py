@@ -93,6 +93,7 @@ class Term:
             if key not in found_ids:
                 self.wheel.cancel(key)
                 self.queue.discard(key)
+                self.refused.pop(key, None)
 
     def refuse(self, dues: Iterable[Due]) -> None:
         """The store did not move these on; they are to be read again."""

@@ -2,11 +2,15 @@
 
 from datetime import timedelta
 
+from sqlalchemy import Executable
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from foliot.lease.database import DatabaseLeases
 from foliot.model.lease import Shard
 from foliot.planning.fire import Due
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.term import Term
+from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
@@ -37,6 +41,12 @@ class Leader:
     async def load(self) -> None:
         while await self.shard.loader.step() == 0:
             pass
+
+    async def execute(self, statement: Executable) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(statement)
+
+        await self.store.database.write(Pool.API, work)
 
     @property
     def remembered(self) -> list[Due]:

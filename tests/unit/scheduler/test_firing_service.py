@@ -3,17 +3,16 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import insert, update
 from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import Leader
 
-from foliot.model.event import BatchFired
+from foliot.model.event import BatchFired, LeaseLost, WriteFenced
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule, ScheduleState
-from foliot.store.dialect import Pool
-from foliot.store.schema import execution_t
+from foliot.store.schema import execution_t, schedule_t
+from foliot.testing.conformance.scene import STALE
 
 MINUTELY = {"kind": "interval", "minutes": 1}
 
@@ -36,10 +35,7 @@ async def decide_next(leader: Leader, schedule: Schedule) -> None:
         "ended_ts": now,
     }
 
-    async def work(connection: AsyncConnection) -> None:
-        await connection.execute(insert(execution_t).values(row))
-
-    await leader.store.database.write(Pool.API, work)
+    await leader.execute(insert(execution_t).values(row))
 
 
 @pytest.mark.parametrize("max_runs", [1, 2])
@@ -57,3 +53,30 @@ async def test_a_time_decided_before_does_not_count_towards_max_runs(leader: Lea
     completed = await leader.store.schedules.get(schedule.schedule_id)
     assert (completed.state, completed.run_count) == (ScheduleState.COMPLETED, max_runs)
     assert sum(len(batch.fired) for batch in seen(leader.recorder, BatchFired)) == max_runs
+
+
+async def test_a_deposed_leader_that_can_not_plan_a_schedule_is_fenced_and_steps_down(leader: Leader) -> None:
+    await add(leader.store, spec("each", MINUTELY))
+    await leader.execute(update(schedule_t).values(priority="urgent"))
+    await leader.begin()
+    leader.clock.advance(60)
+    taken = await leader.store.leases.take(leader.term.lease.shard, "other", STALE)
+    assert taken.lease is not None
+    await leader.shard.firing.step()
+    assert len(seen(leader.recorder, WriteFenced)) == 1
+    assert [lost.reason for lost in seen(leader.recorder, LeaseLost)] == ["a write was fenced"]
+    assert leader.shard.leadership.lease is None
+
+
+async def test_a_refused_schedule_that_is_not_due_any_more_is_forgotten(leader: Leader) -> None:
+    schedule = await add(leader.store, spec("each", MINUTELY))
+    await leader.begin()
+    leader.clock.advance(60)
+    # Nobody was told of it: the leader plans it and finds its write refused.
+    changed = {"active": False, "aggregate_version": schedule.aggregate_version + 1}
+    await leader.execute(update(schedule_t).values(changed))
+    await leader.shard.firing.step()
+    assert list(leader.term.refused) == [schedule.schedule_id]
+    await leader.load()
+    assert leader.term.refused == {}
+    assert leader.remembered == []
