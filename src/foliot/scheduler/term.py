@@ -34,6 +34,8 @@ class Term:
         """What is due up to then belongs in memory: it was loaded, or a page with it is being read."""
         self.refused: dict[UUID, tuple[int, datetime]] = {}
         """What the store would not move on, as it was planned."""
+        self.locked: set[UUID] = set()
+        """Overdue schedules that wait in the wheel, because somebody else has their rows locked."""
         self.to_reload: set[UUID] = set()
         """Rows that turned out to be other than remembered."""
         self.calendars: CalendarBook = NO_CALENDARS
@@ -68,13 +70,14 @@ class Term:
             known = self.wheel.get(key)
             if known is None or _age(known) < _age(due):
                 self.wheel.cancel(key)
+                self.locked.discard(key)
                 self.queue.put(due)
                 count += 1
         return count
 
     def undecided(self, limit: int) -> list[UUID]:
-        """Return the ids of schedules that are in flight or queued, up to a limit."""
-        return list(islice(chain(self.in_flight, self.queue), limit))
+        """Return the ids of schedules that are in flight, locked or queued, up to a limit."""
+        return list(islice(chain(self.in_flight, self.locked, self.queue), limit))
 
     def replace(self, asked: Iterable[UUID], found: Iterable[Due], now: datetime) -> None:
         """Take over what the store says of these schedules; those it does not speak of are not due."""
@@ -84,15 +87,18 @@ class Term:
             found_ids.add(key)
             if key not in self.in_flight:
                 self.queue.discard(key)
+                self.locked.discard(key)
                 due_us = micros_of(due.run_ts)
                 if self.refused.pop(key, None) == _age(due):
                     # Just as it was planned: somebody has it locked. Not at once again.
                     due_us = max(due_us, micros_of(now) + LOCKED_PAUSE_US)
+                    self.locked.add(key)
                 self.wheel.insert(key, due_us, due)
         for key in asked:
             if key not in found_ids:
                 self.wheel.cancel(key)
                 self.queue.discard(key)
+                self.locked.discard(key)
                 self.refused.pop(key, None)
 
     def refuse(self, dues: Iterable[Due]) -> None:
@@ -104,6 +110,8 @@ class Term:
     async def advance(self, now: datetime) -> int:
         """Move what is due from the wheel to the queue; returns how many."""
         dues = self.wheel.advance(micros_of(now))
+        if self.locked:
+            self.locked.difference_update(due.schedule_id for due in dues)
         for number, due in enumerate(dues, start=1):
             self.queue.put(due)
             if number % MOVED_PER_SLICE == 0:

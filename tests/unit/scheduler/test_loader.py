@@ -1,6 +1,8 @@
 """The loader on a virtual clock: what it keeps in memory while pages are read and schedules fire."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +10,9 @@ from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import HOUR, Leader
 
 from foliot.model.event import BatchFired, LeaseLost
-from foliot.planning.fire import Due
+from foliot.model.lease import Lease
+from foliot.planning.fire import Due, Firing
+from foliot.store.protocol import Fired
 from foliot.timing.clock import VirtualClock
 
 
@@ -65,3 +69,35 @@ async def test_a_backlog_is_not_read_while_enough_is_queued(
             break
     assert fired == len(ids)
     assert max(sizes) <= 12 + 6, "a bounded number waits in memory"
+
+
+async def test_locked_schedules_do_not_keep_the_others_of_their_host_from_being_read(
+    leader: Leader, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foliot.scheduler.loader.POLL_PAGE", 2)
+    monkeypatch.setattr("foliot.scheduler.backlog.MAX_ROWS", 2)
+    monkeypatch.setattr("foliot.scheduler.backlog.MAX_LANES", 1)
+    minutely = {"kind": "interval", "minutes": 1}
+    locked = {(await add(leader.store, spec(f"locked-{n}", minutely))).schedule_id for n in range(2)}
+    fire = leader.store.firing.fire
+
+    async def fire_unlocked(lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
+        fired = await fire(lease, [each for each in firings if each.due.schedule_id not in locked], now=now)
+        refused = [each.due for each in firings if each.due.schedule_id in locked]
+        return replace(fired, refused=[*fired.refused, *refused])
+
+    monkeypatch.setattr(leader.store.firing, "fire", fire_unlocked)
+    await leader.begin()
+    # Without a hint: only the poll finds it.
+    free = await add(leader.store, spec("free", minutely, start_ts=clock.now() + timedelta(seconds=62)))
+    clock.advance(60)
+    for _ in range(10):
+        await leader.shard.firing.step()
+        await leader.load()
+        clock.advance(1)
+    fired = [each.schedule_id for batch in seen(leader.recorder, BatchFired) for each in batch.fired]
+    assert fired == [free.schedule_id]
+    locked.clear()
+    await leader.shard.firing.step()
+    fired = [each.schedule_id for batch in seen(leader.recorder, BatchFired) for each in batch.fired]
+    assert len(fired) == len(set(fired)) == 3
