@@ -137,7 +137,7 @@ class KafkaPublisher:
                 await producer.partitions_for(topic)
         except BrokerUnreachableError:
             await self._make(topic)
-            async with asking(self.name, *_ERRORS, call_s=self._call_s):
+            async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=topic):
                 await producer.partitions_for(topic)
         self._topics.add(topic)
 
