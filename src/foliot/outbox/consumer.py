@@ -111,8 +111,10 @@ class Consumer:
             except Exception as error:
                 self._delivering.note_broken(error)
                 raise
-        if batch is None:
-            return 0  # it took too long to lock it, and another has it
+            if batch is None:
+                # It took too long to lock it, and another has it: who may have counted this as a crash.
+                await self._presence.take_back()
+                return 0
         self._delivering.forget(batch.waiting)
         self._observer.notify(
             EventsConsumed(

@@ -33,7 +33,7 @@ class Presence:
 
     async def keep(self) -> None:
         """Before each batch: take back what was not finished, say that the group runs, replay on request."""
-        await self._take_back()
+        await self.take_back()
         now = self._clock.monotonic()
         if now - self._seen_at >= SEEN_EVERY_S:
             await self._consumers.see(self._spec.group, "database" if self._spec.is_of_database else "kafka")
@@ -53,15 +53,16 @@ class Presence:
             yield
         except BaseException:
             with suppress(FoliotError):  # else before the next batch
-                await self._take_back()
+                await self.take_back()
             raise
         self._unfinished = None
 
     async def close(self) -> None:
         with suppress(FoliotError):
-            await self._take_back()
+            await self.take_back()
 
-    async def _take_back(self) -> None:
+    async def take_back(self) -> None:
+        """Withdraw the claim that was not finished, and the crash that another may have counted for it."""
         if self._unfinished is not None:
             await self._consumers.claims.take_back(self._spec.group, self._unfinished, self.owner)
             self._unfinished = None

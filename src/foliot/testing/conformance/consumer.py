@@ -1,6 +1,8 @@
 """What a consumer of the outbox must do: every event's work once and in order, whatever fails."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
@@ -11,6 +13,7 @@ from foliot.model.event import EventsConsumed, EventsDeadLettered
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.delivering import BatchBrokenError, HandlerDeadlineError
 from foliot.outbox.handling import EventTransaction
+from foliot.store.claims import Claim
 from foliot.store.dialect import Pool
 from foliot.store.events import write_events
 from foliot.store.hints import Hint
@@ -385,7 +388,7 @@ class ConsumerConformance:
         deaths = 0
         for _ in range(20):
             consumer = outbox.consumer()  # a new process each time
-            consumer._presence._take_back = nothing  # type: ignore[method-assign]
+            consumer._presence.take_back = nothing  # type: ignore[method-assign]
             try:
                 await outbox.consume(consumer)
             except Died:
@@ -420,19 +423,56 @@ class ConsumerConformance:
         owners = []
         for _ in range(2):
             dead = outbox.consumer()
-            take_back, dead._presence._take_back = dead._presence._take_back, nothing  # type: ignore[method-assign]
+            take_back, dead._presence.take_back = dead._presence.take_back, nothing  # type: ignore[method-assign]
             with pytest.raises(Died):
                 await outbox.consume(dead)
             await outbox.age_claims()
             owners.append(take_back)
         third = outbox.consumer(max_attempts=2)
-        third._presence._take_back = nothing  # type: ignore[method-assign]
+        third._presence.take_back = nothing  # type: ignore[method-assign]
         with pytest.raises(Died):
             await outbox.consume(third)  # careful; it counts the second
         await owners[1]()
         await outbox.age_claims()
         outbox.fails = lambda _: None
         await outbox.consume(outbox.consumer(max_attempts=2))
+        assert await outbox.handled() == ids
+        assert await outbox.letters().all() == []
+
+    async def test_one_that_locks_its_partition_too_late_withdraws_the_crash_that_another_counted(
+        self, outbox: Outbox
+    ) -> None:
+        ids = await outbox.write("a")
+        outbox.fails = lambda _: Died()
+        dead = outbox.consumer()
+        dead._presence.take_back = nothing  # type: ignore[method-assign]
+        with pytest.raises(Died):
+            await outbox.consume(dead)
+        outbox.fails = lambda _: None
+        consumers = outbox.scene.store.consumers
+        late = outbox.consumer(max_attempts=2)
+        handling, times_left = late._presence.handling, 3
+
+        @asynccontextmanager
+        async def overtaken(claim: Claim) -> AsyncIterator[None]:
+            """Another claims the partition before this one has locked it, and lives as well."""
+            nonlocal times_left
+            await outbox.age_claims()
+            other = None
+            if times_left:
+                other = await consumers.claim("billing", before=2, owner="another", reach=1)
+                assert other is not None
+                assert other.offset == claim.offset
+            async with handling(claim):
+                yield
+            if other is not None:
+                times_left -= 1
+                await consumers.claims.take_back("billing", other, "another")
+
+        late._presence.handling = overtaken  # type: ignore[method-assign]
+        await outbox.age_claims()
+        await outbox.consume(late)
+        assert times_left == 0
         assert await outbox.handled() == ids
         assert await outbox.letters().all() == []
 
