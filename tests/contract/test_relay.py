@@ -6,6 +6,7 @@ The broker here is a list that does as it is told; the real ones are in `test_re
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -19,7 +20,7 @@ from foliot.model.event import (
     TopicRefused,
 )
 from foliot.outbox.protocol import RefusedError, Term, TermOverError
-from foliot.outbox.relay import BATCH, Relay
+from foliot.outbox.relay import BATCH, RETRY_REFUSED_S, Relay
 from foliot.store.outbox_list import OutboxMessage
 from foliot.store.relays import RELAY_GROUP, RelayReplacedError, Relays
 from foliot.store.sql import SqlStore
@@ -42,6 +43,8 @@ class Broker:
         self.is_away = False
         self.seen_epoch = 0
         self.refused_topics: set[str] = set()
+        self.failing_topics: set[str] = set()
+        """Nothing is confirmed of these, as when the broker does not answer."""
         self.refused_ids: set[object] = set()
         self.on_publish: Callable[[], object] = lambda: None
         self.was_asked = asyncio.Event()
@@ -64,6 +67,8 @@ class Broker:
         for number, message in enumerate(messages):
             if message.event_topic in self.refused_topics:
                 raise RefusedError("no such topic", is_topic=True, topic=message.event_topic)
+            if message.event_topic in self.failing_topics:
+                raise BrokerUnreachableError("no answer")
             if message.id in self.refused_ids:
                 if number == 0:
                     raise RefusedError("too large", is_topic=False)
@@ -312,7 +317,7 @@ class TestRefusal:
         assert (letter.c_offset, letter.error) == (5, "too large")
         broker.refused_ids = set()
         await scene.store.dead_letters.request_replay([letter.dead_letter_id])
-        relay._mended_at = float("-inf")
+        relay._replayed_at = float("-inf")
         await self.ship(relay, 1)
         assert (broker.taken[-1].id, broker.taken[-1].payload) == (messages[4].id, messages[4].payload)
         assert await scene.store.dead_letters.of_group(RELAY_GROUP) == []
@@ -325,7 +330,7 @@ class TestRefusal:
         await self.ship(relay)
         [letter] = await scene.store.dead_letters.of_group(RELAY_GROUP)
         await scene.store.dead_letters.request_replay([letter.dead_letter_id])
-        relay._mended_at = float("-inf")
+        relay._replayed_at = float("-inf")
         await self.ship(relay, 2)
         [again] = await scene.store.dead_letters.of_group(RELAY_GROUP)
         assert (again.attempts, again.replay_requested_ts) == (2, None)
@@ -356,7 +361,7 @@ class TestRefusal:
         broker.refused_topics = {"b"}
         relay = patient_relay(scene.store, broker, told)
         await self.ship(relay)
-        relay._mended_at = float("-inf")
+        relay._retried_at = float("-inf")
         await self.ship(relay)
         refused = [each for each in told.events if isinstance(each, TopicRefused)]
         assert len(refused) == 2, "once when it was sent, once when it was tried again"
@@ -372,6 +377,117 @@ class TestRefusal:
         await scene.store.upkeep.prune_events(lease, before=later, limit=100)
         left = await scene.store.relays.read(0, limit=10)
         assert [each.c_offset for each in left] == [2]
+
+
+class TestParkedTopics:
+    """Parked topics are tried again one after the other, and the log goes on meanwhile."""
+
+    databases = ("sqlite",)
+
+    @pytest.fixture
+    async def parked(self, scene: Scene, clock: VirtualClock) -> "Parked":
+        """Topics b and c are parked, and the log is shipped."""
+        found = Parked(scene, clock)
+        found.broker.refused_topics = {"b", "c"}
+        await found.write("b", "c", "a")
+        await found.relay.leadership.step()
+        await found.ship()
+        assert await found.offsets() == {"b": 1, "c": 2}
+        return found
+
+    async def test_what_waits_in_a_parked_topic_delays_no_other(self, parked: "Parked") -> None:
+        await parked.write(*["b"] * 3 * BATCH)
+        await parked.ship()
+        await parked.write("a", "a")
+        parked.broker.refused_topics = {"c"}
+        parked.clock.advance(RETRY_REFUSED_S)
+        assert await parked.relay.step() == 0.0, "there is more to send"
+        assert parked.taken("b") == BATCH
+        assert parked.taken("a") == 3
+        await parked.ship()
+        assert parked.taken("b") == 3 * BATCH + 1
+        assert await parked.offsets() == {"c": 2}
+
+    async def test_an_attempt_that_fails_delays_neither_the_log_nor_other_parked_topics(
+        self, parked: "Parked"
+    ) -> None:
+        parked.broker.refused_topics, parked.broker.failing_topics = set(), {"b"}
+        await parked.write("a")
+        parked.clock.advance(RETRY_REFUSED_S)
+        with pytest.raises(BrokerUnreachableError):
+            await parked.relay.step()
+        assert parked.taken("a") == 1
+        await parked.relay.step()
+        assert parked.taken("a") == 2
+        parked.clock.advance(RETRY_REFUSED_S)
+        await parked.relay.step()
+        assert parked.taken("c") == 1
+        assert await parked.offsets() == {"b": 1}
+
+    async def test_a_step_searches_a_bounded_part_of_the_log_for_a_parked_topic(
+        self, parked: "Parked", monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("foliot.outbox.relay.MAX_WINDOW", 10)
+        await parked.write(*["a"] * 30, "b")
+        await parked.ship()
+        parked.broker.refused_topics = {"c"}
+        parked.clock.advance(RETRY_REFUSED_S)
+        seen = []
+        for _ in range(4):
+            await parked.relay.step()
+            seen.append((await parked.offsets()).get("b"))
+        assert seen == [11, 21, 31, None]
+        assert parked.taken("b") == 2
+
+    async def test_a_message_that_a_parked_topic_can_not_send_delays_no_other(self, parked: "Parked") -> None:
+        await parked.write("b", "b", "b")
+        await parked.ship()
+        waiting = await parked.scene.store.relays.read(4, limit=9)
+        parked.broker.refused_topics, parked.broker.refused_ids = {"c"}, {waiting[1].id}
+        await parked.write("a")
+        parked.clock.advance(RETRY_REFUSED_S)
+        await parked.ship()
+        assert (parked.taken("a"), parked.taken("b")) == (2, 3)
+        [letter] = await parked.scene.store.dead_letters.of_group(RELAY_GROUP)
+        assert letter.c_offset == 5
+        assert await parked.offsets() == {"c": 2}
+
+    async def test_however_many_are_parked_one_is_tried_after_each_pause(self, parked: "Parked") -> None:
+        def refusals() -> list[str]:
+            return [each.topic for each in parked.told.events if isinstance(each, TopicRefused)]
+
+        before, found = len(refusals()), []
+        for _ in range(5):
+            parked.clock.advance(RETRY_REFUSED_S * 0.6)
+            await parked.ship()
+            found.append(refusals()[before:])
+        assert found == [[], ["b"], ["b"], ["b", "c"], ["b", "c"]]
+
+
+class Parked:
+    def __init__(self, scene: Scene, clock: VirtualClock) -> None:
+        self.scene, self.clock = scene, clock
+        self.broker, self.told = Broker(), Told()
+        self.relay = relay_over(scene.store, self.broker, self.told, clock=clock, ttl_s=3_600)
+        self._versions = count(1)
+
+    async def write(self, *topics: str) -> None:
+        await write(
+            self.scene.store, [message_of(each, f"of-{each}", next(self._versions), 1) for each in topics]
+        )
+
+    async def ship(self) -> None:
+        """Step until there is nothing more to do at once."""
+        for _ in range(100):
+            if await self.relay.step() != 0.0:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def taken(self, topic: str) -> int:
+        return sum(each.event_topic == topic for each in self.broker.taken)
+
+    async def offsets(self) -> dict[str, int]:
+        return await self.scene.store.relays.parked()
 
 
 class TestTrust:

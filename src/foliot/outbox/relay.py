@@ -16,9 +16,11 @@ after its successor sent the same; never before what comes before it (`sending.s
 
 What the broker refuses holds up nothing else. A message that it does not take, as one that is too large,
 becomes a dead letter in the transaction that moves the offset. A topic that it refuses is parked: the relay
-goes on without it, and tries it again from where it stopped, in order, until it has caught up.
+goes on without it, and tries it again from where it stopped, in order, until it has caught up. A step sends
+at most one portion of a parked topic, and then goes on with the log, so that no topic waits for another.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +40,9 @@ from foliot.transport.protocol import BrokerUnreachableError
 
 BATCH = 500
 RETRY_REFUSED_S = 30.0
-"""How long a topic that was refused is left alone."""
+"""Pause between two attempts to send parked topics, however many there are: a refusal costs a reconnect."""
+MAX_WINDOW = 5_000
+"""Offsets that are searched for messages of a parked topic in one step: no index is by topic."""
 MAX_REPLAYS = 10
 """Dead letters that are sent in one step, on request."""
 
@@ -85,11 +89,15 @@ class Relay:
         """Under which the connection was made, and the offset read."""
         self._next_offset = 0
         self._clock = clock
-        self._limit = BATCH
-        """How many messages to send at once: fewer after something was refused."""
+        self._limits: dict[str | None, int] = {}
+        """How many messages to send at once, fewer after a failure: of a parked topic; None: of the log."""
         self._parked: dict[str, int] = {}
         """Topics that the broker refuses, and where each of them goes on."""
-        self._mended_at = float("-inf")
+        self._resuming: str | None = None
+        """The parked topic that the broker takes again, until it has caught up."""
+        self._tried_at: dict[str, float] = {}
+        self._retried_at = -math.inf
+        self._replayed_at = -math.inf
         self._is_stopping = False
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
         hints.listen(Hint.LEASE, lambda _ids: self.leadership.wake.set())
@@ -118,11 +126,20 @@ class Relay:
             raise
 
     async def _ship(self, lease: Lease) -> float:
-        if self._begun != lease and not await self._begin(lease):
+        for work in (self._replay, self._retry_parked):
+            if not await self._is_connected(lease):
+                return self._poll_s
+            await work(lease)
+        if not await self._is_connected(lease):
             return self._poll_s
-        if await self._mend(lease):
-            return 0.0
-        messages = await self._store.read(self._next_offset, limit=self._limit)
+        pause_s = await self._ship_next(lease)
+        return 0.0 if self._is_retry_due() else pause_s
+
+    async def _is_connected(self, lease: Lease) -> bool:
+        return self._begun == lease or await self._begin(lease)
+
+    async def _ship_next(self, lease: Lease) -> float:
+        messages = await self._store.read(self._next_offset, limit=self._limits.get(None, BATCH))
         if not messages:
             return self._poll_s
         sending = [each for each in messages if each.event_topic not in self._parked]
@@ -147,6 +164,7 @@ class Relay:
         """
         if not messages:
             return 0
+        limit = self._limits.get(topic, BATCH)
         try:
             count = await self._publisher.publish(messages, self._trusts(lease))
         except RefusedError as error:
@@ -156,15 +174,17 @@ class Relay:
             )
             if error.is_topic and refused is not None:
                 await self._park(lease, messages, refused, str(error))
-            elif len(messages) == 1:
+                return None
+            self._resuming = topic or self._resuming
+            if len(messages) == 1:
                 await self._bury(lease, messages[0], str(error), topic)
             else:
-                self._limit = 1  # one after the other, until it is known which it was
+                self._limits[topic] = 1  # one after the other, until it is known which it was
             return None
         except BrokerUnreachableError:
-            self._limit = max(1, self._limit // 2)
+            self._limits[topic] = max(1, limit // 2)
             raise
-        self._limit = min(BATCH, self._limit * 2)
+        self._limits[topic] = min(BATCH, limit * 2)
         return count
 
     async def _park(self, lease: Lease, messages: Sequence[OutboxMessage], refused: str, reason: str) -> None:
@@ -174,7 +194,10 @@ class Relay:
             await self._store.park(lease.instance_id, lease.epoch, topic, first, reason)
             self._observer.notify(TopicRefused(topic, reason))
         self._parked = await self._store.parked()
-        self._mended_at = self._clock.monotonic()
+        now = self._clock.monotonic()
+        self._tried_at |= dict.fromkeys(topics, now)
+        if self._resuming is None:
+            self._retried_at = now
 
     async def _bury(self, lease: Lease, message: OutboxMessage, reason: str, topic: str | None) -> None:
         await self._store.refuse(lease.instance_id, lease.epoch, message, reason, topic=topic)
@@ -184,36 +207,56 @@ class Relay:
             self._parked[topic] = message.c_offset + 1
         self._observer.notify(EventsDeadLettered(RELAY_GROUP, message.transaction_id, 1, reason))
 
-    async def _mend(self, lease: Lease) -> bool:
-        """Now and then, send what was refused before: parked topics, dead letters on request.
+    def _is_retry_due(self) -> bool:
+        if self._resuming is not None:
+            return True
+        return bool(self._parked) and self._clock.monotonic() - self._retried_at >= RETRY_REFUSED_S
 
-        Whether there is more of it to do at once.
-        """
-        now = self._clock.monotonic()
-        pause_s = RETRY_REFUSED_S / len(self._parked) if self._parked else self._poll_s
-        if now - self._mended_at < max(pause_s, self._poll_s):
-            return False
+    async def _retry_parked(self, lease: Lease) -> None:
+        """Send one portion of a parked topic, if it is time to."""
+        if not self._is_retry_due():
+            return
         self._parked = await self._store.parked()  # somebody may have removed one
-        for topic, offset in self._parked.items():
-            messages = await self._store.read(
-                offset, limit=min(self._limit, BATCH), topic=topic, before=self._next_offset
-            )
-            if not messages:
-                await self._store.move_parked(lease.instance_id, lease.epoch, topic, None)
-                self._parked.pop(topic)
-                return True
-            count = await self._publish(lease, messages, topic)
-            if count is None:
-                return True
-            if count:
-                following = messages[count - 1].c_offset + 1
-                await self._store.move_parked(lease.instance_id, lease.epoch, topic, following)
-                return True
-        self._mended_at = now
-        await self._replay(lease)
-        return False
+        self._tried_at = {each: at for each, at in self._tried_at.items() if each in self._parked}
+        self._limits = {each: at for each, at in self._limits.items() if each is None or each in self._parked}
+        topic = self._resuming if self._resuming in self._parked else None
+        if topic is None:
+            topic = min(self._parked, key=lambda each: self._tried_at.get(each, -math.inf), default=None)
+        # Noted before the attempt: should it fail, the log and other topics come first.
+        self._resuming, self._retried_at = None, self._clock.monotonic()
+        if topic is None:
+            return
+        self._tried_at[topic] = self._retried_at
+        following = await self._send_portion(lease, topic, self._parked[topic])
+        if following is None:
+            return
+        if following < self._next_offset:
+            await self._store.move_parked(lease.instance_id, lease.epoch, topic, following)
+            self._parked[topic] = following
+            self._resuming = topic
+        else:
+            await self._store.move_parked(lease.instance_id, lease.epoch, topic, None)
+            self._parked.pop(topic)
+            self._retried_at = -math.inf  # others may be taken again as well
+
+    async def _send_portion(self, lease: Lease, topic: str, offset: int) -> int | None:
+        """Where the topic goes on; None: not all was sent, and `_publish` has noted what comes next."""
+        end = min(offset + MAX_WINDOW, self._next_offset)
+        limit = self._limits.get(topic, BATCH)
+        messages = await self._store.read(offset, limit=limit, topic=topic, before=end)
+        count = await self._publish(lease, messages, topic)
+        if count is None or (messages and not count):
+            return None
+        if count < len(messages):
+            return messages[count].c_offset
+        return messages[-1].c_offset + 1 if len(messages) == limit else end
 
     async def _replay(self, lease: Lease) -> None:
+        """Send dead letters again that somebody asked for."""
+        now = self._clock.monotonic()
+        if now - self._replayed_at < self._poll_s:
+            return
+        self._replayed_at = now
         rows = self._store.dead_letters
         for dead_letter_id in await rows.take_requested(RELAY_GROUP, limit=MAX_REPLAYS):
             letter = await rows.get(RELAY_GROUP, dead_letter_id)
