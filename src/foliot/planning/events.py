@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from foliot.model.cloud_event import SPEC_VERSION, read_template
-from foliot.model.errors import FoliotError
+from foliot.model.errors import FoliotError, InvalidError
 from foliot.model.target import EventTarget
 
 AGGREGATE_TYPE = "Schedule"
@@ -107,21 +107,26 @@ def plan_event(
 ) -> NewEvent:
     """The event of one fire time. `args` of a manual run go over the data that is an object.
 
-    Raises UnreadableTargetError.
+    Raises UnreadableTargetError, and InvalidError for `args`.
     """
     try:
         form = _form_of(target_text)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # orjson raises a TypeError for what it can't write
         reason = str(error).partition("\n")[0]
         raise UnreadableTargetError(schedule_id, f"its event target can't be read: {reason}") from None
+    try:
+        tail = _with_data({**form.data, **args}) if args else form.tail
+    except TypeError as error:
+        detail = f"can't be written as JSON of an event: {error}"
+        hint = "integers have at most 64 bits, and objects and lists are nested at most 250 deep"
+        raise InvalidError.at("/args", "not_json", detail, hint) from None
     aggregate_id = str(schedule_id)
     subject = "" if form.has_subject else f',"subject":"{aggregate_id}"'
     source = "" if form.has_source else f',"source":"/foliot/schedules/{aggregate_id}"'
     # By hand, since it is done for every event: all that varies is an id, a number or a time.
     payload = (
         f'{form.head}{subject}{source},"id":"{execution_id}","time":"{_time(fire_ts)}","host":"{host_id}",'
-        f'"nonce":{event_seq},"aggregateversion":{event_seq}'
-        f"{_with_data({**form.data, **args}) if args else form.tail}"
+        f'"nonce":{event_seq},"aggregateversion":{event_seq}{tail}'
     )
     return NewEvent(
         execution_id,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foliot.model.errors import InvalidError
 from foliot.model.target import EventTarget
 from foliot.planning.events import NewEvent, UnreadableTargetError, plan_event, takes_arguments
 
@@ -100,3 +101,31 @@ def test_a_target_that_can_not_be_read_names_its_schedule(text: str) -> None:
     with pytest.raises(UnreadableTargetError) as caught:
         plan_event(text, execution_id=EXECUTION, schedule_id=SCHEDULE, host_id=HOST, event_seq=1, fire_ts=AT)
     assert caught.value.schedule_id == SCHEDULE
+
+
+def test_a_target_with_a_number_that_no_event_can_hold_names_its_schedule() -> None:
+    text = (
+        '{"kind": "event", "event_topic": "t", "event_type": "T", "event_data": {"n": 123456789012345678901}}'
+    )
+    with pytest.raises(UnreadableTargetError) as caught:
+        plan_event(text, execution_id=EXECUTION, schedule_id=SCHEDULE, host_id=HOST, event_seq=1, fire_ts=AT)
+    assert caught.value.schedule_id == SCHEDULE
+
+
+@pytest.mark.parametrize("value", [2**70, [[[0]]], {1, 2}, "\ud800"], ids=["number", "depth", "set", "text"])
+def test_arguments_that_no_event_can_hold_are_refused(value: Any) -> None:
+    if isinstance(value, list):
+        for _ in range(300):
+            value = [value]
+    target = EventTarget(event_topic="t", event_type="T", event_data={"a": 1}).model_dump_json()
+    with pytest.raises(InvalidError) as caught:
+        plan_event(
+            target,
+            execution_id=EXECUTION,
+            schedule_id=SCHEDULE,
+            host_id=HOST,
+            event_seq=1,
+            fire_ts=AT,
+            args={"n": value},
+        )
+    assert [each.pointer for each in caught.value.problems] == ["/args"]
