@@ -1,16 +1,19 @@
 """Triggering an event inside an application's transaction holds up nobody, however long that stays open."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import make_url, select, text
+from sqlalchemy import make_url, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from foliot import Foliot, event
-from foliot.model.event import BatchFired
+from foliot.model.errors import InvalidError
+from foliot.model.event import BatchFired, PendingEventsFailed
 from foliot.model.execution import Status, TriggeredBy
+from foliot.model.schedule import Schedule
 from foliot.store.dialect import Pool
 from foliot.store.events import write_events
 from foliot.store.firing import FiringStatements
@@ -179,6 +182,61 @@ async def test_a_crash_before_the_commit_leaves_the_event_to_the_next_leader(
     [told] = await messages(store)
     assert (told.c_offset, told.aggregate_version) == (1, 1)
     assert failures == 2
+
+
+async def test_arguments_that_no_event_can_hold_are_refused_at_once(
+    database_url: str, store: SqlStore
+) -> None:
+    app = Foliot(database_url)
+    await add(store, spec("order-due", NEVER, target=DUE))
+    async with transaction(database_url) as connection:
+        with pytest.raises(InvalidError, match="args"):
+            await app.within(connection).trigger("order-due", {"number": 2**70})
+        await connection.commit()
+    for table in (pending_event_t, execution_t):
+        assert await rows_of(store, table) == 0
+
+
+async def test_events_that_can_not_be_written_delay_only_those_of_their_schedule(
+    database_url: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More schedules than a step takes, the first of them broken: polling alone would take half an hour."""
+    monkeypatch.setattr("foliot.store.pending_events.MAX_SCHEDULES", 3)
+    app = Foliot(database_url)
+    schedules = [await add(store, spec(f"order-due-{n}", NEVER, target=DUE)) for n in range(11)]
+    schedules.sort(key=lambda each: each.schedule_id.hex)
+    broken = schedules[:5]
+    async with transaction(database_url) as connection:
+        for schedule in schedules:
+            await app.within(connection).trigger(schedule.spec.name)
+        await connection.commit()
+    await change_pending(store, broken[0], target='{"kind": "of_the_next_release"}')
+    too_deep = json.loads("[" * 300 + "]" * 300)
+    for schedule in broken[1:]:  # as an earlier version has left it
+        await change_pending(store, schedule, args={"list": too_deep})
+    async with running(database_url, poll_seconds=300, lease_ttl_seconds=60, heartbeat_seconds=10) as (
+        _instance,
+        recorder,
+    ):
+
+        async def others_are_there() -> bool:
+            return len(await messages(store)) == 6
+
+        await until(others_are_there)
+        await until(lambda: len(seen(recorder, PendingEventsFailed)) == 5)
+    assert {each.schedule_id for each in seen(recorder, PendingEventsFailed)} == {
+        each.schedule_id for each in broken
+    }
+    assert await rows_of(store, pending_event_t) == 5
+
+
+async def change_pending(store: SqlStore, schedule: Schedule, **values: Any) -> None:
+    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+        await connection.execute(
+            update(pending_event_t)
+            .where(pending_event_t.c.schedule_id == schedule.schedule_id)
+            .values(**values)
+        )
 
 
 async def test_a_schedule_that_somebody_keeps_locked_delays_only_itself(

@@ -193,6 +193,17 @@ class ScheduleParked(Event):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class PendingEventsFailed(Event):
+    """Events that an application triggered in its transaction can't be written; tried again later.
+
+    Published once per schedule by each leader.
+    """
+
+    schedule_id: UUID
+    reason: str
+
+
 # --- firing ----------------------------------------------------------------------------------------
 
 

@@ -97,7 +97,7 @@ class ShardScheduler:
         )
         self.janitor.on_ended = self.backfiller.ended
         self.pending_events = PendingEventPublisher(
-            self.leadership, store.pending_events, hints, observer, every_s=options.poll_s
+            self.leadership, store.pending_events, clock, hints, observer, every_s=options.poll_s
         )
         self.dispatcher: Dispatcher | None = None
         if outgoing:

@@ -6,14 +6,16 @@ status: it only inserts rows, an execution and a row of `pending_event_t`. When 
 of the schedule's shard moves the row to the event store and the outbox, in a short transaction of its own:
 
     1. fence      the shard's row, as for firing: one leader at a time, so events keep their order
-    2. lock       the schedules of pending events; those that somebody else has locked wait for the next step
+    2. lock       some schedules of pending events, in the order of their ids, each step going on behind the
+                  last; those that somebody else has locked wait for a later step
     3. read       their oldest pending events
     4. write      number them by their schedule, record the status, delete the pending rows, write the outbox
 
-A crash before COMMIT leaves the pending rows, after COMMIT there are none: nothing is lost or doubled.
+A crash before COMMIT leaves the pending rows, after COMMIT there are none: nothing is lost or doubled. A
+schedule whose events can't be written, as after a change of version, keeps them and delays no other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -26,11 +28,12 @@ from foliot.model.execution import Status
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.model.target import EventTarget
-from foliot.planning.events import NewEvent, UnreadableTargetError, plan_event
+from foliot.planning.events import NewEvent, plan_event
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.events import next_event_seq, write_events
 from foliot.store.leases import require_lease
+from foliot.store.protocol import PublishedEvents
 from foliot.store.schedule_rows import schedule_of
 from foliot.store.schema import pending_event_t, schedule_t
 from foliot.store.shards import is_of
@@ -62,11 +65,22 @@ def pending_event_write(
     fire_ts: datetime,
     args: Mapping[str, Any] | None,
 ) -> Write:
+    """Raises InvalidError if the arguments can't be part of an event: later nobody could be told."""
+    target = schedule.spec.target.model_dump_json()
+    plan_event(
+        target,
+        execution_id=execution_id,
+        schedule_id=schedule.schedule_id,
+        host_id=schedule.host_id,
+        event_seq=1,
+        fire_ts=fire_ts,
+        args=args,
+    )
     values = {
         "id": execution_id,
         "schedule_id": schedule.schedule_id,
         "host_id": schedule.host_id,
-        "target": schedule.spec.target.model_dump_json(),
+        "target": target,
         "args": None if args is None else dict(args),
         "fire_ts": fire_ts,
     }
@@ -78,16 +92,20 @@ class PendingEvents:
         self._database = database
         self._dialect = database.dialect
 
-    async def publish(self, lease: Lease, *, limit: int) -> int:
-        """Give offsets to pending events of this shard's schedules; how many. Raises FencedError."""
+    async def publish(
+        self, lease: Lease, *, limit: int, after: UUID | None = None, excluding: Collection[UUID] = ()
+    ) -> PublishedEvents:
+        """Give offsets to pending events of this shard's schedules behind `after`. Raises FencedError."""
         if not await self._has_any():
-            return 0
+            return PublishedEvents(0)
 
-        async def work(connection: AsyncConnection) -> int:
+        async def work(connection: AsyncConnection) -> PublishedEvents:
             await require_lease(connection, lease)
-            schedule_ids = await self._lock_schedules(connection, lease)
+            schedule_ids = await self._lock_schedules(connection, lease, after, excluding)
             rows = await self._read(connection, schedule_ids, limit)
-            return await self._move(connection, rows)
+            count, failures = await self._move(connection, rows)
+            is_last = len(schedule_ids) < MAX_SCHEDULES
+            return PublishedEvents(count, None if is_last else schedule_ids[-1], failures)
 
         return await self._database.write(Pool.FIRING, work)
 
@@ -96,11 +114,21 @@ class PendingEvents:
         async with self._database.read(Pool.FIRING) as connection:
             return (await connection.execute(select(pending_event_t.c.id).limit(1))).first() is not None
 
-    async def _lock_schedules(self, connection: AsyncConnection, lease: Lease) -> list[UUID]:
+    async def _lock_schedules(
+        self, connection: AsyncConnection, lease: Lease, after: UUID | None, excluding: Collection[UUID]
+    ) -> list[UUID]:
         waiting = select(pending_event_t.c.schedule_id)
+        if after is not None:
+            waiting = waiting.where(pending_event_t.c.schedule_id > after)
+        if excluding:
+            excluded = self._dialect.rows(
+                "excluded", {"schedule_id": Uuid()}, [(each,) for each in excluding]
+            )
+            waiting = waiting.where(pending_event_t.c.schedule_id.not_in(select(excluded.c.schedule_id)))
         statement = (
             select(schedule_t.c.schedule_id)
             .where(schedule_t.c.schedule_id.in_(waiting), *is_of(lease.shard))
+            .order_by(schedule_t.c.schedule_id)
             .limit(MAX_SCHEDULES)
             .with_for_update(key_share=True, skip_locked=True)
         )
@@ -120,11 +148,13 @@ class PendingEvents:
         )
         return (await connection.execute(statement)).all() if schedule_ids else ()
 
-    async def _move(self, connection: AsyncConnection, rows: Sequence[Any]) -> int:
+    async def _move(self, connection: AsyncConnection, rows: Sequence[Any]) -> tuple[int, Mapping[UUID, str]]:
+        """How many events were written, and why those of a schedule could not be."""
         by_schedule: dict[UUID, list[Any]] = {}
         for row in rows:
             by_schedule.setdefault(row.schedule_id, []).append(row)
         planned: dict[UUID, NewEvent] = {}
+        failures: dict[UUID, str] = {}
         for schedule_id, pending in by_schedule.items():
             latest = await connection.execute(
                 select(schedule_t.c.event_seq).where(schedule_t.c.schedule_id == schedule_id)
@@ -132,13 +162,14 @@ class PendingEvents:
             first = latest.scalar_one() + 1
             try:
                 events = [_event_of(row, first + number) for number, row in enumerate(pending)]
-            except UnreadableTargetError:
-                continue  # written by a newer version: its leader will read it
+            except Exception as error:
+                failures[schedule_id] = str(error) or type(error).__name__
+                continue
             await next_event_seq(connection, schedule_id, len(events))
             planned |= {event.id: event for event in events}
         in_order = [(row, planned[row.id]) for row in rows if row.id in planned]
         if not in_order:
-            return 0
+            return 0, failures
         gone = self._dialect.rows("gone", {"id": Uuid()}, [(row.id,) for row, _event in in_order])
         await connection.execute(delete(pending_event_t).where(pending_event_t.c.id.in_(select(gone.c.id))))
         await record_status(
@@ -147,7 +178,7 @@ class PendingEvents:
             [LastRun(row.schedule_id, row.fire_ts, Status.SUCCESS, row.id) for row, _event in in_order],
         )
         await write_events(connection, self._dialect, [event for _row, event in in_order])
-        return len(in_order)
+        return len(in_order), failures
 
 
 def _event_of(row: Any, event_seq: int) -> NewEvent:

@@ -1,7 +1,7 @@
 """What the engine asks of a store. The contract; `testing/conformance` proves it on every implementation."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -766,9 +766,25 @@ class CalendarStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedEvents:
+    """What a step has done with pending events."""
+
+    count: int
+    after: UUID | None = None
+    """The last schedule of this step, if there may be more behind it."""
+    failures: Mapping[UUID, str] = field(default_factory=dict)
+    """Schedules whose events can't be written, and why. They stay pending."""
+
+
 class PendingEventStore(Protocol):
-    async def publish(self, lease: Lease, *, limit: int) -> int:
-        """Give offsets to pending events of this shard's schedules; how many. Raises FencedError."""
+    async def publish(
+        self, lease: Lease, *, limit: int, after: UUID | None = None, excluding: Collection[UUID] = ()
+    ) -> PublishedEvents:
+        """Give offsets to pending events of this shard's schedules, in the order of schedule ids.
+
+        `after`: only of schedules behind this one. `excluding`: not of these. Raises FencedError.
+        """
         ...
 
 
