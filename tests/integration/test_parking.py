@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from foliot import event
 from foliot.model.errors import UnreadableError
 from foliot.model.event import ScheduleParked
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleState
 from foliot.planning.change import edit, pause, resume
+from foliot.planning.events import UnreadableTargetError
 from foliot.store.dialect import Pool
+from foliot.store.firing import FiringStatements
 from foliot.store.schedule_list import ScheduleFilter
 from foliot.store.schema import schedule_t
 from foliot.store.sql import SqlStore
@@ -80,6 +83,34 @@ async def test_what_this_version_can_not_plan_delays_only_itself_and_recovers(
         await until_fired(store, newer)
     row = await stored(store, newer)
     assert (row.state, row.state_reason) == ("active", None)
+
+
+async def test_event_targets_that_can_not_be_read_are_parked_together(
+    store: SqlStore, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fire, errors = FiringStatements.fire_events, []
+
+    async def watch(self: FiringStatements, *arguments: Any, **options: Any) -> Any:
+        try:
+            return await fire(self, *arguments, **options)
+        except UnreadableTargetError as error:
+            errors.append(error)
+            raise
+
+    monkeypatch.setattr(FiringStatements, "fire_events", watch)
+    due = event("orders", "OrderDue", {"region": "eu"})
+    broken = [await add(store, every_second(f"broken-{number}", target=due)) for number in range(5)]
+    fine = await add(store, every_second("fine", target=due))
+    for schedule in broken:
+        await put(store, schedule, {"target": {"kind": "event", "event_topic": 7}})
+    now = await store.now()
+    for schedule in (*broken, fine):
+        await put(store, schedule, {"next_fire_ts": now, "next_run_ts": now})
+    async with running(database_url) as (_, recorder):
+        await until(lambda: len(seen(recorder, ScheduleParked)) == 5)
+        await until_fired(store, fine)
+    assert set(errors[0].reasons) == {each.schedule_id for each in broken}
+    assert [(await stored(store, each)).state for each in broken] == ["error"] * 5
 
 
 async def park_for_good(store: SqlStore, schedule: Schedule, **also: Any) -> None:

@@ -40,11 +40,12 @@ class NewEvent(NamedTuple):
 
 
 class UnreadableTargetError(FoliotError):
-    """What is stored of an event target can't be understood any more."""
+    """Stored event targets can't be understood any more."""
 
-    def __init__(self, schedule_id: UUID, reason: str) -> None:
-        super().__init__(reason)
-        self.schedule_id = schedule_id
+    def __init__(self, reasons: Mapping[UUID, str]) -> None:
+        super().__init__("; ".join(sorted(set(reasons.values()))))
+        self.reasons = reasons
+        """By the id of the schedule."""
 
 
 class _Form(NamedTuple):
@@ -113,7 +114,7 @@ def plan_event(
         form = _form_of(target_text)
     except (ValueError, TypeError) as error:  # orjson raises a TypeError for what it can't write
         reason = str(error).partition("\n")[0]
-        raise UnreadableTargetError(schedule_id, f"its event target can't be read: {reason}") from None
+        raise UnreadableTargetError({schedule_id: f"its event target can't be read: {reason}"}) from None
     try:
         tail = _with_data({**form.data, **args}) if args else form.tail
     except TypeError as error:

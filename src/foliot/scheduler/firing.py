@@ -241,10 +241,10 @@ class FiringService:
     async def _commit_without(
         self, term: Term, firings: Sequence[Firing], error: UnreadableTargetError, planned_ts: datetime
     ) -> None:
-        unreadable = [firing for firing in firings if firing.due.schedule_id == error.schedule_id]
-        others = [firing for firing in firings if firing.due.schedule_id != error.schedule_id]
+        dues = [firing.due for firing in firings if firing.due.schedule_id in error.reasons]
+        others = [firing for firing in firings if firing.due.schedule_id not in error.reasons]
         try:
-            await self._park(term, [Unplanned(firing.due, _reason_of(error)) for firing in unreadable])
+            await self._park(term, [Unplanned(due, error.reasons[due.schedule_id]) for due in dues])
         except BaseException:
             self._give_up(term, [firing.due for firing in firings])
             raise

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.execution import Status
 from foliot.model.ids import ids_at
 from foliot.model.lease import Lease
-from foliot.planning.events import NewEvent, plan_event
+from foliot.planning.events import NewEvent, UnreadableTargetError, plan_event
 from foliot.planning.fire import Firing
 from foliot.planning.overlap import Admission
 from foliot.store.advancing import advance_planned, arguments_of, lay_out_planned
@@ -78,16 +78,18 @@ def _rows_of(firings: Sequence[Firing], now: datetime) -> list[NewExecution]:
 
 
 def _events_of(fired: Sequence[NewExecution], advanced: Mapping[UUID, _Advanced]) -> list[NewEvent]:
+    """Raises UnreadableTargetError for all whose target can't be read, so that they are parked at once."""
     ahead: dict[UUID, int] = {}
     for row in fired:
         ahead[row.due.schedule_id] = ahead.get(row.due.schedule_id, 0) + 1
     events = []
+    unreadable: dict[UUID, str] = {}
     for row in fired:
         schedule_id = row.due.schedule_id
         ahead[schedule_id] -= 1
         latest, target, _name = advanced[schedule_id]
-        events.append(
-            plan_event(
+        try:
+            event = plan_event(
                 target,
                 execution_id=row.execution_id,
                 schedule_id=schedule_id,
@@ -95,5 +97,10 @@ def _events_of(fired: Sequence[NewExecution], advanced: Mapping[UUID, _Advanced]
                 event_seq=latest - ahead[schedule_id],
                 fire_ts=row.decision.fire_ts,
             )
-        )
+        except UnreadableTargetError as error:
+            unreadable.update(error.reasons)
+        else:
+            events.append(event)
+    if unreadable:
+        raise UnreadableTargetError(unreadable)
     return events

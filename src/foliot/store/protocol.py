@@ -145,7 +145,7 @@ class FiringStore(Protocol):
     async def fire_events(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         """The same for schedules whose target is an event, and the events with it.
 
-        Raises FencedError, and UnreadableTargetError for the first whose target makes no sense.
+        Raises FencedError, and UnreadableTargetError for all whose target can't be read.
         """
         ...
 

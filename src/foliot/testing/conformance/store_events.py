@@ -162,17 +162,22 @@ class EventConformance:
         assert [due.schedule_id for due in fired.refused] == [one.schedule_id]
         assert [message.aggregate_id for message in await outbox(scene)] == [str(other.schedule_id)]
 
-    async def test_a_target_that_makes_no_sense_any_more_is_named_and_nothing_written(
+    async def test_targets_that_can_not_be_read_are_all_named_and_nothing_is_written(
         self, scene: Scene
     ) -> None:
-        schedule = await scene.add(target=EVENT)
+        schedules = [await scene.add(f"each {number}", target=EVENT) for number in range(3)]
         lease = await scene.lead()
-        firings = await scene.plan(schedule)
-        await scene.execute(update(schedule_t).values(target={"kind": "event", "event_topic": 7}))
+        firings = await scene.plan(*schedules)
+        unreadable = [schedule.schedule_id for schedule in schedules[1:]]
+        await scene.execute(
+            update(schedule_t)
+            .where(schedule_t.c.schedule_id.in_(unreadable))
+            .values(target={"kind": "event", "event_topic": 7})
+        )
         before = await scene.everything()
         with pytest.raises(UnreadableTargetError) as caught:
             await scene.commit(lease, firings)
-        assert caught.value.schedule_id == schedule.schedule_id
+        assert set(caught.value.reasons) == set(unreadable)
         assert await scene.everything() == before
 
     async def test_writers_at_once_leave_no_gap_and_readers_never_see_one_later(self, scene: Scene) -> None:
