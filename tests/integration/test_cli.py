@@ -244,6 +244,7 @@ def test_the_table_has_a_line_for_each_check(capsys: pytest.CaptureFixture[str])
         "firing",
         "tasks",
         "queues",
+        "events",
         "secrets",
         "tzdata",
         "journal",
