@@ -65,7 +65,7 @@ def without_the_trust_window(patch: pytest.MonkeyPatch) -> None:
 def without_waiting_for_a_worker_to_be_lost(patch: pytest.MonkeyPatch) -> None:
     rescue = upkeep.Upkeep.rescue
 
-    async def rescue_all(self: Any, lease: Any, *, limit: int) -> Any:
+    async def rescue_all(self: Any, lease: Any, *, limit: int, until: Any = None) -> Any:
         true = self._dialect
         self._dialect = _Later(true)
         try:

@@ -27,7 +27,8 @@ def consumer_of(address: str) -> None:
     async def handle(_transaction: EventTransaction) -> None: ...
 
     spec = ConsumerSpec(group="billing", handler=handle, topics=("orders",), source=address)
-    open_consumer(spec, SimpleNamespace(dialect=None), CLOCK, None, None, poll_s=1.0)  # type: ignore[arg-type]
+    consumers = SimpleNamespace(dialect=None, dead_letters=None)
+    open_consumer(spec, consumers, CLOCK, None, None, poll_s=1.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reader", [transport_of, open_publisher])
