@@ -164,7 +164,7 @@ async def test_a_claim_loop_that_hangs_and_a_scheduler_that_fails_to_look_are_se
     [
         ("firing", "load", "loader"),
         ("firing", "fire", "firing"),
-        ("upkeep", "rescue", "janitor"),
+        ("upkeep", "rescue", "janitor.rescue"),
     ],
 )
 async def test_a_leader_whose_loading_firing_or_housekeeping_hangs_is_seen(
