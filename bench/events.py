@@ -31,7 +31,7 @@ from bench.firing import (
     product,
 )
 from bench.servers import bench_postgres
-from foliot.model.event import Event, RelayConfirmed
+from foliot.model.event import DomainEvent, RelayConfirmed
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.outbox.opening import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
@@ -153,7 +153,7 @@ class _Shipped:
     def __init__(self) -> None:
         self.count = 0
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, RelayConfirmed):
             self.count += event.count
 

@@ -25,7 +25,7 @@ from sqlalchemy import delete, insert, text, update
 
 from bench.servers import bench_postgres
 from foliot.lease.database import DatabaseLeases
-from foliot.model.event import BatchFired, Event
+from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID, new_id, slot_of
 from foliot.model.instant import micros_of
 from foliot.model.lease import Shard
@@ -34,11 +34,11 @@ from foliot.planning.definition import policies_of
 from foliot.runtime import spare_collector
 from foliot.scheduler.firing import BATCH
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Position
+from foliot.store.protocol import LoadPosition
 from foliot.store.schema import execution_t, queue_t, schedule_t
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import ClusterClock, SystemClock
@@ -137,7 +137,7 @@ class Counter:
     def __init__(self) -> None:
         self.fired = 0
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, BatchFired):
             self.fired += len(event.fired)
 
@@ -152,13 +152,13 @@ async def leader(store: SqlStore, observer: Any, **options: Any) -> ShardSchedul
     return shard
 
 
-async def fill_wheel(store: SqlStore, term: Term, count: int) -> None:
+async def fill_wheel(store: SqlStore, term: LeaderState, count: int) -> None:
     """Load what is due, all of it: a leader would stop to load while enough of it is queued."""
     now, after = await store.now(), None
     while len(term.wheel) < count:
         page = await store.firing.load(term.lease.shard, until=now, after=after, limit=2000)
         term.put(page)
-        after = Position(page[-1].run_ts, page[-1].schedule_id)
+        after = LoadPosition(page[-1].run_ts, page[-1].schedule_id)
 
 
 async def product(
@@ -173,7 +173,7 @@ async def product(
     shard = await leader(store, counter)
     for _ in range(2):
         term = shard.firing.term
-        assert isinstance(term, Term)
+        assert isinstance(term, LeaderState)
         await fill_wheel(store, term, count)
         counter.fired = 0
         started = time.perf_counter()

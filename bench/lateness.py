@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from bench.firing import Row, fill, leader
 from bench.servers import bench_postgres
-from foliot.model.event import BatchFired, Event
+from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import new_id
 from foliot.service import Loop
 from foliot.store.dialect import Pool
@@ -35,7 +35,7 @@ class Lateness:
         self.clock: Clock = SystemClock()
         self.late_s: list[tuple[datetime, float]] = []
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, BatchFired):
             now = self.clock.now()
             self.late_s.extend((each.fire_ts, (now - each.fire_ts).total_seconds()) for each in event.fired)

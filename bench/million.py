@@ -14,9 +14,9 @@ from typing import Any
 import asyncpg
 
 from bench.servers import bench_postgres
-from foliot.model.event import BatchFired, Event
+from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.planning.definition import Policies
 from foliot.runtime import Instance, spare_collector
 from foliot.settings import Settings
@@ -66,7 +66,7 @@ class FirstFire:
         self.fired = 0
         self.latest_s = 0.0
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, BatchFired) and event.fired:
             if self.after_s is None:
                 self.after_s = time.monotonic() - self.started
@@ -78,7 +78,9 @@ async def lead(url: str) -> dict[str, Any]:
     spare_collector()
     observer = FirstFire()
     settings = Settings(database_url=url)
-    instance = Instance(Plan(settings=settings, roles=frozenset({Role.SCHEDULER}), observers=[observer]))
+    instance = Instance(
+        InstanceSpec(settings=settings, roles=frozenset({InstanceRole.SCHEDULER}), observers=[observer])
+    )
     await instance.start()
     await asyncio.sleep(WATCH_S)
     await instance.stop()

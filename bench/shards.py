@@ -32,7 +32,7 @@ from foliot.model.ids import slot_of
 from foliot.model.lease import Shard
 from foliot.runtime import spare_collector
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.store.hints import LocalHints
 from foliot.store.migrate import upgrade
 from foliot.store.sql import open_store
@@ -64,7 +64,7 @@ async def fire_on_word(url: str, due: Mapping[int, int]) -> None:
         led[shard] = counter, count
         await shard.leadership.step()
         term = shard.firing.term
-        assert isinstance(term, Term)
+        assert isinstance(term, LeaderState)
         await fill_wheel(store, term, count)
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)

@@ -18,8 +18,8 @@ from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec
-from foliot.plan import Role
-from foliot.planning.change import Author, Change, create
+from foliot.plan import InstanceRole
+from foliot.planning.change import Author, PlannedChange, create
 from foliot.runtime import spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
@@ -50,7 +50,7 @@ def application() -> Foliot:
     return app
 
 
-async def serve(url: str, role: Role) -> None:
+async def serve(url: str, role: InstanceRole) -> None:
     """One role, as `foliot scheduler` and `foliot worker` run it."""
     instance = application().instance(
         Settings(database_url=url), roles=frozenset({role}), observers=[logs.LogObserver()]
@@ -71,7 +71,7 @@ async def prepare(url: str) -> datetime:
     return start
 
 
-def made_at(spec: ScheduleSpec, author: Author, now: datetime) -> Change:
+def made_at(spec: ScheduleSpec, author: Author, now: datetime) -> PlannedChange:
     return create(spec, host_id=DEFAULT_HOST_ID, now=now, author=author)
 
 
@@ -101,7 +101,7 @@ def measured(url: str) -> list[float]:
     command = [sys.executable, "-m", "bench.start_delay", url]
     roles = [
         subprocess.Popen([*command, role], stderr=subprocess.DEVNULL)
-        for role in (Role.SCHEDULER, Role.WORKER)
+        for role in (InstanceRole.SCHEDULER, InstanceRole.WORKER)
     ]
     # The server is on this machine: its clock is ours.
     time.sleep((end - datetime.now(UTC)).total_seconds() + 2)
@@ -134,6 +134,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         logs.configure("json", "info")
         spare_collector()
-        uvloop.run(serve(sys.argv[1], Role(sys.argv[2])))
+        uvloop.run(serve(sys.argv[1], InstanceRole(sys.argv[2])))
     else:
         sys.exit(not main())

@@ -25,10 +25,10 @@ from bench.firing import Counter, fill, fill_wheel, leader, make_due_again, make
 from bench.peers import foliot as executing
 from bench.servers import bench_postgres
 from foliot.model.event import Observer, Observers
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.probing.probes import Probes
 from foliot.runtime import spare_collector
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.settings import Settings
 from foliot.store.migrate import upgrade
 from foliot.store.sql import open_store
@@ -81,7 +81,7 @@ async def fire(url: str, count: int, observers: Sequence[Observer]) -> float:
     shard = await leader(store, Observers([counter, *observers]))
     for _ in range(2):
         term = shard.firing.term
-        assert isinstance(term, Term)
+        assert isinstance(term, LeaderState)
         await fill_wheel(store, term, count)
         counter.fired = 0
         began = time.perf_counter()
@@ -101,7 +101,7 @@ async def execute(url: str, count: int, observers: Sequence[Observer]) -> float:
     app = executing.application()
     app.schedules.clear()
     settings = Settings(database_url=url, worker_concurrency=executing.CONCURRENCY)
-    instance = app.instance(settings, roles=frozenset({Role.WORKER}), observers=[*observers, settled])
+    instance = app.instance(settings, roles=frozenset({InstanceRole.WORKER}), observers=[*observers, settled])
     await instance.prepare()
     began = time.perf_counter()
     instance.begin()

@@ -14,7 +14,7 @@ import uvloop
 from bench.firing import Counter, fill, fill_wheel, leader, make_rows
 from bench.servers import bench_postgres
 from foliot.runtime import spare_collector
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.store.migrate import upgrade
 from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
@@ -41,7 +41,7 @@ async def run(count: int) -> dict[str, float]:
         counter = Counter()
         shard = await leader(store, counter)
         term = shard.firing.term
-        assert isinstance(term, Term)
+        assert isinstance(term, LeaderState)
         await fill_wheel(store, term, count)
 
         async def server_cpu_s() -> float:

@@ -30,7 +30,7 @@ from foliot.store.schema import schedule_t, schedule_version_t
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from foliot.verify.finding import Report, Verdict
-from foliot.verify.verifier import Wanted, verify
+from foliot.verify.verifier import VerifyRequest, verify
 
 SCHEDULES = 10_000
 DAY = timedelta(days=1)
@@ -124,7 +124,7 @@ async def run(count: int) -> tuple[Report, float, float, int]:
         await upgrade(store.database)
         due = await fill(store, url, count)
         began, own_s = time.perf_counter(), time.process_time()
-        found = await verify(store.database, Wanted(timedelta(days=90)))
+        found = await verify(store.database, VerifyRequest(timedelta(days=90)))
         took, own_s = time.perf_counter() - began, time.process_time() - own_s
         await store.close()
         return found, took, own_s, due

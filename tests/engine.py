@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from foliot.model.event import Event
+from foliot.model.event import DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.planning.change import Author, create
 from foliot.runtime import Instance
 from foliot.settings import Settings
@@ -17,7 +17,7 @@ from foliot.target.function import TaskRegistry, describe_task
 from foliot.testing.app import Recorder
 from foliot.timing.clock import Clock, SystemClock
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=DomainEvent)
 TTL_S = 1.2
 AUTHOR = Author("test")
 
@@ -45,20 +45,20 @@ async def noop() -> None:
     """Do nothing, as a task."""
 
 
-SCHEDULER = frozenset({Role.SCHEDULER})
-WORKER = frozenset({Role.WORKER})
+SCHEDULER = frozenset({InstanceRole.SCHEDULER})
+WORKER = frozenset({InstanceRole.WORKER})
 
 
 def make_instance(
     url: str,
     *,
-    roles: frozenset[Role] = SCHEDULER,
+    roles: frozenset[InstanceRole] = SCHEDULER,
     tasks: TaskRegistry | None = None,
     clock: Clock | None = None,
     **settings: Any,
 ) -> tuple[Instance, Recorder]:
     recorder = Recorder()
-    plan = Plan(
+    plan = InstanceSpec(
         settings=quick_settings(url, **settings),
         roles=roles,
         tasks=registry(noop) if tasks is None else tasks,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foliot.asgi import Serving
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.runtime import Instance
 from foliot.settings import Settings
 
@@ -18,9 +18,9 @@ FILE = Path(__file__).parent / "openapi.json"
 
 def document() -> dict[str, Any]:
     """What GET /openapi.json answers; nothing is started, and no database is touched."""
-    plan = Plan(
+    plan = InstanceSpec(
         settings=Settings(database_url="sqlite:///never-opened.db", admin_key="0" * 32),
-        roles=frozenset({Role.API}),
+        roles=frozenset({InstanceRole.API}),
     )
     made: dict[str, Any] = Serving(
         lambda observers: Instance(replace(plan, observers=observers))

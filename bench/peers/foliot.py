@@ -10,10 +10,10 @@ import asyncpg
 import uvloop
 
 from bench.peers.countdown import Countdown
-from foliot.model.event import Event, ExecutionsSettled, Observer
+from foliot.model.event import DomainEvent, ExecutionsSettled, Observer
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import Schedule
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.planning.change import Author, create
 from foliot.runtime import spare_collector
 from foliot.sdk import Foliot, cron
@@ -43,7 +43,7 @@ class Settled:
     def __init__(self, count: int) -> None:
         self.countdown = Countdown(count)
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, ExecutionsSettled):
             for _ in event.settled:
                 self.countdown.count()
@@ -104,7 +104,7 @@ async def _work(url: str, count: int) -> float:
     app.schedules.clear()
     settings = Settings(database_url=url, worker_concurrency=CONCURRENCY)
     observers: list[Observer] = [logs.LogObserver(), settled]
-    instance = app.instance(settings, roles=frozenset({Role.WORKER}), observers=observers)
+    instance = app.instance(settings, roles=frozenset({InstanceRole.WORKER}), observers=observers)
     await instance.prepare()
     started = time.perf_counter()
     instance.begin()

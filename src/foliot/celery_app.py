@@ -58,7 +58,7 @@ class CeleryRefusedError(FoliotError):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CeleryCall:
     """A task to be sent."""
 
     task: str
@@ -160,7 +160,7 @@ class CeleryApp:
         """Returns if the broker is there."""
         await self._within(self._sending.do(self._reach))
 
-    async def send(self, calls: Sequence[Call]) -> None:
+    async def send(self, calls: Sequence[CeleryCall]) -> None:
         """The broker has confirmed all of them when this returns."""
         await self._within(self._sending.do(partial(self._on_connection, partial(self._send, calls))))
 
@@ -192,7 +192,7 @@ class CeleryApp:
 
     # --- in the threads ---------------------------------------------------------------------------
 
-    def _send(self, calls: Sequence[Call], connection: Any) -> None:
+    def _send(self, calls: Sequence[CeleryCall], connection: Any) -> None:
         driver = connection.transport.driver_type
         for call in calls:
             options: dict[str, Any] = {} if call.queue is None else {"queue": call.queue}

@@ -19,7 +19,7 @@ from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, problems_of
-from foliot.plan import Plan
+from foliot.plan import InstanceSpec
 from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.timing.calendar import parse_ical
@@ -28,7 +28,7 @@ from foliot.timing.calendar import parse_ical
 class Client:
     """A connection to the database that other processes run schedules from. Schedules go by name."""
 
-    def __init__(self, plan: Plan, *, user: str | None = None) -> None:
+    def __init__(self, plan: InstanceSpec, *, user: str | None = None) -> None:
         self._instance = Instance(plan)
         self._user = user
 

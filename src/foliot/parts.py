@@ -27,7 +27,7 @@ from foliot.notifying.sending import Sender
 from foliot.outbox.consumers import EventConsumer, open_consumer
 from foliot.outbox.opening import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
-from foliot.plan import ENGINE, Plan, Role
+from foliot.plan import ENGINE, InstanceRole, InstanceSpec
 from foliot.scheduler.measuring import Measuring
 from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.scheduler import Scheduler, SharingPace
@@ -53,7 +53,7 @@ from foliot.worker.renewer import Renewer
 from foliot.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from foliot.api.build import Api, ApiOptions
+    from foliot.api.build import ApiOptions, RestApi
     from foliot.api.kept import KeptAnswers
     from foliot.api.services import Services
     from foliot.telemetry.traces import TraceObserver
@@ -64,7 +64,7 @@ class Ground:
     """What all parts of an instance stand on."""
 
     instance_id: str
-    plan: Plan
+    plan: InstanceSpec
     store: SqlStore
     clock: ClusterClock
     hints: Hints
@@ -203,7 +203,7 @@ def make_receivers(worker: Worker, carriers: Mapping[Priority, Carrier]) -> tupl
 
 
 def open_plan_carriers(
-    plan: Plan, clock: ClusterClock, observer: Observer, celery: CeleryApp | None
+    plan: InstanceSpec, clock: ClusterClock, observer: Observer, celery: CeleryApp | None
 ) -> Mapping[Priority, Carrier]:
     """The brokers that tickets travel over, for those who publish or receive them."""
     if not plan.roles & ENGINE:
@@ -211,15 +211,15 @@ def open_plan_carriers(
     return open_carriers(plan.settings.transport, clock, observer, plan.transport_pace, celery)
 
 
-def open_celery(plan: Plan) -> CeleryApp | None:
+def open_celery(plan: InstanceSpec) -> CeleryApp | None:
     """The Celery application that targets of kind celery and the transport use, if there is one."""
     if plan.settings.celery_app is not None:
         return load_celery(plan.settings.celery_app)
     return None if plan.celery is None else CeleryApp(plan.celery)
 
 
-def make_processes(plan: Plan, limits: Limits) -> Processes | None:
-    if Role.WORKER not in plan.roles or not plan.isolates:
+def make_processes(plan: InstanceSpec, limits: Limits) -> Processes | None:
+    if InstanceRole.WORKER not in plan.roles or not plan.isolates:
         return None
     return Processes(plan.tasks, limits=limits)
 
@@ -267,11 +267,11 @@ def make_relay(ground: Ground) -> Relay:
 
 def make_api(
     ground: Ground, services: "Services", targets: Mapping[str, Target], is_running: Callable[[], bool]
-) -> "Api":
+) -> "RestApi":
     # A process that serves no HTTP starts in half the time without all that it takes.
-    from foliot.api.build import Api
+    from foliot.api.build import RestApi
 
-    return Api(
+    return RestApi(
         services,
         ground.hints,
         ground.observer,
@@ -305,7 +305,7 @@ def _revealed(secret: SecretStr | None) -> str | None:
 
 def watch_replica(ground: Ground) -> ReplicaWatch | None:
     database = ground.store.database
-    if database.replica is None or Role.API not in ground.plan.roles:
+    if database.replica is None or InstanceRole.API not in ground.plan.roles:
         return None
     most_lag_s = ground.settings.database_read_lag_seconds
     return ReplicaWatch(database, database.replica, ground.observer, most_lag_s=most_lag_s)
@@ -315,7 +315,7 @@ def watch_replica(ground: Ground) -> ReplicaWatch | None:
 
 
 def open_span_observer(
-    plan: Plan, instance_id: str, roles: Sequence[str], clock: ClusterClock
+    plan: InstanceSpec, instance_id: str, roles: Sequence[str], clock: ClusterClock
 ) -> "TraceObserver | None":
     """None: nobody wants spans, and nothing that makes them is even imported."""
     url = plan.settings.traces_url

@@ -16,23 +16,23 @@ from foliot.timing.clock import Clock, SystemClock
 from foliot.transport.pace import TransportPace
 
 
-class Role(StrEnum):
+class InstanceRole(StrEnum):
     API = "api"
     SCHEDULER = "scheduler"
     WORKER = "worker"
     RELAY = "relay"
 
 
-ENGINE = frozenset({Role.SCHEDULER, Role.WORKER})
+ENGINE = frozenset({InstanceRole.SCHEDULER, InstanceRole.WORKER})
 """What an application that embeds Foliot runs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstanceSpec:
     """What an instance is to be."""
 
     settings: Settings
-    roles: frozenset[Role] = ENGINE
+    roles: frozenset[InstanceRole] = ENGINE
     tasks: TaskRegistry = field(default_factory=TaskRegistry)
     schedules: Sequence[ScheduleSpec] = ()
     """Declared by code: created or brought up to date when the instance starts."""
@@ -55,10 +55,10 @@ class Plan:
     transport_pace: TransportPace = field(default_factory=TransportPace)
 
 
-def possible_roles(plan: Plan) -> frozenset[Role]:
+def possible_roles(plan: InstanceSpec) -> frozenset[InstanceRole]:
     """A process of several roles is a relay only where it is told what to ship to."""
-    if plan.settings.relay is not None or Role.RELAY not in plan.roles:
+    if plan.settings.relay is not None or InstanceRole.RELAY not in plan.roles:
         return plan.roles
     if len(plan.roles) == 1:
         raise SettingError(f"FOLIOT_RELAY is not set; right would be {ADDRESSES}")
-    return plan.roles - {Role.RELAY}
+    return plan.roles - {InstanceRole.RELAY}

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from foliot.model.event import (
-    Event,
+    DomainEvent,
     LeaderElected,
     LeaseLost,
     LeaseProviderLost,
@@ -26,7 +26,7 @@ _TOLD_AT_ONCE = (
 )
 
 
-class Presence:
+class InstancePresence:
     """A service that keeps the row fresh, quickly says who leads, and hears whether to drain.
 
     A row that grows old is forgotten.
@@ -49,7 +49,7 @@ class Presence:
         self._every_s = every_s
         self._drain = drain
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, _TOLD_AT_ONCE):
             self.wake.set()
 

@@ -52,9 +52,9 @@ from foliot.parts import (
     watch_replica,
     worker_services,
 )
-from foliot.plan import Plan, Role, possible_roles
+from foliot.plan import InstanceRole, InstanceSpec, possible_roles
 from foliot.planning.change import Author
-from foliot.presence import Presence
+from foliot.presence import InstancePresence
 from foliot.probing.readiness import silence_limit_s
 from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.scheduler import Scheduler
@@ -65,7 +65,7 @@ from foliot.security.kept import NOTHING_HIDDEN
 from foliot.security.secrets import Redactor, SecretError, SecretResolver, references
 from foliot.service import Loop, Service
 from foliot.steering import Steering
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, Hints, LocalHints
 from foliot.store.migrate import require_schema, schema_status, upgrade
@@ -87,7 +87,7 @@ from foliot.worker.receiver import Receiver
 from foliot.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from foliot.api.build import Api
+    from foliot.api.build import RestApi
     from foliot.probing.probes import Probes
 
 REGISTRY_EVERY_S = 5.0
@@ -109,7 +109,7 @@ class OutgrownError(FoliotError):
 class Instance:
     """A running Foliot process, or the part of one that an application embeds."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: InstanceSpec) -> None:
         self.plan = plan
         self.instance_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         settings = plan.settings
@@ -130,7 +130,7 @@ class Instance:
         )
         self.store.firing.names_all = self._traces is not None
         self._limits = settings.worker_limits
-        is_only_worker = plan.is_own_process and plan.roles == {Role.WORKER}
+        is_only_worker = plan.is_own_process and plan.roles == {InstanceRole.WORKER}
         if is_only_worker and self._limits.cpu_count is not None:
             keep_to_cores(self._limits.cpu_count)
         self._notify = open_shared_hints(settings, self.observer)
@@ -157,20 +157,20 @@ class Instance:
         self.witness: Witness | None = None
         """Of who leads, beside the database: etcd or Redis."""
         self._notifier = make_notifier(ground, self._first_leadership)
-        if Role.SCHEDULER in plan.roles:
+        if InstanceRole.SCHEDULER in plan.roles:
             outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
             self.scheduler, self.witness = make_scheduler(ground, outgoing, self._notifier.wake.set)
         self._watchdog = make_watchdog(ground)
         self._measuring = make_measuring(ground)
-        self.relay = make_relay(ground) if Role.RELAY in self.roles else None
+        self.relay = make_relay(ground) if InstanceRole.RELAY in self.roles else None
         self.worker: Worker | None = None
         self._receivers: tuple[Receiver, ...] = ()
         self._worker_services: tuple[Service, ...] = ()
         self.consumers: tuple[EventConsumer, ...] = ()
-        if Role.WORKER in plan.roles:
+        if InstanceRole.WORKER in plan.roles:
             self._join_worker(ground)
         self._courier = make_courier(ground, self._sender)
-        self._presence = Presence(
+        self._presence = InstancePresence(
             self.store.registry,
             self.record,
             self.refresh,
@@ -184,11 +184,11 @@ class Instance:
             self.hints,
             self.observer,
             self.clock,
-            admission=Admission(self.store, plan.tasks, self.targets),
+            admission=DefinitionChecker(self.store, plan.tasks, self.targets),
         )
         self.declarer = Declarer(self.store.schedules, self.steering.schedules)
         self.replica_watch = watch_replica(ground)
-        self.api = self._make_api(ground) if Role.API in plan.roles else None
+        self.api = self._make_api(ground) if InstanceRole.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self._is_shown = False
@@ -210,7 +210,7 @@ class Instance:
             self._worker_services += (MemoryWatch(self._limits.memory_bytes, self._outgrow),)
         self.consumers = make_consumers(ground)
 
-    def _make_api(self, ground: Ground) -> "Api":
+    def _make_api(self, ground: Ground) -> "RestApi":
         from foliot.api.services import Services
 
         services = Services(

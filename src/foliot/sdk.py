@@ -25,7 +25,7 @@ from foliot.client import Client
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.event import Observer
 from foliot.model.ids import new_id
-from foliot.model.policy import Retry
+from foliot.model.policy import RetryPolicy
 from foliot.model.schedule import ScheduleSpec, problems_of
 from foliot.model.target import EventTarget, HttpTarget
 from foliot.model.trigger import (
@@ -45,7 +45,7 @@ from foliot.outbox.handling import (
     Handler,
     Start,
 )
-from foliot.plan import ENGINE, Plan, Role
+from foliot.plan import ENGINE, InstanceRole, InstanceSpec
 from foliot.planning.admit import admit
 from foliot.planning.task_defaults import fill_in
 from foliot.runtime import Instance
@@ -373,7 +373,7 @@ class Foliot:
         self,
         settings: Settings | None = None,
         *,
-        roles: frozenset[Role] = ENGINE,
+        roles: frozenset[InstanceRole] = ENGINE,
         observers: Sequence[Observer] = (),
         upgrade: bool = False,
     ) -> Instance:
@@ -382,7 +382,7 @@ class Foliot:
         It makes the schema in an empty database. One that exists is brought up to date only with `upgrade`.
         """
         return Instance(
-            Plan(
+            InstanceSpec(
                 settings=settings or load_settings(database_url=self.url),
                 roles=roles,
                 tasks=self.tasks,
@@ -402,7 +402,9 @@ class Foliot:
 
     def connect(self, settings: Settings | None = None, *, user: str | None = None) -> Client:
         """Steer what other processes run: `async with app.connect() as client: await client.trigger(…)`."""
-        plan = Plan(settings=settings or self._settings_to_connect(), roles=frozenset(), tasks=self.tasks)
+        plan = InstanceSpec(
+            settings=settings or self._settings_to_connect(), roles=frozenset(), tasks=self.tasks
+        )
         return Client(plan, user=user)
 
     def _settings_to_connect(self) -> Settings:
@@ -485,7 +487,7 @@ class Foliot:
 
         def make(observers: Sequence[Observer]) -> Instance:
             return self.instance(
-                roles=frozenset(Role), observers=[embedded_log(), *observers], upgrade=self._upgrades
+                roles=frozenset(InstanceRole), observers=[embedded_log(), *observers], upgrade=self._upgrades
             )
 
         if self._asgi is None:
@@ -493,7 +495,7 @@ class Foliot:
         return self._asgi
 
 
-def _retry_of(retries: int) -> Retry:
+def _retry_of(retries: int) -> RetryPolicy:
     if retries < 0:
         raise InvalidError.at("/retries", "negative", "must be 0 or more", "0 means one attempt")
-    return _checked(Retry, max_attempts=retries + 1)
+    return _checked(RetryPolicy, max_attempts=retries + 1)

@@ -33,7 +33,7 @@ from foliot.planning.change import Author
 from foliot.security.address import AddressGuard
 from foliot.security.secrets import SecretResolver
 from foliot.settings import Settings
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.steering.schedules import ScheduleSteering
 from foliot.store.joining import JoinedDatabase, JoinedHints, awaited, dialect_of
 from foliot.store.secrets import Secrets
@@ -73,7 +73,7 @@ class _Acts:
         self._database = database
         self._store = SqlStore.over(database)
         self._hints = JoinedHints()
-        admission = Admission(self._store, joining.tasks, _targets(joining, database))
+        admission = DefinitionChecker(self._store, joining.tasks, _targets(joining, database))
         self._steering = ScheduleSteering(self._store, self._hints, Observers(), admission)
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None) -> UUID:

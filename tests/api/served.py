@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
 from foliot.model.event import Observer, RequestFailed
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.runtime import Instance
 from foliot.store.dialect import Pool
 from foliot.target.function import TaskRegistry
@@ -33,8 +33,8 @@ SCHEDULES = f"{V1}/schedules"
 WITHIN_S = 60.0
 """Against hanging for ever."""
 
-ALL = frozenset(Role)
-API_ALONE = frozenset({Role.API})
+ALL = frozenset(InstanceRole)
+API_ALONE = frozenset({InstanceRole.API})
 
 
 async def noop() -> str:
@@ -66,7 +66,9 @@ async def tell(lines: int) -> None:
 class Served:
     """An instance with its HTTP server. Everything of it lives in one event loop, which is not the test's."""
 
-    def __init__(self, url: str, *, roles: frozenset[Role], tasks: TaskRegistry, **settings: Any) -> None:
+    def __init__(
+        self, url: str, *, roles: frozenset[InstanceRole], tasks: TaskRegistry, **settings: Any
+    ) -> None:
         self._database_url = url
         self._roles = roles
         self._tasks = tasks
@@ -155,7 +157,7 @@ class Served:
 
     def _make(self, observers: Sequence[Observer]) -> Instance:
         return Instance(
-            Plan(
+            InstanceSpec(
                 settings=quick_settings(self._database_url, **self._settings),
                 roles=self._roles,
                 tasks=self._tasks,
@@ -184,7 +186,7 @@ async def _end_tasks() -> None:
 
 @contextmanager
 def served(
-    url: str, *, roles: frozenset[Role] = ALL, is_started: bool = True, **settings: Any
+    url: str, *, roles: frozenset[InstanceRole] = ALL, is_started: bool = True, **settings: Any
 ) -> Iterator[Served]:
     """By default all roles in one process, without limits of rates, and able to keep secrets.
 

@@ -16,7 +16,7 @@ from foliot.model.ids import DEFAULT_HOST_ID, ids_at, new_id
 from foliot.model.schedule import Schedule
 from foliot.store import changes as changes_module
 from foliot.store.audit import Action
-from foliot.store.changes import OVERLAP, PROGRESS_LETTERS, Changes, Look, Mark
+from foliot.store.changes import OVERLAP, PROGRESS_LETTERS, ChangeFeed, Look, Mark
 from foliot.store.dialect import Pool
 from foliot.store.outbox_list import OutboxList
 from foliot.store.protocol import Note
@@ -27,8 +27,8 @@ LONG_AGO = timedelta(hours=1)
 
 
 @pytest.fixture
-def changes(scene: Scene) -> Changes:
-    return Changes(scene.store.database)
+def changes(scene: Scene) -> ChangeFeed:
+    return ChangeFeed(scene.store.database)
 
 
 def told(look: Look) -> list[tuple[str, str, int]]:
@@ -86,7 +86,7 @@ async def under_way(scene: Scene) -> AsyncIterator[AsyncConnection]:
 # --- schedules -----------------------------------------------------------------------------------------
 
 
-async def test_what_was_there_before_is_not_told_as_a_change(scene: Scene, changes: Changes) -> None:
+async def test_what_was_there_before_is_not_told_as_a_change(scene: Scene, changes: ChangeFeed) -> None:
     schedule = await add(scene)
     ended = await scene.trigger(schedule)
     await scene.settle(await scene.claim_one(), Status.SUCCESS)
@@ -97,7 +97,9 @@ async def test_what_was_there_before_is_not_told_as_a_change(scene: Scene, chang
     assert ended in look.mark.seen
 
 
-async def test_each_version_of_a_schedule_is_told_once_and_in_order(scene: Scene, changes: Changes) -> None:
+async def test_each_version_of_a_schedule_is_told_once_and_in_order(
+    scene: Scene, changes: ChangeFeed
+) -> None:
     begun = await changes.begin()
     schedule = await add(scene, "report")
     await scene.pause(schedule)
@@ -113,7 +115,7 @@ async def test_each_version_of_a_schedule_is_told_once_and_in_order(scene: Scene
     assert told(await changes.look(second.mark, ())) == []
 
 
-async def test_what_is_older_than_the_mark_is_not_read_again(scene: Scene, changes: Changes) -> None:
+async def test_what_is_older_than_the_mark_is_not_read_again(scene: Scene, changes: ChangeFeed) -> None:
     schedule = await add(scene)
     await scene.trigger(schedule)
     later = Mark(await scene.now() + timedelta(seconds=1))
@@ -121,7 +123,7 @@ async def test_what_is_older_than_the_mark_is_not_read_again(scene: Scene, chang
     assert (told(look), stands(look), look.mark.seen) == ([], {}, frozenset())
 
 
-async def test_a_mark_trails_behind_by_the_overlap(scene: Scene, changes: Changes) -> None:
+async def test_a_mark_trails_behind_by_the_overlap(scene: Scene, changes: ChangeFeed) -> None:
     before = await scene.now()
     begun = await changes.begin()
     assert before <= begun.mark.since + OVERLAP <= await scene.now()
@@ -131,7 +133,7 @@ async def test_a_mark_trails_behind_by_the_overlap(scene: Scene, changes: Change
 
 
 async def test_what_is_open_when_it_begins_is_given_with_how_it_stands(
-    scene: Scene, changes: Changes
+    scene: Scene, changes: ChangeFeed
 ) -> None:
     schedule = await add(scene, "report")
     running = await scene.trigger(schedule)
@@ -147,7 +149,7 @@ async def test_what_is_open_when_it_begins_is_given_with_how_it_stands(
 
 
 async def test_a_new_execution_is_told_once_and_then_only_when_it_is_followed(
-    scene: Scene, changes: Changes
+    scene: Scene, changes: ChangeFeed
 ) -> None:
     begun = await changes.begin()
     execution_id = await scene.trigger(await add(scene))
@@ -162,14 +164,14 @@ async def test_a_new_execution_is_told_once_and_then_only_when_it_is_followed(
     assert last.executions[0].ended_ts is not None
 
 
-async def test_one_that_ended_before_it_was_looked_at_is_told(scene: Scene, changes: Changes) -> None:
+async def test_one_that_ended_before_it_was_looked_at_is_told(scene: Scene, changes: ChangeFeed) -> None:
     begun = await changes.begin()
     execution_id = await scene.trigger(await add(scene))
     await scene.settle(await scene.claim_one(), Status.SUCCESS)
     assert stands(await changes.look(begun.mark, ())) == {execution_id: "success"}
 
 
-async def test_executions_that_fire_are_told(scene: Scene, changes: Changes) -> None:
+async def test_executions_that_fire_are_told(scene: Scene, changes: ChangeFeed) -> None:
     schedule = await scene.add("each", age_s=90)
     lease = await scene.lead()
     begun = await changes.begin()
@@ -178,7 +180,7 @@ async def test_executions_that_fire_are_told(scene: Scene, changes: Changes) -> 
     assert stands(await changes.look(begun.mark, ())) == {execution.execution_id: "pending"}
 
 
-async def test_progress_is_told_and_its_text_cut(scene: Scene, changes: Changes) -> None:
+async def test_progress_is_told_and_its_text_cut(scene: Scene, changes: ChangeFeed) -> None:
     execution_id = await scene.trigger(await add(scene))
     claim = await scene.claim_one()
     begun = await changes.begin()
@@ -189,13 +191,13 @@ async def test_progress_is_told_and_its_text_cut(scene: Scene, changes: Changes)
         assert look.executions[0].progress == {"fraction": 0.5, "text": sent[:PROGRESS_LETTERS]}
 
 
-async def test_one_that_is_gone_is_left_out(scene: Scene, changes: Changes) -> None:
+async def test_one_that_is_gone_is_left_out(scene: Scene, changes: ChangeFeed) -> None:
     begun = await changes.begin()
     assert stands(await changes.look(begun.mark, [uuid4()])) == {}
 
 
 async def test_the_executions_and_versions_of_all_hosts_are_read_with_whose_they_are(
-    scene: Scene, changes: Changes
+    scene: Scene, changes: ChangeFeed
 ) -> None:
     other = await scene.add_host("other")
     begun = await changes.begin()
@@ -213,7 +215,7 @@ async def test_the_executions_and_versions_of_all_hosts_are_read_with_whose_they
 
 
 async def test_a_transaction_that_commits_after_a_later_one_was_seen_is_not_missed(
-    scene: Scene, changes: Changes
+    scene: Scene, changes: ChangeFeed
 ) -> None:
     schedule = await add(scene)
     begun = await changes.begin()
@@ -233,7 +235,7 @@ async def test_a_transaction_that_commits_after_a_later_one_was_seen_is_not_miss
 
 
 async def test_what_carries_an_earlier_time_than_what_was_seen_is_found_within_the_overlap(
-    scene: Scene, changes: Changes
+    scene: Scene, changes: ChangeFeed
 ) -> None:
     schedule = await add(scene)
     begun = await changes.begin()
@@ -246,7 +248,7 @@ async def test_what_carries_an_earlier_time_than_what_was_seen_is_found_within_t
 
 
 async def test_an_old_execution_that_is_tried_again_by_hand_is_told_once(
-    scene: Scene, changes: Changes
+    scene: Scene, changes: ChangeFeed
 ) -> None:
     schedule = await add(scene)
     old = new_id(await scene.now() - LONG_AGO)
@@ -261,7 +263,9 @@ async def test_an_old_execution_that_is_tried_again_by_hand_is_told_once(
     assert stands(await changes.look(look.mark, ())) == {}
 
 
-async def test_one_that_is_triggered_under_an_older_id_is_told_once(scene: Scene, changes: Changes) -> None:
+async def test_one_that_is_triggered_under_an_older_id_is_told_once(
+    scene: Scene, changes: ChangeFeed
+) -> None:
     schedule = await add(scene)
     old = new_id(await scene.now() - LONG_AGO)
     begun = await changes.begin()
@@ -274,7 +278,7 @@ async def test_one_that_is_triggered_under_an_older_id_is_told_once(scene: Scene
 
 
 async def test_one_that_the_audit_was_quicker_to_name_is_not_told_again_for_its_id(
-    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, changes: ChangeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule = await add(scene)
     begun = await changes.begin()
@@ -292,7 +296,7 @@ async def test_one_that_the_audit_was_quicker_to_name_is_not_told_again_for_its_
 
 
 async def test_where_more_is_open_than_is_read_it_says_so(
-    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, changes: ChangeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule = await add(scene)
     for _ in range(3):
@@ -306,7 +310,7 @@ async def test_where_more_is_open_than_is_read_it_says_so(
 
 
 async def test_where_more_is_new_than_is_read_it_says_so_and_does_not_tell_the_rest_later(
-    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, changes: ChangeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = await changes.begin()
     schedule = await add(scene)
@@ -320,7 +324,7 @@ async def test_where_more_is_new_than_is_read_it_says_so_and_does_not_tell_the_r
 
 
 async def test_where_more_is_recent_than_is_read_the_latest_is_told_and_it_says_so(
-    scene: Scene, changes: Changes, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, changes: ChangeFeed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = await changes.begin()
     schedule = await add(scene)
@@ -350,7 +354,7 @@ async def _entries(scene: Scene) -> Sequence[UUID]:
 # --- leading ---------------------------------------------------------------------------------------------
 
 
-async def test_leaders_are_named_once_each(scene: Scene, changes: Changes) -> None:
+async def test_leaders_are_named_once_each(scene: Scene, changes: ChangeFeed) -> None:
     assert await changes.leaders() == ()
     await scene.lead(instance_id="one")
     assert await changes.leaders() == ("one",)
@@ -359,7 +363,7 @@ async def test_leaders_are_named_once_each(scene: Scene, changes: Changes) -> No
 # --- how it is read --------------------------------------------------------------------------------------
 
 
-async def test_a_look_scans_nothing_whatever_the_tables_hold(scene: Scene, changes: Changes) -> None:
+async def test_a_look_scans_nothing_whatever_the_tables_hold(scene: Scene, changes: ChangeFeed) -> None:
     schedule = await add(scene)
     long_ago = await scene.now() - LONG_AGO
     next_id = ids_at(long_ago)

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from foliot.model.execution import Status
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
-from foliot.store.protocol import Claim, ClaimScope, Waiting
+from foliot.store.protocol import Claim, ClaimableExecution, ClaimScope
 from foliot.store.schema import execution_t, queue_t
 from foliot.testing.conformance.scene import LONG, Scene
 
@@ -29,10 +29,10 @@ async def waiting(
     *priorities: Priority,
     since: datetime | None = None,
     until: datetime | None = None,
-    after: Waiting | None = None,
+    after: ClaimableExecution | None = None,
     limit: int = 100,
     with_fired: bool = True,
-) -> list[Waiting]:
+) -> list[ClaimableExecution]:
     now = await scene.now()
     return await scene.store.dispatching.waiting(
         priorities or list(Priority),
@@ -194,7 +194,7 @@ async def test_pages_leave_nothing_out_and_tell_nothing_twice(scene: Scene) -> N
     # All at one instant, which is where a page by time alone would stand still.
     await scene.execute(update(execution_t).values(ready_ts=ready, due_by_ts=ready + 5 * SECOND))
     seen: list[UUID] = []
-    after: Waiting | None = None
+    after: ClaimableExecution | None = None
     while page := await waiting(scene, after=after, limit=2):
         seen += [each.execution_id for each in page]
         after = page[-1]

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from tests.plans import explain, primary_key
 
-from foliot.api.idempotency import LARGEST_BODY, RECOUNT_S, Idempotency, KeyInUseError, Patience
+from foliot.api.idempotency import LARGEST_BODY, RECOUNT_S, Idempotency, KeyInUseError, WaitLimits
 from foliot.model.errors import (
     AlreadyShownError,
     DatabaseUnreachableError,
@@ -39,8 +39,8 @@ from foliot.store.schema import idempotency_t
 from foliot.testing.conformance.scene import Scene
 from foliot.timing.clock import Clock, VirtualClock
 
-QUICK = Patience(poll_s=0.005)
-IMPATIENT = Patience(wait_s=0)
+QUICK = WaitLimits(poll_s=0.005)
+IMPATIENT = WaitLimits(wait_s=0)
 REQUEST = KeyedRequest("key:1", "/api/v1/schedules", "once", "hash")
 OTHER_BODY = REQUEST._replace(body_hash="other")
 CREATED = KeptAnswer(201, {"location": "/here"}, '{"a": 1}')
@@ -335,7 +335,7 @@ class TestRequests:
     ) -> None:
         looks = Looks()
         keys = Watched(scene.store.database, looks)
-        send = sender(Idempotency(keys, clock, Patience(poll_s=3600)), handler)
+        send = sender(Idempotency(keys, clock, WaitLimits(poll_s=3600)), handler)
         handler.may_go_on.clear()
         first = asyncio.ensure_future(send())
         await handler.is_entered.wait()
@@ -478,7 +478,7 @@ class TestFailures:
     ) -> None:
         handler.may_go_on.clear()
         with pytest.raises(HTTPException) as caught:
-            await sender(Idempotency(keys, clock, Patience(work_s=0.01)), handler)()
+            await sender(Idempotency(keys, clock, WaitLimits(work_s=0.01)), handler)()
         assert caught.value.status_code == 503
         assert caught.value.headers == {"Retry-After": "5"}
         handler.may_go_on.set()

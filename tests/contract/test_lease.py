@@ -9,9 +9,9 @@ from sqlalchemy import update
 
 from foliot.lease.database import DatabaseLeases
 from foliot.lease.leadership import MARGIN, Leadership
-from foliot.lease.protocol import Answer, LeaseProvider
+from foliot.lease.protocol import LeaseProvider, LeaseReply
 from foliot.model.errors import FencedError
-from foliot.model.event import Event, LeaderElected, LeaseAttempted, LeaseLost, LeaseReleased
+from foliot.model.event import DomainEvent, LeaderElected, LeaseAttempted, LeaseLost, LeaseReleased
 from foliot.model.lease import Lease, Shard
 from foliot.store.schema import scheduler_lock_t
 from foliot.testing.conformance.lease import LeaseConformance
@@ -70,28 +70,28 @@ class Provider:
         self.released: list[Lease] = []
         self.free_in_s: float | None = None
 
-    async def acquire(self, shard: Shard) -> Answer:
+    async def acquire(self, shard: Shard) -> LeaseReply:
         return self._answer("acquired")
 
-    async def renew(self, lease: Lease) -> Answer:
+    async def renew(self, lease: Lease) -> LeaseReply:
         return self._answer("renewed")
 
     async def release(self, lease: Lease) -> None:
         self.released.append(lease)
 
-    def _answer(self, result: str) -> Answer:
+    def _answer(self, result: str) -> LeaseReply:
         self.on_ask()
-        return Answer(self.lease, self._clock.now(), result if self.lease else "held", self.free_in_s)
+        return LeaseReply(self.lease, self._clock.now(), result if self.lease else "held", self.free_in_s)
 
 
 class Heard:
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[DomainEvent] = []
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         self.events.append(event)
 
-    def of(self, kind: type[Event]) -> list[Event]:
+    def of(self, kind: type[DomainEvent]) -> list[DomainEvent]:
         return [event for event in self.events if isinstance(event, kind)]
 
 

@@ -12,7 +12,7 @@ from tests.brokers import Broker
 from tests.etcd import EtcdCluster
 
 from foliot.lease.opening import LeaseOptions, open_leases
-from foliot.lease.protocol import Answer, LeaseProvider
+from foliot.lease.protocol import LeaseProvider, LeaseReply
 from foliot.lease.witness import Witness
 from foliot.model.event import Observers
 from foliot.model.lease import Lease, Shard
@@ -57,12 +57,12 @@ class _Kept:
     provider: LeaseProvider
     witness: Witness
 
-    async def acquire(self, shard: Shard) -> Answer:
+    async def acquire(self, shard: Shard) -> LeaseReply:
         answer = await self.provider.acquire(shard)
         await self.witness.step()
         return answer
 
-    async def renew(self, lease: Lease) -> Answer:
+    async def renew(self, lease: Lease) -> LeaseReply:
         answer = await self.provider.renew(lease)
         await self.witness.step()
         return answer

@@ -20,7 +20,7 @@ from foliot.lease.leadership import MARGIN
 from foliot.lease.protocol import ExternalLeases, ProviderUnreachableError
 from foliot.lease.redis import RedisLeases
 from foliot.lease.witness import AWAY_PAUSE_S, Witness
-from foliot.model.event import Event, LeaseProviderLost, LeaseProviderReached, RedisFailed
+from foliot.model.event import DomainEvent, LeaseProviderLost, LeaseProviderReached, RedisFailed
 from foliot.model.lease import Lease
 from foliot.store.schema import scheduler_lock_t
 from foliot.telemetry.metrics import MetricsObserver
@@ -36,10 +36,10 @@ CALL_S = 30.0
 
 class Heard:
     def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.failures: list[Event] = []
+        self.events: list[DomainEvent] = []
+        self.failures: list[DomainEvent] = []
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         (self.failures if isinstance(event, RedisFailed) else self.events).append(event)
 
 
@@ -84,8 +84,8 @@ class Candidate:
     witness: Witness
     line: Line
     clock: VirtualClock
-    heard: list[Event]
-    failures: list[Event]
+    heard: list[DomainEvent]
+    failures: list[DomainEvent]
     """Of single calls."""
 
     async def leads(self) -> Lease:

@@ -18,7 +18,7 @@ from foliot.model.schedule import Schedule
 from foliot.notifying.gathering import MOST_ALONE
 from foliot.notifying.notifier import OVERLAP, Notifier, NotifierOptions
 from foliot.store import notification_rules as rules_module
-from foliot.store.deliveries import Delivery
+from foliot.store.deliveries import DeliveryResult
 from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.incidents import Decisions
@@ -451,11 +451,11 @@ async def test_a_message_is_claimed_by_one_courier_and_again_when_that_one_is_go
     assert (due.notification_id, due.attempts) == (made.notification_id, 2)
     assert due.message["type"] == "test"
     assert await notifications.claim(limit=5, lease_s=60) == []
-    assert not await notifications.settle(Delivery(gone, DeliveryState.DEAD, "a ghost"))
-    assert await notifications.settle(Delivery(due, DeliveryState.PENDING, "away", retry_in_s=0.0))
+    assert not await notifications.settle(DeliveryResult(gone, DeliveryState.DEAD, "a ghost"))
+    assert await notifications.settle(DeliveryResult(due, DeliveryState.PENDING, "away", retry_in_s=0.0))
     [again] = await notifications.claim(limit=5, lease_s=60)
     assert (again.attempts, again.failures) == (3, 1)
-    assert await notifications.settle(Delivery(again, DeliveryState.DELIVERED))
+    assert await notifications.settle(DeliveryResult(again, DeliveryState.DELIVERED))
     ended = await notifications.get(made.notification_id, DEFAULT_HOST_ID)
     assert (ended.status, ended.attempts, ended.due_ts) == (DeliveryState.DELIVERED, 3, None)
     assert ended.ended_ts is not None
@@ -468,7 +468,7 @@ async def test_old_messages_and_incidents_are_forgotten_those_under_way_are_not(
     notifications, incidents = stage.scene.store.notifications, stage.scene.store.incidents
     ended = await notifications.add_test(rule, SOMEBODY)
     [due] = await notifications.claim(limit=5, lease_s=60)
-    await notifications.settle(Delivery(due, DeliveryState.DELIVERED))
+    await notifications.settle(DeliveryResult(due, DeliveryState.DELIVERED))
     waiting = await notifications.add_test(rule, SOMEBODY)
     job, other = await add(stage.scene), await add(stage.scene, "other")
     for each in (job, other):

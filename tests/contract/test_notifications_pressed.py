@@ -16,7 +16,7 @@ from foliot.model.notification import DeliveryState, NotificationRule, Notificat
 from foliot.model.schedule import Schedule
 from foliot.notifying import notifier as notifier_module
 from foliot.notifying.notifier import OVERLAP, NotifierOptions
-from foliot.store.deliveries import Delivery
+from foliot.store.deliveries import DeliveryResult
 from foliot.store.incidents import POSITION
 from foliot.store.notifications import NotificationFilter
 from foliot.store.schema import cluster_t, execution_t, notification_incident_t
@@ -116,7 +116,7 @@ async def test_old_messages_are_forgotten_also_when_no_rule_is_left_and_however_
     for _ in range(5):
         await notifications.add_test(rule, SOMEBODY)
     while due := await notifications.claim(limit=5, lease_s=60):
-        await notifications.settle(Delivery(due[0], DeliveryState.DELIVERED))
+        await notifications.settle(DeliveryResult(due[0], DeliveryState.DELIVERED))
     await stage.scene.store.notification_rules.delete(rule.rule_id, DEFAULT_HOST_ID, SOMEBODY)
     await stage.look()
     wanted = NotificationFilter(host_id=DEFAULT_HOST_ID)

@@ -13,7 +13,7 @@ from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.notification import NotificationRule, NotificationRuleSpec
 from foliot.model.schedule import Schedule, ScheduleState
 from foliot.notifying import sweeping as sweeping_module
-from foliot.planning.change import Change, pause
+from foliot.planning.change import PlannedChange, pause
 from foliot.store.dialect import Pool
 from foliot.store.notifications import NotificationFilter
 from foliot.store.schema import execution_t
@@ -290,7 +290,7 @@ async def _step(stage: Stage) -> list[tuple[str, str]]:
 async def _pause_then(stage: Stage, job: Schedule, until_ts: datetime) -> None:
     """As if yesterday, with an end that has passed."""
 
-    def plan(known: Schedule, now: datetime) -> Change | None:
+    def plan(known: Schedule, now: datetime) -> PlannedChange | None:
         return pause(known, now=now - timedelta(days=1), author=SOMEBODY, until_ts=until_ts)
 
     await stage.scene.store.schedules.change(job.schedule_id, plan, SOMEBODY)

@@ -25,7 +25,7 @@ from foliot.model.schedule import ChangeKind, Schedule, ScheduleState
 from foliot.planning.forecast import Bins, count_per_bin
 from foliot.store import overview, statistics, timeline
 from foliot.store.dialect import Pool
-from foliot.store.history import History
+from foliot.store.history import ExecutionHistory
 from foliot.store.overview import Overview, Overviews
 from foliot.store.schema import execution_t, schedule_t
 from foliot.store.statistics import RecentExecution, Statistics
@@ -100,7 +100,7 @@ class TestLedger:
         await scene.settle(claim, Status.FAILED, error="broken", duration_s=2.5)
         paused = await scene.now() - HOUR
         await write(scene, [row_of(schedule, paused, status=Status.SKIPPED, reason="paused")])
-        fired, skipped = await History(scene.store.database).ledger(schedule.schedule_id)
+        fired, skipped = await ExecutionHistory(scene.store.database).ledger(schedule.schedule_id)
         assert (fired.execution_id, fired.fire_ts) == (claim.execution_id, schedule.next_fire_ts)
         assert (fired.status, fired.is_skipped, fired.reason) == (Status.FAILED, False, None)
         assert (skipped.fire_ts, skipped.is_skipped, skipped.reason) == (paused, True, "paused")
@@ -110,7 +110,7 @@ class TestLedger:
         now = await scene.now()
         kinds = [row_of(schedule, now, by=by) for by in TriggeredBy]
         await write(scene, [*kinds, row_of(await scene.add("other"), now)])
-        [only] = await History(scene.store.database).ledger(schedule.schedule_id)
+        [only] = await ExecutionHistory(scene.store.database).ledger(schedule.schedule_id)
         assert only.execution_id == kinds[0]["execution_id"]
 
     async def test_a_range_holds_its_start_and_not_its_end(self, scene: Scene) -> None:
@@ -118,7 +118,7 @@ class TestLedger:
         now = await scene.now()
         times = [now - number * MINUTE for number in range(6)]
         await write(scene, [row_of(schedule, each) for each in times])
-        found = await History(scene.store.database).ledger(
+        found = await ExecutionHistory(scene.store.database).ledger(
             schedule.schedule_id, from_ts=times[4], to_ts=times[1]
         )
         assert [each.fire_ts for each in found] == [times[2], times[3], times[4]]
@@ -129,7 +129,7 @@ class TestLedger:
         now = await scene.now()
         missed = row_of(schedule, now, missed_count=59, missed_from_ts=now - 59 * MINUTE)
         await write(scene, [row_of(schedule, now - 60 * MINUTE), missed])
-        ledger = History(scene.store.database).ledger
+        ledger = ExecutionHistory(scene.store.database).ledger
         within = await ledger(schedule.schedule_id, from_ts=now - 40 * MINUTE, to_ts=now - 20 * MINUTE)
         assert [each.fire_ts for each in within] == [now]
         before = await ledger(schedule.schedule_id, from_ts=now - 70 * MINUTE, to_ts=now - 59 * MINUTE)
@@ -145,7 +145,7 @@ class TestLedger:
             for n in range(7)
         ]
         await write(scene, rows)
-        ledger = History(scene.store.database).ledger
+        ledger = ExecutionHistory(scene.store.database).ledger
         found, before_ts = [], None
         while page := await ledger(schedule.schedule_id, to_ts=now, before_ts=before_ts, n=3):
             found += [each.fire_ts for each in page]
@@ -155,7 +155,7 @@ class TestLedger:
     async def test_schedules_of_other_hosts_are_not_found(self, scene: Scene) -> None:
         other = await scene.add_host("other")
         schedule = await scene.add(host_id=other)
-        history = History(scene.store.database)
+        history = ExecutionHistory(scene.store.database)
         for act in (
             history.ledger(schedule.schedule_id, host_id=DEFAULT_HOST_ID),
             history.ledger(new_id()),
@@ -173,7 +173,7 @@ class TestVersions:
         await scene.edit(schedule, description="two")
         await scene.pause(schedule)
         await scene.delete(schedule)
-        history = History(scene.store.database)
+        history = ExecutionHistory(scene.store.database)
         found = await history.versions(schedule.schedule_id, host_id=DEFAULT_HOST_ID)
         assert [(each.aggregate_version, each.change) for each in found] == [
             (4, ChangeKind.DELETED),
@@ -190,7 +190,7 @@ class TestVersions:
         schedule = await scene.add()
         for number in range(4):
             await scene.edit(schedule, description=str(number))
-        versions = History(scene.store.database).versions
+        versions = ExecutionHistory(scene.store.database).versions
         page = await versions(schedule.schedule_id, limit=2)
         rest = await versions(schedule.schedule_id, before_version=page[-1].aggregate_version, limit=9)
         assert [each.aggregate_version for each in (*page, *rest)] == [5, 4, 3, 2, 1]
@@ -198,7 +198,7 @@ class TestVersions:
     async def test_a_version_that_there_is_not_is_not_found(self, scene: Scene) -> None:
         schedule = await scene.add()
         with pytest.raises(NotFoundError, match="version 2"):
-            await History(scene.store.database).version(schedule.schedule_id, 2)
+            await ExecutionHistory(scene.store.database).version(schedule.schedule_id, 2)
 
 
 # --- overview -------------------------------------------------------------------------------------------
@@ -764,7 +764,7 @@ class TestPlans:
                 "idx_execution_not_well",
             ),
             "ledger": (
-                lambda: History(database).ledger(OWN, to_ts=now - DAY, n=20),
+                lambda: ExecutionHistory(database).ledger(OWN, to_ts=now - DAY, n=20),
                 30,
                 "uq_execution_scheduled",
             ),

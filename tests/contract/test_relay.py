@@ -19,12 +19,12 @@ from foliot.model.event import (
     RelayTookOver,
     TopicRefused,
 )
-from foliot.outbox.protocol import RefusedError, Term, TermOverError
+from foliot.outbox.protocol import BrokerRefusedError, RelayTerm, TermOverError
 from foliot.outbox.relay import BATCH, RETRY_REFUSED_S, Relay
 from foliot.store.outbox_list import OutboxMessage
 from foliot.store.relays import RELAY_GROUP, RelayReplacedError, Relays
 from foliot.store.sql import SqlStore
-from foliot.testing.conformance.relay import TTL_S, Told, message_of, messages_of, relay_over, write
+from foliot.testing.conformance.relay import TTL_S, RecordedEvents, message_of, messages_of, relay_over, write
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 from foliot.timing.clock import VirtualClock
 from foliot.transport.protocol import BrokerUnreachableError
@@ -36,7 +36,7 @@ class Broker:
     name = "list"
 
     def __init__(self) -> None:
-        self.terms: list[Term] = []
+        self.terms: list[RelayTerm] = []
         self.taken: list[OutboxMessage] = []
         self.most: int | None = None
         """Confirms so many of each batch, if it is set."""
@@ -49,7 +49,7 @@ class Broker:
         self.on_publish: Callable[[], object] = lambda: None
         self.was_asked = asyncio.Event()
 
-    async def begin(self, term: Term) -> None:
+    async def begin(self, term: RelayTerm) -> None:
         if self.is_away:
             raise BrokerUnreachableError("away")
         if term.epoch < self.seen_epoch:
@@ -66,12 +66,12 @@ class Broker:
             await waiting
         for number, message in enumerate(messages):
             if message.event_topic in self.refused_topics:
-                raise RefusedError("no such topic", is_topic=True, topic=message.event_topic)
+                raise BrokerRefusedError("no such topic", is_topic=True, topic=message.event_topic)
             if message.event_topic in self.failing_topics:
                 raise BrokerUnreachableError("no answer")
             if message.id in self.refused_ids:
                 if number == 0:
-                    raise RefusedError("too large", is_topic=False)
+                    raise BrokerRefusedError("too large", is_topic=False)
                 self.taken += messages[:number]
                 return number
         taken = list(messages[: self.most]) if is_trusted() else []
@@ -85,7 +85,7 @@ class Broker:
         return [message.c_offset for message in self.taken]
 
 
-def patient_relay(store: SqlStore, broker: Broker, told: Told, name: str = "one") -> Relay:
+def patient_relay(store: SqlStore, broker: Broker, told: RecordedEvents, name: str = "one") -> Relay:
     """Its lease outlasts whatever holds the machine up between two steps: nobody renews it meanwhile."""
     return relay_over(store, broker, told, name, ttl_s=60.0)
 
@@ -174,7 +174,7 @@ class TestShipping:
     """A step at a time."""
 
     async def test_everything_is_shipped_in_order_and_the_offset_moves(self, scene: Scene) -> None:
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         await write(scene.store, messages_of("orders", 7))
         relay = patient_relay(scene.store, broker, told)
         await turn(relay)
@@ -183,11 +183,11 @@ class TestShipping:
         await turn(relay)
         assert len(broker.taken) == 7
         [term] = broker.terms
-        assert term == Term(await scene.store.relays.outbox_id(), 1)
+        assert term == RelayTerm(await scene.store.relays.outbox_id(), 1)
 
     async def test_one_that_is_not_active_ships_nothing(self, scene: Scene) -> None:
         await write(scene.store, messages_of("orders", 3))
-        brokers, told = [Broker(), Broker()], Told()
+        brokers, told = [Broker(), Broker()], RecordedEvents()
         one = patient_relay(scene.store, brokers[0], told, "one")
         two = patient_relay(await scene.open_another(), brokers[1], told, "two")
         await one.leadership.step()
@@ -199,7 +199,7 @@ class TestShipping:
     async def test_what_was_not_confirmed_is_sent_again_and_nothing_is_passed_over(
         self, scene: Scene
     ) -> None:
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         await write(scene.store, messages_of("orders", 7))
         relay = patient_relay(scene.store, broker, told)
         broker.most = 3
@@ -217,7 +217,7 @@ class TestShipping:
     async def test_more_than_a_batch_is_shipped_without_a_pause(self, scene: Scene) -> None:
         broker = Broker()
         await write(scene.store, messages_of("orders", BATCH + 1))
-        relay = patient_relay(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, RecordedEvents())
         await relay.leadership.step()
         assert await relay.step() == 0
         assert len(broker.taken) == BATCH
@@ -228,7 +228,7 @@ class TestShipping:
         self, scene: Scene
     ) -> None:
         await write(scene.store, messages_of("orders", 3))
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         relay = patient_relay(scene.store, broker, told)
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         broker.on_publish = lambda: held
@@ -249,7 +249,7 @@ class TestShipping:
         self, scene: Scene
     ) -> None:
         await write(scene.store, messages_of("orders", 3))
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         relay = patient_relay(scene.store, broker, told)
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         broker.on_publish = lambda: held
@@ -265,7 +265,7 @@ class TestShipping:
         assert broker.offsets == [1, 2, 3]
 
     async def test_a_clean_stop_leaves_the_lease_to_another_at_once(self, scene: Scene) -> None:
-        told = Told()
+        told = RecordedEvents()
         relay = patient_relay(scene.store, Broker(), told)
         await turn(relay)
         relay.wind_up()
@@ -276,7 +276,7 @@ class TestShipping:
     async def test_one_that_winds_up_sends_nothing_more(self, scene: Scene) -> None:
         await write(scene.store, messages_of("orders", 3))
         broker = Broker()
-        relay = patient_relay(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, RecordedEvents())
         await relay.leadership.step()
         broker.on_publish = relay.wind_up
         await relay.step()
@@ -287,7 +287,7 @@ class TestShipping:
         await write(scene.store, messages_of("orders", 3))
         broker = Broker()
         broker.seen_epoch = 41
-        relay = patient_relay(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, RecordedEvents())
         await turn(relay)
         assert broker.taken == []
         await turn(relay)
@@ -307,7 +307,7 @@ class TestRefusal:
     async def test_a_message_that_is_refused_becomes_a_dead_letter_and_the_next_goes_on(
         self, scene: Scene
     ) -> None:
-        messages, broker, told = messages_of("orders", 9, aggregates=2), Broker(), Told()
+        messages, broker, told = messages_of("orders", 9, aggregates=2), Broker(), RecordedEvents()
         await write(scene.store, messages)
         broker.refused_ids = {messages[4].id}
         relay = patient_relay(scene.store, broker, told)
@@ -326,7 +326,7 @@ class TestRefusal:
         messages, broker = messages_of("orders", 2), Broker()
         await write(scene.store, messages)
         broker.refused_ids = {messages[0].id}
-        relay = patient_relay(scene.store, broker, Told())
+        relay = patient_relay(scene.store, broker, RecordedEvents())
         await self.ship(relay)
         [letter] = await scene.store.dead_letters.of_group(RELAY_GROUP)
         await scene.store.dead_letters.request_replay([letter.dead_letter_id])
@@ -336,7 +336,7 @@ class TestRefusal:
         assert (again.attempts, again.replay_requested_ts) == (2, None)
 
     async def test_a_refused_topic_is_parked_and_caught_up_with_in_its_order(self, scene: Scene) -> None:
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         messages = [message_of("ab"[n % 2], f"of-{'ab'[n % 2]}", n // 2 + 1, n + 1) for n in range(10)]
         await write(scene.store, messages)
         broker.refused_topics = {"b"}
@@ -356,7 +356,7 @@ class TestRefusal:
         assert await scene.store.relays.parked() == {}
 
     async def test_a_topic_that_is_still_refused_is_left_alone_for_a_while(self, scene: Scene) -> None:
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         await write(scene.store, [message_of("b", "one", 1, 1), message_of("a", "two", 1, 2)])
         broker.refused_topics = {"b"}
         relay = patient_relay(scene.store, broker, told)
@@ -371,7 +371,7 @@ class TestRefusal:
         broker = Broker()
         await write(scene.store, [message_of("a", "two", 1, 1), message_of("b", "one", 1, 2)])
         broker.refused_topics = {"b"}
-        await self.ship(patient_relay(scene.store, broker, Told()))
+        await self.ship(patient_relay(scene.store, broker, RecordedEvents()))
         lease = await scene.lead()
         later = datetime.now(UTC) + timedelta(days=2)
         await scene.store.upkeep.prune_events(lease, before=later, limit=100)
@@ -467,7 +467,7 @@ class TestParkedTopics:
 class Parked:
     def __init__(self, scene: Scene, clock: VirtualClock) -> None:
         self.scene, self.clock = scene, clock
-        self.broker, self.told = Broker(), Told()
+        self.broker, self.told = Broker(), RecordedEvents()
         self.relay = relay_over(scene.store, self.broker, self.told, clock=clock, ttl_s=3_600)
         self._versions = count(1)
 
@@ -499,7 +499,7 @@ class TestTrust:
         self, scene: Scene, clock: VirtualClock
     ) -> None:
         await write(scene.store, messages_of("orders", 3))
-        broker, told = Broker(), Told()
+        broker, told = Broker(), RecordedEvents()
         relay = relay_over(scene.store, broker, told, clock=clock)
         await relay.leadership.step()
         clock.advance(TTL_S * (1 - MARGIN))
@@ -516,7 +516,7 @@ class TestTrust:
     ) -> None:
         await write(scene.store, messages_of("orders", 3))
         broker = Broker()
-        relay = relay_over(scene.store, broker, Told(), clock=clock)
+        relay = relay_over(scene.store, broker, RecordedEvents(), clock=clock)
         await relay.leadership.step()
         broker.on_publish = lambda: clock.advance(TTL_S)
         await relay.step()

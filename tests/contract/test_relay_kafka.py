@@ -5,7 +5,7 @@ from aiokafka import AIOKafkaConsumer
 from tests.brokers import Broker, MockKafka
 from tests.relay_scenes import KafkaScene
 
-from foliot.outbox.protocol import Term
+from foliot.outbox.protocol import RelayTerm
 from foliot.testing.conformance.relay import (
     RelayConformance,
     always,
@@ -29,7 +29,7 @@ class TestKafka(RelayConformance):
         if not relay_scene.refuses_earlier_terms:
             pytest.skip("the cluster that stands in knows no transactions")
         publisher, messages = relay_scene.publisher(), messages_of(topic, 6)
-        await publisher.begin(Term("e", 1))
+        await publisher.begin(RelayTerm("e", 1))
         asked = iter(range(100))
         assert await publisher.publish(messages, lambda: next(asked) < 3) == 0
         assert await publisher.publish(messages[:1], always) == 1
@@ -58,7 +58,7 @@ class TestKafka(RelayConformance):
         self, relay_scene: KafkaScene, topic: str
     ) -> None:
         publisher, messages = relay_scene.publisher("?transactions=off"), messages_of(topic, 60)
-        await publisher.begin(Term("f", 1))
+        await publisher.begin(RelayTerm("f", 1))
         assert await publisher.publish(messages, always) == 60
         received = await relay_scene.received(topic)
         assert_delivered(received, messages)

@@ -4,7 +4,7 @@ import pytest
 from tests.brokers import Broker
 from tests.relay_scenes import NatsScene
 
-from foliot.outbox.protocol import Term
+from foliot.outbox.protocol import RelayTerm
 from foliot.testing.conformance.relay import RelayConformance, always, messages_of
 
 
@@ -20,7 +20,7 @@ class TestNats(RelayConformance):
         self, relay_scene: NatsScene, topic: str
     ) -> None:
         publisher, messages = relay_scene.publisher(), messages_of(topic, 3)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         assert await publisher.publish(messages, always) == 3
         assert await publisher.publish(messages, always) == 3
         assert len(await relay_scene.received(topic)) == 3

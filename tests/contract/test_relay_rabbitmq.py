@@ -5,7 +5,7 @@ import pytest
 from tests.brokers import Broker
 from tests.relay_scenes import RabbitScene
 
-from foliot.outbox.protocol import Term
+from foliot.outbox.protocol import RelayTerm
 from foliot.outbox.rabbitmq import EXCHANGE, QUEUE
 from foliot.testing.conformance.relay import RelayConformance, always, messages_of
 from foliot.transport.protocol import BrokerUnreachableError
@@ -21,7 +21,7 @@ class TestRabbitMq(RelayConformance):
 
     async def test_what_no_queue_takes_is_not_confirmed(self, relay_scene: RabbitScene, topic: str) -> None:
         publisher, messages = relay_scene.publisher("?queues=off"), messages_of(topic, 2)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         with pytest.raises(BrokerUnreachableError):
             await publisher.publish(messages, always)
         async with await aio_pika.connect(relay_scene.broker.url) as connection:
@@ -37,7 +37,7 @@ class TestRabbitMq(RelayConformance):
     ) -> None:
         """A quorum queue, where the server has them: declaring it as another kind is refused."""
         publisher = relay_scene.publisher()
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         assert await publisher.publish(messages_of(topic, 1), always) == 1
         async with await aio_pika.connect(relay_scene.broker.url) as connection:
             channel = await connection.channel()

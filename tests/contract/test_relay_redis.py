@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 from tests.brokers import Broker
 from tests.relay_scenes import RedisScene
 
-from foliot.outbox.protocol import Term, TermOverError
+from foliot.outbox.protocol import RelayTerm, TermOverError
 from foliot.outbox.redis import RedisPublisher
 from foliot.testing.conformance.relay import (
     RelayConformance,
@@ -29,9 +29,9 @@ class TestRedis(RelayConformance):
 
     async def test_a_term_that_is_over_can_not_begin_again(self, relay_scene: RedisScene) -> None:
         one, two = relay_scene.publisher(), relay_scene.publisher()
-        await two.begin(Term("d", 5))
+        await two.begin(RelayTerm("d", 5))
         with pytest.raises(TermOverError) as refused:
-            await one.begin(Term("d", 4))
+            await one.begin(RelayTerm("d", 4))
         assert refused.value.seen == 5
         await one.close()
         await two.close()
@@ -41,12 +41,12 @@ class TestRedis(RelayConformance):
     ) -> None:
         publisher = RedisPublisher(relay_scene.broker.url, call_s=0.3)
         messages = messages_of(topic, 3, aggregates=1)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         await relay_scene.redis.client_pause(1000)
         with pytest.raises(BrokerUnreachableError):
             await publisher.publish(messages, always)
         careful = relay_scene.publisher()
-        await careful.begin(Term("a", 1))
+        await careful.begin(RelayTerm("a", 1))
         assert await careful.publish(messages, always) == 3
         assert_delivered(await relay_scene.received(topic), messages)
         await publisher.close()
@@ -56,7 +56,7 @@ class TestRedis(RelayConformance):
         self, relay_scene: RedisScene, topic: str
     ) -> None:
         publisher = relay_scene.publisher("?maxlen=100")
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         messages = messages_of(topic, 1000)
         assert await publisher.publish(messages, always) == 1000
         received = await relay_scene.received(topic)

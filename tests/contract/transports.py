@@ -14,7 +14,7 @@ from foliot.timing.clock import SystemClock
 from foliot.transport.opening import open_transport
 from foliot.transport.pace import TransportPace
 from foliot.transport.places import place_of
-from foliot.transport.protocol import Lane, Transport
+from foliot.transport.protocol import BrokerQueue, Transport
 
 
 def wait_until_kept(broker: Broker, *places: str) -> None:
@@ -51,7 +51,7 @@ class BrokerScene:
     def stop_broker(self) -> None:
         if isinstance(self._broker, GivenKafka | MockKafka):
             pytest.skip("neither a Kafka that somebody else runs nor a mock can be stopped and keep anything")
-        wait_until_kept(self._broker, *(place_of(Lane(self.queue, each)) for each in Priority))
+        wait_until_kept(self._broker, *(place_of(BrokerQueue(self.queue, each)) for each in Priority))
         self._broker.stop()
 
     def start_broker(self) -> None:

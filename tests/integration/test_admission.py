@@ -8,7 +8,7 @@ from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.store.protocol import TaskRecord
 from foliot.store.sql import SqlStore
 from foliot.target.function import describe_task
@@ -19,7 +19,7 @@ async def send_report(region: str, copies: int = 1) -> None:
 
 
 @pytest.fixture
-async def admission(store: SqlStore) -> Admission:
+async def admission(store: SqlStore) -> DefinitionChecker:
     task = describe_task(send_report)
     record = TaskRecord(
         task.name,
@@ -32,16 +32,16 @@ async def admission(store: SqlStore) -> Admission:
         task.args_schema,
     )
     await store.registry.register_tasks([record])
-    return Admission(store)
+    return DefinitionChecker(store)
 
 
-async def problems(admission: Admission, name: str, **args: Any) -> list[Problem]:
+async def problems(admission: DefinitionChecker, name: str, **args: Any) -> list[Problem]:
     target = {"kind": "function", "name": name, "args": args}
     spec = ScheduleSpec.parse({"name": "a", "trigger": {"kind": "interval", "hours": 1}, "target": target})
     return (await admission.checker(spec))(spec)
 
 
-async def test_arguments_that_fit_are_taken(admission: Admission) -> None:
+async def test_arguments_that_fit_are_taken(admission: DefinitionChecker) -> None:
     assert await problems(admission, "send_report", region="eu", copies=2) == []
 
 
@@ -55,26 +55,30 @@ async def test_arguments_that_fit_are_taken(admission: Admission) -> None:
     ],
 )
 async def test_arguments_that_do_not_fit_are_named(
-    admission: Admission, args: dict[str, Any], pointer: str
+    admission: DefinitionChecker, args: dict[str, Any], pointer: str
 ) -> None:
     [problem] = await problems(admission, "send_report", **args)
     assert problem.pointer == pointer
     assert problem.hint == "send_report takes copies, region"
 
 
-async def test_a_task_that_nobody_registered_is_refused_with_the_nearest(admission: Admission) -> None:
+async def test_a_task_that_nobody_registered_is_refused_with_the_nearest(
+    admission: DefinitionChecker,
+) -> None:
     [problem] = await problems(admission, "send_reports")
     assert (problem.pointer, problem.code) == ("/target/name", "unknown_task")
     assert problem.hint == 'did you mean "send_report"?'
 
 
-async def test_a_task_that_is_switched_off_is_refused(store: SqlStore, admission: Admission) -> None:
+async def test_a_task_that_is_switched_off_is_refused(store: SqlStore, admission: DefinitionChecker) -> None:
     await store.registry_list.set_task_active("send_report", False, Author("ann"))
     [problem] = await problems(admission, "send_report", region="eu")
     assert problem.code == "inactive_task"
 
 
-async def test_arguments_of_a_single_run_are_checked_over_those_of_the_schedule(admission: Admission) -> None:
+async def test_arguments_of_a_single_run_are_checked_over_those_of_the_schedule(
+    admission: DefinitionChecker,
+) -> None:
     target = FunctionTarget(name="send_report", args={"region": "eu"})
     await admission.check_arguments(target, {"copies": 3})
     with pytest.raises(InvalidError, match=r"args\.copies"):

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from foliot.plan import Plan
+from foliot.plan import InstanceSpec
 from foliot.probing.probes import Probes
 from foliot.runtime import Instance
 from foliot.timing.clock import SystemClock
@@ -133,7 +133,7 @@ async def idle_page(url: str) -> str:
     """What an instance with all roles exports that has nothing to do yet."""
     probes = Probes(SystemClock())
     instance = Instance(
-        Plan(
+        InstanceSpec(
             settings=quick_settings(url),
             tasks=registry(noop),
             upgrades_schema=True,

@@ -17,7 +17,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.admit import CheckTarget
 from foliot.runtime import Instance
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.steering.schedules import ScheduleSteering
 from foliot.store.calendars import Calendars
 from foliot.store.dialect import Pool
@@ -178,7 +178,7 @@ async def test_calendars_are_read_once_while_none_changes(
 # --- declaring -----------------------------------------------------------------------------------------
 
 
-class AnyTarget(Admission):
+class AnyTarget(DefinitionChecker):
     async def checker(self, spec: ScheduleSpec) -> CheckTarget:
         return lambda _spec: []
 

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
-from foliot.celery_app import Call, CeleryApp, TaskState
+from foliot.celery_app import CeleryApp, CeleryCall, TaskState
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
 from foliot.planning.change import Author
 from foliot.runtime import Instance
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.store.sql import SqlStore
 from foliot.target.celery import task_id_of
 from tests.brokers import Broker
@@ -261,7 +261,7 @@ async def test_a_schedule_is_refused_where_no_application_is_known(
 ) -> None:
     definition = spec("no", NEVER, target={"kind": "celery", "task": "proj.clean"})
     async with running(postgres_url, roles=WORKER) as (instance, _):
-        check = await Admission(store, targets=instance.targets).checker(definition)
+        check = await DefinitionChecker(store, targets=instance.targets).checker(definition)
         [problem] = check(definition)
     assert (problem.pointer, problem.code) == ("/target/kind", "unavailable")
     assert "FOLIOT_CELERY_APP" in problem.hint
@@ -419,7 +419,7 @@ async def test_rabbitmq_may_be_celerys_broker(
     )
     celery = CeleryApp(over(rabbitmq_broker.url, redis_broker.url))
     quick, slow = (
-        Call(f"{APP}.{task}", str(new_id()), args, priority=Priority.HIGH, expires_s=60)
+        CeleryCall(f"{APP}.{task}", str(new_id()), args, priority=Priority.HIGH, expires_s=60)
         for task, args in (("add", [40]), ("wait_for_go", []))
     )
     try:

@@ -13,7 +13,7 @@ from foliot.model.errors import SettingError
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
-from foliot.plan import Plan
+from foliot.plan import InstanceSpec
 from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.store.sql import SqlStore
@@ -104,7 +104,7 @@ def same_broker(redis_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def scheduler(url: str) -> AsyncIterator[Instance]:
     instance = Instance(
-        Plan(
+        InstanceSpec(
             quick_settings(url, transport="celery", celery_app=f"{APP}:app"),
             roles=SCHEDULER,
             transport_pace=TransportPace(untaken_s=1.0),

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from foliot.cli import main
-from foliot.cli.checks import Finding, ok
+from foliot.cli.checks import CheckResult, ok
 from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
@@ -220,7 +220,7 @@ def test_what_is_found_is_shown_before_what_takes_longer(
 ) -> None:
     shown: list[str] = []
 
-    async def examine(_clock: object) -> AsyncIterator[Finding]:
+    async def examine(_clock: object) -> AsyncIterator[CheckResult]:
         for check in ("settings", "durability"):
             yield ok(check, "all well")
             shown.append(capsys.readouterr().out)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from foliot.cli import main
-from foliot.cli.client import Api
+from foliot.cli.client import ApiClient
 from foliot.cli.failures import ending
 from foliot.cli.server import Server
 from tests.integration.cli_server import (
@@ -618,7 +618,7 @@ def test_each_code_as_a_process_sees_it(
 def test_a_server_that_never_answers_is_timed_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = Server(f"http://127.0.0.1:{silent.getsockname()[1]}", "key")
-        with Api(server, read_s=0.2) as api:
+        with ApiClient(server, read_s=0.2) as api:
             assert ending(lambda: api.get("schedules")) == 6
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from foliot.model.event import ClockObserved
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.timing.clock import SystemClock
 from tests.conftest import OpenStore
 from tests.engine import SCHEDULER, WORKER, running, seen, until
@@ -25,7 +25,7 @@ class WrongClock(SystemClock):
 
 @pytest.mark.parametrize("roles", [WORKER, SCHEDULER])
 async def test_a_clock_that_is_set_wrong_is_told_and_shown_and_moves_nothing(
-    postgres_url: str, open_test_store: OpenStore, roles: frozenset[Role]
+    postgres_url: str, open_test_store: OpenStore, roles: frozenset[InstanceRole]
 ) -> None:
     store = await open_test_store(postgres_url)
     clock = WrongClock()

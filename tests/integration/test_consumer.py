@@ -14,7 +14,7 @@ from foliot import EventTransaction, Foliot, event
 from foliot.cli.task_modules import merge
 from foliot.model.errors import InvalidError, NotFoundError, SettingError
 from foliot.model.event import EventsConsumed, ServiceFailed
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.store.dialect import Pool
 from foliot.store.schema import consumer_offsets, outbox_message_t
 from foliot.store.sql import SqlStore
@@ -81,7 +81,7 @@ async def test_a_worker_is_woken_by_a_notice_from_another_process(
     await make_handled(store_on_postgres)
     recorder = Recorder()
     settings = quick_settings(postgres_url, poll_seconds=600)
-    instance = made.app.instance(settings, roles=frozenset({Role.WORKER}), observers=[recorder])
+    instance = made.app.instance(settings, roles=frozenset({InstanceRole.WORKER}), observers=[recorder])
     await instance.start()
     try:
         # It has looked, found nothing, and would look again in ten minutes.
@@ -106,7 +106,7 @@ async def test_without_hints_polling_is_enough(database_url: str, store: SqlStor
     made = Handled(database_url, topics=["orders"])
     await make_handled(store)
     settings = quick_settings(database_url, hints="off")
-    instance = made.app.instance(settings, roles=frozenset({Role.WORKER}))
+    instance = made.app.instance(settings, roles=frozenset({InstanceRole.WORKER}))
     await instance.start()
     try:
         await trigger(Foliot(database_url), database_url, store)
@@ -127,7 +127,7 @@ async def test_an_application_replays_its_dead_letters(database_url: str, store:
     made.error = ValueError("the bank is closed")
     await make_handled(store)
     settings = quick_settings(database_url)
-    instance = made.app.instance(settings, roles=frozenset({Role.WORKER}))
+    instance = made.app.instance(settings, roles=frozenset({InstanceRole.WORKER}))
     await instance.start()
     try:
         await trigger(Foliot(database_url), database_url, store)
@@ -163,7 +163,7 @@ async def test_the_leader_prunes_old_events_that_a_group_has_passed(
         return await count(store, outbox_message_t) == 0
 
     # One after the other: it prunes when it has just been elected, and then every minute.
-    for role, is_done in ((Role.WORKER, is_handled), (Role.SCHEDULER, is_pruned)):
+    for role, is_done in ((InstanceRole.WORKER, is_handled), (InstanceRole.SCHEDULER, is_pruned)):
         settings = quick_settings(database_url, retention_days=1e-9)
         instance = made.app.instance(settings, roles=frozenset({role}))
         await instance.start()

@@ -3,7 +3,7 @@
 import asyncio
 
 from foliot.model.execution import TriggeredBy
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.sql import SqlStore
@@ -28,7 +28,7 @@ async def test_a_worker_that_stops_is_not_counted_while_it_finishes_its_work(
         begun.set()
         await may_end.wait()
 
-    worker, _ = make_instance(database_url, roles=frozenset({Role.WORKER}), tasks=registry(linger))
+    worker, _ = make_instance(database_url, roles=frozenset({InstanceRole.WORKER}), tasks=registry(linger))
     await worker.start()
     schedule = await add(store, spec("lingering", LATER, target={"kind": "function", "name": "linger"}))
     await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())

@@ -31,7 +31,7 @@ from foliot.target.http import HttpRunner
 from foliot.target.http_answer import BODY_BYTES
 from foliot.target.http_connect import guarded_pool
 from foliot.target.http_request import Callback
-from foliot.target.protocol import Accepted, Assignment, AttemptFailedError, Fire
+from foliot.target.protocol import AcceptedByAgent, Assignment, AttemptFailedError, Fire
 from foliot.timing.clock import VirtualClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -371,8 +371,8 @@ class TestTakenOver:
     ) -> None:
         answering = saying("202 Accepted", body, "Content-Type: application/json")
         async with agent_that(answering) as agent, runner_with(callback=CALLBACK) as runner:
-            assert await run(runner, agent.url()) == Accepted(external_id)
-            assert await run(runner, agent.url(), expected_status=[200]) == Accepted(external_id)
+            assert await run(runner, agent.url()) == AcceptedByAgent(external_id)
+            assert await run(runner, agent.url(), expected_status=[200]) == AcceptedByAgent(external_id)
 
     async def test_a_202_that_was_expected_is_a_success(self) -> None:
         async with agent_that(saying("202 Accepted")) as agent, runner_with(callback=CALLBACK) as runner:

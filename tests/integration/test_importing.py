@@ -30,7 +30,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from foliot.cli import importing
-from foliot.cli.client import Api
+from foliot.cli.client import ApiClient
 from foliot.cli.exits import run_command
 from foliot.cli.failures import ending
 from foliot.cli.server import Server
@@ -74,7 +74,7 @@ def _await_ready(node: Node, at: Server) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while True:
         try:
-            with Api(at, tries=1) as api:
+            with ApiClient(at, tries=1) as api:
                 if api.get("task-functions")["items"]:
                     return
         except Exception:
@@ -84,9 +84,9 @@ def _await_ready(node: Node, at: Server) -> None:
 
 
 @pytest.fixture
-def api(server: Server) -> Iterator[Api]:
+def api(server: Server) -> Iterator[ApiClient]:
     """The server's API, without any schedule."""
-    with Api(server) as opened:
+    with ApiClient(server) as opened:
         for schedule in opened.items("schedules").items:
             opened.delete(f"schedules/{schedule['schedule_id']}")
         yield opened
@@ -126,7 +126,7 @@ def imported(
     return run
 
 
-def schedules(api: Api) -> dict[str, dict[str, Any]]:
+def schedules(api: ApiClient) -> dict[str, dict[str, Any]]:
     return {schedule["name"]: schedule for schedule in api.items("schedules").items}
 
 
@@ -134,7 +134,7 @@ TAB = "0 2 * * mon-fri /usr/bin/backup\n@reboot start\n*/5 * * * * echo hello\n"
 
 
 def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(
-    imported: Import, api: Api, tmp_path: Path
+    imported: Import, api: ApiClient, tmp_path: Path
 ) -> None:
     (tmp_path / "tab").write_text(TAB)
     said = imported("crontab", "tab", "--tz", "Europe/Berlin", "--dry-run")
@@ -151,7 +151,7 @@ def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(
 
 
 def test_an_import_makes_the_schedules_and_done_again_changes_nothing(
-    imported: Import, api: Api, tmp_path: Path
+    imported: Import, api: ApiClient, tmp_path: Path
 ) -> None:
     (tmp_path / "tab").write_text(TAB)
     first = imported("crontab", "tab", "--tz", "UTC", "-o", "json")
@@ -170,7 +170,7 @@ def test_an_import_makes_the_schedules_and_done_again_changes_nothing(
 
 
 def test_who_says_no_gets_nothing(
-    imported: Import, api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    imported: Import, api: ApiClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tab").write_text(TAB)
     asked: list[str] = []
@@ -188,7 +188,7 @@ def test_who_says_no_gets_nothing(
 
 
 def test_what_the_server_refuses_is_told_one_by_one_and_the_rest_is_made(
-    imported: Import, api: Api, tmp_path: Path
+    imported: Import, api: ApiClient, tmp_path: Path
 ) -> None:
     (tmp_path / "jobs_to_import.py").write_text(
         "from datetime import timedelta\n"
@@ -214,7 +214,7 @@ def test_what_the_server_refuses_is_told_one_by_one_and_the_rest_is_made(
 
 
 def test_a_schedule_in_other_hands_is_left_to_them_unless_it_is_adopted(
-    imported: Import, api: Api, tmp_path: Path
+    imported: Import, api: ApiClient, tmp_path: Path
 ) -> None:
     (tmp_path / "tab").write_text(TAB)
     other = {"kind": "function", "name": "shell", "args": {"command": "other"}}
@@ -234,7 +234,7 @@ def test_a_schedule_in_other_hands_is_left_to_them_unless_it_is_adopted(
 
 
 def test_more_than_fit_into_a_request_are_imported_in_several(
-    imported: Import, api: Api, tmp_path: Path
+    imported: Import, api: ApiClient, tmp_path: Path
 ) -> None:
     (tmp_path / "tab").write_text("".join(f"{n % 60} {n % 24} * * * job{n}\n" for n in range(130)))
     said = imported("crontab", "tab", "--tz", "UTC", "-o", "name")
@@ -244,7 +244,7 @@ def test_more_than_fit_into_a_request_are_imported_in_several(
 
 
 def test_a_target_that_no_agent_may_have_is_refused_for_each(
-    imported: Import, api: Api, tmp_path: Path
+    imported: Import, api: ApiClient, tmp_path: Path
 ) -> None:
     (tmp_path / "tab").write_text(TAB)
     said = imported("crontab", "tab", "--tz", "UTC", "--target", "http:http://127.0.0.1:9/run")
@@ -253,7 +253,7 @@ def test_a_target_that_no_agent_may_have_is_refused_for_each(
     assert said.out.count("refused") == 2
 
 
-def test_an_imported_command_runs_as_its_line_says(imported: Import, api: Api, tmp_path: Path) -> None:
+def test_an_imported_command_runs_as_its_line_says(imported: Import, api: ApiClient, tmp_path: Path) -> None:
     (tmp_path / "tab").write_text("GREETING=hello\n0 2 1 1 * cat; echo $GREETING >&2%from the input\n")
     assert imported("crontab", "tab", "--tz", "UTC").code == 0
     [schedule] = api.items("schedules").items

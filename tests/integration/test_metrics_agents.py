@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from foliot.model.event import AgentFailed
 from foliot.model.execution import FINAL, TriggeredBy
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.planning.change import Author
 from foliot.telemetry.metrics import MetricsObserver
 from tests.engine import add, running, seen, spec, until
@@ -39,7 +39,7 @@ async def test_errors_of_agents_are_counted_by_status_code(sqlite_url: str) -> N
         "none": f"http://127.0.0.1:{free_port()}/nobody",
         "timeout": f"http://127.0.0.1:{port}/never",
     }
-    roles = frozenset({Role.SCHEDULER, Role.WORKER})
+    roles = frozenset({InstanceRole.SCHEDULER, InstanceRole.WORKER})
     async with server, running(sqlite_url, roles=roles, http_allow="127.0.0.0/8") as (instance, recorder):
         registry = CollectorRegistry()
         instance.observer.add(MetricsObserver(registry))

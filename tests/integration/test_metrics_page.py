@@ -15,13 +15,13 @@ import yaml
 
 from foliot.model.event import (
     ConsumerLagChanged,
-    Event,
+    DomainEvent,
     EventsConsumed,
     LeaseProviderReached,
     ServiceFailed,
     TransportLost,
 )
-from foliot.plan import Plan
+from foliot.plan import InstanceSpec
 from foliot.probing.probes import Probes
 from foliot.probing.server import ProbeServer
 from foliot.runtime import Instance
@@ -94,7 +94,7 @@ ASKED_FOR = {
 }
 """Every item of the two designs that list metrics."""
 
-SHOWN_WHEN_THEY_HAPPEN: list[Event] = [
+SHOWN_WHEN_THEY_HAPPEN: list[DomainEvent] = [
     LeaseProviderReached("etcd", "http://127.0.0.1:1", 0.0),
     TransportLost("redis", "redis://127.0.0.1:1", "told to"),
     EventsConsumed("group", 0, 1, 0, 0.1),
@@ -107,7 +107,7 @@ SHOWN_WHEN_THEY_HAPPEN: list[Event] = [
 async def read_instance(url: str) -> str:
     """What a real instance exports, over HTTP."""
     probes = Probes(SystemClock())
-    plan = Plan(
+    plan = InstanceSpec(
         settings=quick_settings(url), tasks=registry(noop), upgrades_schema=True, observers=probes.observers
     )
     instance = Instance(plan)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.store.sql import SqlStore
 from tests.brokers import Broker
 from tests.cluster.processes import Node, Nodes
@@ -142,7 +142,7 @@ async def test_a_claim_loop_that_hangs_and_a_scheduler_that_fails_to_look_are_se
 ) -> None:
     store: SqlStore = await open_test_store(sqlite_url)
     await add(store, every_second("ticking"))
-    roles = frozenset({Role.SCHEDULER, Role.WORKER})
+    roles = frozenset({InstanceRole.SCHEDULER, InstanceRole.WORKER})
     async with running(sqlite_url, roles=roles) as (instance, _recorder):
         assert instance.worker is not None
         claiming = Gate(instance.worker._store, "claim")

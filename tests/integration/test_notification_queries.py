@@ -13,7 +13,7 @@ from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.lateness import Behind
 from foliot.store.notifications import NotificationFilter
-from foliot.store.silence import Since, Span
+from foliot.store.silence import ScheduleWindow, Since
 from foliot.store.sql import SqlStore
 from tests.integration.test_queries import NOW, NUMBERS, UUID_OF
 from tests.plans import explain
@@ -162,7 +162,7 @@ async def test_silence_is_looked_for_by_the_runs_of_each_schedule(full: SqlStore
     since = [Since(each, now - hour) for each in ids]
     assert await planned(full, Pool.FIRING, silence.successes(since, now), "uq_execution_scheduled")
     assert await planned(full, Pool.FIRING, silence.first_fires(since), "uq_execution_scheduled")
-    spans = [Span(each, now - hour, now) for each in ids]
+    spans = [ScheduleWindow(each, now - hour, now) for each in ids]
     assert await planned(full, Pool.FIRING, silence.latest_due(spans), "uq_execution_scheduled")
     await planned(full, Pool.FIRING, silence.versions(ids))
 

@@ -24,8 +24,8 @@ from foliot.store.dialect import Pool
 from foliot.store.lateness import Behind
 from foliot.store.measures import Measures
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, Lane, Note, Position, Settled, Settlement
-from foliot.store.silence import Since, Span
+from foliot.store.protocol import Claim, LoadPosition, LoadRange, Note, Settled, Settlement
+from foliot.store.silence import ScheduleWindow, Since
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.plans import check, explain, primary_key
@@ -196,7 +196,7 @@ async def test_what_is_due_is_a_range_of_its_index(store: SqlStore) -> None:
 async def test_the_next_page_of_a_horizon_begins_where_the_last_one_ended(store: SqlStore) -> None:
     until = await store.now() + timedelta(hours=12)
     first = await store.firing.load(WHOLE, until=until, after=None, limit=1000)
-    position = Position(first[-1].run_ts, first[-1].schedule_id)
+    position = LoadPosition(first[-1].run_ts, first[-1].schedule_id)
     _, plan = await explain(
         store, Pool.FIRING, store.firing.load(WHOLE, until=until, after=position, limit=1000)
     )
@@ -225,7 +225,7 @@ async def test_those_who_measure_read_of_executions_only_what_waits(store: SqlSt
 async def test_a_backlog_reads_the_first_of_every_host(store: SqlStore) -> None:
     until = await store.now()
     hosts = await store.firing.load_hosts(after=None, limit=1000)
-    lanes = [Lane(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
+    lanes = [LoadRange(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
     known = [firing.due.schedule_id for firing in await due_firings(store, 1000)]
     loaded, plan = await explain(
         store,
@@ -329,7 +329,7 @@ async def test_the_notifier_looks_only_at_what_failed_or_is_watched(store: SqlSt
         (late.waiting(places, now, share=20), "idx_execution_claimable"),
         (late.running(hosts, now, since=since, limit=500), "idx_execution_lease"),
         (silence.standings(hosts[0], now, after_name="schedule-5", limit=500), "uq_schedule_name"),
-        (silence.latest_due([Span(each, since, now) for each in ids]), "uq_execution_scheduled"),
+        (silence.latest_due([ScheduleWindow(each, since, now) for each in ids]), "uq_execution_scheduled"),
         (silence.successes([Since(each, since) for each in ids], now), "uq_execution_scheduled"),
         (silence.first_fires([Since(each, since) for each in ids]), "uq_execution_scheduled"),
     ]

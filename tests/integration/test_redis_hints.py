@@ -14,7 +14,7 @@ from foliot.api.kept import AWAY_S, KeptAnswers
 from foliot.model.errors import SettingError
 from foliot.model.event import RedisFailed
 from foliot.model.execution import Status, TriggeredBy
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.service import Loop
 from foliot.settings import load_settings
 from foliot.store.hints import Hint
@@ -245,7 +245,7 @@ def test_the_api_counts_rates_and_keeps_its_status_in_redis(redis_broker: Broker
     with (
         served(
             postgres_url,
-            roles=frozenset({Role.API}),
+            roles=frozenset({InstanceRole.API}),
             redis_url=redis_broker.url,
             rate_limit="6000/minute",
         ) as server,

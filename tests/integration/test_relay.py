@@ -9,12 +9,12 @@ from redis.asyncio import Redis
 from foliot.model.event import RelayConfirmed, RelayReleased, RelayTookOver
 from foliot.model.ids import new_id
 from foliot.outbox.redis import STREAM
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.engine import add, every_second, running, seen, until
 
-ROLES = frozenset({Role.SCHEDULER, Role.RELAY})
+ROLES = frozenset({InstanceRole.SCHEDULER, InstanceRole.RELAY})
 
 
 async def arrived(broker: Broker, topic: str) -> list[dict[bytes, bytes]]:
@@ -46,7 +46,7 @@ async def test_what_fires_arrives_and_a_restart_goes_on_without_sending_again(
 
 async def test_a_relay_that_is_stopped_is_followed_at_once(postgres_url: str, redis_broker: Broker) -> None:
     """Long before its lease would have run out."""
-    relay = frozenset({Role.RELAY})
+    relay = frozenset({InstanceRole.RELAY})
     slow = {"lease_ttl_seconds": 600, "heartbeat_seconds": 300, "relay": redis_broker.url}
     async with running(postgres_url, roles=relay, **slow) as (one, told):
         await until(lambda: bool(seen(told, RelayTookOver)))

@@ -14,7 +14,7 @@ from foliot.api.reading import AT_PRIMARY, AT_REPLICA, LISTED, LISTS, Way, ways
 from foliot.cli.checks import examine
 from foliot.model.errors import DatabaseUnreachableError, SettingError
 from foliot.model.event import BatchFired, ServiceFailed
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.runtime import Instance
 from foliot.store.dialect import Pool
 from foliot.store.migrate import upgrade
@@ -313,10 +313,14 @@ async def test_a_connection_that_takes_no_writes_is_given_up(pair: Pair) -> None
         await store.close()
 
 
-@pytest.mark.parametrize("roles", [{Role.SCHEDULER}, {Role.WORKER}, {Role.API}, set(Role)])
-async def test_a_replica_is_refused_as_the_database(pair: Pair, roles: set[Role]) -> None:
+@pytest.mark.parametrize(
+    "roles", [{InstanceRole.SCHEDULER}, {InstanceRole.WORKER}, {InstanceRole.API}, set(InstanceRole)]
+)
+async def test_a_replica_is_refused_as_the_database(pair: Pair, roles: set[InstanceRole]) -> None:
     settings = quick_settings(pair.replica.url(DATABASE), admin_key=OPERATOR_KEY)
-    instance = Instance(Plan(settings=settings, roles=frozenset(roles), upgrades_schema=True, isolates=False))
+    instance = Instance(
+        InstanceSpec(settings=settings, roles=frozenset(roles), upgrades_schema=True, isolates=False)
+    )
     with pytest.raises(SettingError, match="is a replica: FOLIOT_DATABASE_URL must be the primary"):
         await instance.start()
 

@@ -20,7 +20,7 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.lease import Shard
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.runtime import Instance
 from foliot.scheduler.sharing import view_of
 from foliot.store.protocol import InstanceRecord
@@ -44,7 +44,7 @@ class Group:
         self._stack = stack
         self.members: dict[Instance, Recorder] = {}
 
-    async def join(self, roles: frozenset[Role] = SCHEDULER) -> Instance:
+    async def join(self, roles: frozenset[InstanceRole] = SCHEDULER) -> Instance:
         instance, recorder = await self._stack.enter_async_context(running(self._url, roles=roles))
         self.members[instance] = recorder
         return instance

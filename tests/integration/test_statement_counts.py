@@ -18,7 +18,7 @@ from foliot.planning.change import create
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim, Lane, Settled, Settlement
+from foliot.store.protocol import Claim, LoadRange, Settled, Settlement
 from foliot.store.schedule_rows import row_of
 from foliot.store.schema import queue_t, schedule_t, schedule_version_t
 from foliot.store.sql import SqlStore
@@ -119,7 +119,7 @@ async def claim(store: SqlStore, count: int) -> tuple[list[Claim], list[str]]:
 async def test_loading_is_one_statement(store: SqlStore) -> None:
     await add_due(store, FEW)
     now = await store.now()
-    lanes = [Lane(new_id(), priority, now) for _ in range(MANY) for priority in Priority]
+    lanes = [LoadRange(new_id(), priority, now) for _ in range(MANY) for priority in Priority]
     with counted(store, Pool.FIRING) as issued:
         await store.firing.load(WHOLE, until=now, after=None, limit=100)
         await store.firing.load_lanes(WHOLE, lanes, until=now, per_lane=5, excluding=[new_id()])

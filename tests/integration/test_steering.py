@@ -14,7 +14,7 @@ from foliot.model.event import ExecutionsRescued
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.plan import Role
+from foliot.plan import InstanceRole
 from foliot.planning.backfill import BackfillStep, plan_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
@@ -28,7 +28,7 @@ from foliot.store.sql import SqlStore
 from tests.conftest import OpenStore
 from tests.engine import SCHEDULER, add, registry, running, seen, spec, until
 
-BOTH = frozenset({Role.SCHEDULER, Role.WORKER})
+BOTH = frozenset({InstanceRole.SCHEDULER, InstanceRole.WORKER})
 HOURLY = {"kind": "cron", "expression": "0 * * * *"}
 FREELY = {"policy": "allow"}
 HOUR = timedelta(hours=1)

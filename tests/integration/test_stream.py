@@ -28,7 +28,7 @@ from foliot.model.schedule import Schedule
 from foliot.planning.change import create, pause
 from foliot.security.principal import CredentialKind, Principal, Role
 from foliot.service import Loop
-from foliot.store.changes import Changes, Look, Mark, ScheduleChange
+from foliot.store.changes import ChangeFeed, Look, Mark, ScheduleChange
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, LocalHints
 from foliot.store.protocol import Settlement
@@ -162,7 +162,7 @@ async def served(
 
 @pytest.fixture
 async def api(store: SqlStore) -> AsyncIterator[Served]:
-    async with served(Changes(store.database)) as told:
+    async with served(ChangeFeed(store.database)) as told:
         yield told
 
 
@@ -304,7 +304,7 @@ async def test_who_comes_back_to_another_process_is_told_to_read_again(store: Sq
     async with api.stream() as heard:
         await heard.begin()
     async with (
-        served(Changes(store.database)) as other,
+        served(ChangeFeed(store.database)) as other,
         other.stream(last_event_id=heard.last_event_id) as again,
     ):
         event = await again.next()
@@ -340,7 +340,7 @@ async def test_a_client_that_goes_away_gives_its_place_back(
 
 
 async def test_a_server_that_stops_ends_its_streams_at_once(store: SqlStore) -> None:
-    async with served(Changes(store.database)) as api:
+    async with served(ChangeFeed(store.database)) as api:
         streaming = api.stream()
         heard = await streaming.__aenter__()
         await heard.begin()

@@ -12,7 +12,7 @@ from foliot.lease.database import DatabaseLeases
 from foliot.lease.leadership import Leadership
 from foliot.model.event import (
     AgentFailed,
-    Event,
+    DomainEvent,
     ExecutionRetried,
     ExecutionsCancelled,
     ExecutionsRescued,
@@ -30,9 +30,9 @@ from foliot.planning.change import Author
 from foliot.scheduler.backfill import Backfiller
 from foliot.scheduler.firing import FiringService
 from foliot.scheduler.janitor import HousekeepingOptions, Janitor
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.steering import Steering
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.store.hints import LocalHints
 from foliot.store.schema import schedule_t
 from foliot.store.sql import SqlStore
@@ -66,7 +66,7 @@ class Stage:
         self.clock = ClusterClock(SystemClock())
         self.hints = LocalHints()
         tasks = registry(noop)
-        admission = Admission(store, tasks, {"function": FunctionRunner(tasks)})
+        admission = DefinitionChecker(store, tasks, {"function": FunctionRunner(tasks)})
         self.steering = Steering(store, self.hints, self.observer, self.clock, admission=admission)
 
     async def add(self, name: str = "each", **fields: Any) -> Schedule:
@@ -76,7 +76,7 @@ class Stage:
         made = await self.steering.schedules.trigger(schedule.schedule_id, ANN, by=TriggeredBy.API)
         return made.execution_id
 
-    def told(self, kind: type[Event]) -> Any:
+    def told(self, kind: type[DomainEvent]) -> Any:
         """The only one of its kind."""
         [event] = [each for each in self.recorder.events if isinstance(each, kind)]
         return event
@@ -335,7 +335,7 @@ async def fire_due(stage: Stage) -> None:
     leading, lease = await lead(stage)
     firing = FiringService(leading, stage.store.firing, stage.clock, stage.hints, stage.observer, idle_s=1.0)
     now = await stage.scene.now()
-    term = Term(lease, now)
+    term = LeaderState(lease, now)
     term.put(await stage.store.firing.load(WHOLE, until=now, after=None, limit=100))
     firing.begin(term)
     await firing.step()

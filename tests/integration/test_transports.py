@@ -16,7 +16,7 @@ from foliot.model.event import TicketsRepublished, TransportLost, TransportRecov
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
-from foliot.plan import ENGINE, Plan, Role
+from foliot.plan import ENGINE, InstanceRole, InstanceSpec
 from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.store.protocol import Claim
@@ -56,12 +56,12 @@ async def engine(
     transport: str,
     pace: TransportPace,
     *,
-    roles: frozenset[Role] = ENGINE,
+    roles: frozenset[InstanceRole] = ENGINE,
     tasks: TaskRegistry | None = None,
     **settings: Any,
 ) -> AsyncIterator[tuple[Instance, Recorder]]:
     recorder = Recorder()
-    plan = Plan(
+    plan = InstanceSpec(
         settings=quick_settings(url, transport=transport, **settings),
         roles=roles,
         tasks=registry(noop) if tasks is None else tasks,

@@ -19,11 +19,11 @@ from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.plan import Role
-from foliot.planning.change import Change, edit, pause, resume
+from foliot.plan import InstanceRole
+from foliot.planning.change import PlannedChange, edit, pause, resume
 from foliot.planning.change import delete as remove
 from foliot.planning.definition import compile_definition
-from foliot.planning.fire import Decision, Firing, plan_firing
+from foliot.planning.fire import FireDecision, Firing, plan_firing
 from foliot.sdk import Foliot
 from foliot.store import advancing, firing
 from foliot.store.dialect import Pool
@@ -39,13 +39,13 @@ from foliot.store.schema import (
 )
 from foliot.store.sql import SqlStore
 from foliot.testing.app import TestApp
-from foliot.verify.finding import Kind, Report, Verdict
-from foliot.verify.verifier import Wanted, verify, verify_in
+from foliot.verify.finding import FindingKind, Report, Verdict
+from foliot.verify.verifier import VerifyRequest, verify, verify_in
 from tests.conftest import OpenStore
 from tests.engine import AUTHOR, add, every_second, registry, running, spec, until
 
-BOTH = frozenset({Role.SCHEDULER, Role.WORKER})
-EVERYTHING = Wanted(timedelta(days=90))
+BOTH = frozenset({InstanceRole.SCHEDULER, InstanceRole.WORKER})
+EVERYTHING = VerifyRequest(timedelta(days=90))
 SECOND = timedelta(seconds=1)
 
 
@@ -137,7 +137,7 @@ async def _is_past(store: SqlStore, schedule: Schedule, steps: int) -> bool:
     return await store.now() > standing.next_fire_ts + steps * SECOND
 
 
-async def check(store: SqlStore, wanted: Wanted = EVERYTHING) -> Report:
+async def check(store: SqlStore, wanted: VerifyRequest = EVERYTHING) -> Report:
     return await verify(store.database, wanted)
 
 
@@ -279,77 +279,77 @@ async def cut_a_delay_short(connection: AsyncConnection, made: dict[str, Schedul
     await change_row(connection, second, fire_ts=first.fire_ts + SECOND / 10)
 
 
-SABOTAGE: dict[str, tuple[Break, set[Kind]]] = {
-    "a row is deleted": (delete_a_row, {Kind.GAP}),
-    "the last row is deleted": (delete_the_last_row, {Kind.GAP}),
-    "a schedule moved on without its rows": (move_on_too_far, {Kind.GAP}),
-    "a row is doubled": (double_a_row, {Kind.DOUBLE}),
-    "a row covers what another has decided": (cover_a_time_twice, {Kind.DOUBLE}),
-    "a row is made up": (make_up_a_row, {Kind.PHANTOM}),
+SABOTAGE: dict[str, tuple[Break, set[FindingKind]]] = {
+    "a row is deleted": (delete_a_row, {FindingKind.GAP}),
+    "the last row is deleted": (delete_the_last_row, {FindingKind.GAP}),
+    "a schedule moved on without its rows": (move_on_too_far, {FindingKind.GAP}),
+    "a row is doubled": (double_a_row, {FindingKind.DOUBLE}),
+    "a row covers what another has decided": (cover_a_time_twice, {FindingKind.DOUBLE}),
+    "a row is made up": (make_up_a_row, {FindingKind.PHANTOM}),
     "a row is of a version that never was": (
         with_row("plain", lambda _: {"aggregate_version": 99}),
-        {Kind.PHANTOM},
+        {FindingKind.PHANTOM},
     ),
     "a fire time is shifted": (
         with_row("plain", lambda row: {"fire_ts": row.fire_ts - SECOND / 4}),
-        {Kind.PHANTOM, Kind.GAP},
+        {FindingKind.PHANTOM, FindingKind.GAP},
     ),
-    "a schedule is gone": (forget_a_schedule, {Kind.PHANTOM}),
+    "a schedule is gone": (forget_a_schedule, {FindingKind.PHANTOM}),
     "a row decides more times than there were": (
         with_row("plain", lambda row: {"missed_count": row.missed_count + 1}, is_missed=True),
-        {Kind.MISCOUNT},
+        {FindingKind.MISCOUNT},
     ),
     "a row decides only the last of several": (
         with_row("plain", lambda _: {"missed_count": 0, "missed_from_ts": None}, is_missed=True),
-        {Kind.GAP},
+        {FindingKind.GAP},
     ),
     "decided before its time": (
         with_row("plain", lambda row: {"created_ts": row.fire_ts - SECOND}),
-        {Kind.EARLY},
+        {FindingKind.EARLY},
     ),
-    "a delay is cut short": (cut_a_delay_short, {Kind.EARLY}),
+    "a delay is cut short": (cut_a_delay_short, {FindingKind.EARLY}),
     "fired after its grace": (
         with_row("plain", lambda row: {"created_ts": row.fire_ts + timedelta(hours=2)}),
-        {Kind.LATE},
+        {FindingKind.LATE},
     ),
     "skipped as late, in time": (
         with_row("windowed", lambda _: {"reason": "misfire"}),
-        {Kind.LATE},
+        {FindingKind.LATE},
     ),
     "fired outside its window": (
         with_row(
             "windowed",
             lambda row: {"status": "success", "reason": None, "attempt": 1, "started_ts": row.ended_ts},
         ),
-        {Kind.FORBIDDEN},
+        {FindingKind.FORBIDDEN},
     ),
     "running without a lease": (
         with_row("plain", lambda _: {"status": "running", "ended_ts": None, "lease_until": None}),
-        {Kind.STATE},
+        {FindingKind.STATE},
     ),
-    "over without an end": (with_row("plain", lambda _: {"ended_ts": None}), {Kind.STATE}),
-    "a status that is none": (with_row("plain", lambda _: {"status": "lost"}), {Kind.STATE}),
-    "skipped for no reason": (with_row("windowed", lambda _: {"reason": None}), {Kind.STATE}),
+    "over without an end": (with_row("plain", lambda _: {"ended_ts": None}), {FindingKind.STATE}),
+    "a status that is none": (with_row("plain", lambda _: {"status": "lost"}), {FindingKind.STATE}),
+    "skipped for no reason": (with_row("windowed", lambda _: {"reason": None}), {FindingKind.STATE}),
     "ended before it started": (
         with_row("plain", lambda row: {"started_ts": row.ended_ts + SECOND}),
-        {Kind.STATE},
+        {FindingKind.STATE},
     ),
     "an attempt that overlaps the next": (
         with_attempt(1, lambda row: {"ended_ts": row.ended_ts + timedelta(seconds=60)}),
-        {Kind.ATTEMPT},
+        {FindingKind.ATTEMPT},
     ),
-    "an attempt that was never reached": (with_attempt(3, lambda _: {"attempt": 7}), {Kind.ATTEMPT}),
+    "an attempt that was never reached": (with_attempt(3, lambda _: {"attempt": 7}), {FindingKind.ATTEMPT}),
     "an attempt that ran backwards": (
         with_attempt(1, lambda row: {"ended_ts": row.started_ts - SECOND}),
-        {Kind.ATTEMPT},
+        {FindingKind.ATTEMPT},
     ),
-    "an attempt that is missing": (forget_an_attempt, {Kind.ATTEMPT}),
-    "an epoch that fell": (lower_the_epoch, {Kind.EPOCH}),
-    "a message is deleted": (delete_a_message, {Kind.OUTBOX_GAP}),
-    "the last message is deleted": (delete_the_last_message, {Kind.OUTBOX_GAP}),
-    "an event is deleted": (delete_an_event, {Kind.OUTBOX_GAP}),
-    "a message is doubled": (double_a_message, {Kind.OUTBOX_DOUBLE}),
-    "two messages are swapped": (swap_two_messages, {Kind.OUTBOX_ORDER}),
+    "an attempt that is missing": (forget_an_attempt, {FindingKind.ATTEMPT}),
+    "an epoch that fell": (lower_the_epoch, {FindingKind.EPOCH}),
+    "a message is deleted": (delete_a_message, {FindingKind.OUTBOX_GAP}),
+    "the last message is deleted": (delete_the_last_message, {FindingKind.OUTBOX_GAP}),
+    "an event is deleted": (delete_an_event, {FindingKind.OUTBOX_GAP}),
+    "a message is doubled": (double_a_message, {FindingKind.OUTBOX_DOUBLE}),
+    "two messages are swapped": (swap_two_messages, {FindingKind.OUTBOX_ORDER}),
 }
 
 
@@ -394,8 +394,8 @@ async def test_a_history_of_the_engine_is_valid_and_whatever_is_broken_in_it_is_
             found[name] = set(report.counts)
     assert found == {name: kinds for name, (_, kinds) in SABOTAGE.items()}
 
-    seen = await verify(store.database, Wanted(timedelta(days=90), known_epochs={0: 1_000}))
-    assert set(seen.counts) == {Kind.EPOCH}
+    seen = await verify(store.database, VerifyRequest(timedelta(days=90), known_epochs={0: 1_000}))
+    assert set(seen.counts) == {FindingKind.EPOCH}
     await _check_spans(store, made)
     await _check_command(database_url, store, made, monkeypatch, capsys)
 
@@ -407,7 +407,7 @@ async def _check_spans(store: SqlStore, made: dict[str, Schedule]) -> None:
     missed = next(row for row in rows if row.missed_count)
     cuts = [missed.missed_from_ts, missed.missed_from_ts + SECOND / 2, missed.fire_ts, rows[1].fire_ts]
     for cut in cuts:
-        later, earlier = Wanted(timedelta(days=90), cut), Wanted(timedelta(days=90), None, cut)
+        later, earlier = VerifyRequest(timedelta(days=90), cut), VerifyRequest(timedelta(days=90), None, cut)
         for wanted in (later, earlier):
             report = await check(store, wanted)
             assert report.findings == ()
@@ -416,10 +416,10 @@ async def _check_spans(store: SqlStore, made: dict[str, Schedule]) -> None:
         await connection.execute(
             delete(execution_t).where(execution_t.c.execution_id == rows[0].execution_id)
         )
-        late = Wanted(timedelta(days=90), rows[1].fire_ts)
+        late = VerifyRequest(timedelta(days=90), rows[1].fire_ts)
         assert (await verify_in(connection, store.database.dialect, late)).findings == ()
         # What retention may have deleted is no gap, and is said to be left out.
-        kept = Wanted(await store.now() - rows[1].fire_ts)
+        kept = VerifyRequest(await store.now() - rows[1].fire_ts)
         report = await verify_in(connection, store.database.dialect, kept)
         assert (report.findings, report.is_cut) == ((), True)
         assert (await verify_in(connection, store.database.dialect, EVERYTHING)).findings
@@ -533,7 +533,7 @@ async def test_what_two_leaders_do_without_fence_and_guards_is_found(
     assert len((await store.firing.fire(deposed, stale, now=now)).fired) == 3
     report = await check(store)
     assert report.verdict is Verdict.INVALID
-    assert {each.schedule_name for each in report.findings if each.kind is Kind.DOUBLE} == {
+    assert {each.schedule_name for each in report.findings if each.kind is FindingKind.DOUBLE} == {
         each.spec.name for each in made
     }
 
@@ -558,13 +558,13 @@ async def test_what_a_stale_plan_does_without_the_versions_guard_is_found(
     take_away_guards(monkeypatch, *guards)
     assert len((await store.firing.fire(leading, later, now=now)).fired) == 1
     report = await check(store)
-    assert Kind.PHANTOM in report.counts
+    assert FindingKind.PHANTOM in report.counts
 
 
 def _a_step_later(planned_: Firing) -> Firing:
     """The same plan for a time that comes after the pause."""
     last = planned_.decisions[-1].fire_ts + 2 * SECOND
-    return planned_._replace(decisions=(Decision(last, last),))
+    return planned_._replace(decisions=(FireDecision(last, last),))
 
 
 async def _is_after(store: SqlStore, instant: datetime) -> bool:
@@ -607,13 +607,13 @@ def definition(number: int, random: Random) -> ScheduleSpec:
     return spec(f"schedule-{number}", random.choice(TRIGGERS), **random.choice(POLICIES))
 
 
-def change_of(random: Random, number: int) -> Callable[[Schedule, datetime], Change | None]:
+def change_of(random: Random, number: int) -> Callable[[Schedule, datetime], PlannedChange | None]:
     """What somebody may do to a schedule."""
     what = random.choice(["pause", "pause until", "resume", "resume", "edit", "edit", "retime", "delete"])
     ahead, edited = timedelta(hours=random.uniform(0.1, 30)), definition(number, random)
     policies = random.choice(POLICIES)
 
-    def plan(schedule: Schedule, now: datetime) -> Change | None:
+    def plan(schedule: Schedule, now: datetime) -> PlannedChange | None:
         match what:
             case "pause":
                 return pause(schedule, now=now, author=AUTHOR)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.event import Event, OverdueCounted, OverdueEnded, OverdueFound
+from foliot.model.event import DomainEvent, OverdueCounted, OverdueEnded, OverdueFound
 from foliot.scheduler.watchdog import REMIND_EVERY_S, Watchdog
 from foliot.store.dialect import Pool
 from foliot.store.schema import schedule_t
@@ -37,7 +37,7 @@ class Stage:
 
         await self.store.database.write(Pool.API, work)
 
-    async def look(self) -> list[Event]:
+    async def look(self) -> list[DomainEvent]:
         self.recorder.events.clear()
         await self.watchdog.step()
         return list(self.recorder.events)

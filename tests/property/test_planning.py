@@ -22,14 +22,14 @@ from foliot.model.execution import SkipReason
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import MisfirePolicy
 from foliot.model.schedule import Schedule, ScheduleSpec, ScheduleState
-from foliot.planning.change import Author, Change, create, delete, due_of, edit, is_due, pause, resume
+from foliot.planning.change import Author, PlannedChange, create, delete, due_of, edit, is_due, pause, resume
 from foliot.planning.definition import Cadence, compile_definition, compile_spec
 from foliot.planning.fire import (
     ALLOWED_WALK,
     CATCHUP_PACE_S,
     CATCHUP_PER_STEP,
     SKIP_AFTER_S,
-    Decision,
+    FireDecision,
     plan_firing,
 )
 from foliot.timing.calendar import Calendar
@@ -161,7 +161,7 @@ class Life:
                 self.expected = [each for each in self.expected if each <= self.decided[-1]]
             self.pass_to(self.now + timedelta(seconds=CATCHUP_PACE_S))
 
-    def _check(self, decision: Decision, cadence: Cadence) -> None:
+    def _check(self, decision: FireDecision, cadence: Cadence) -> None:
         """What fires is allowed by window and calendars, and not later than its policy allows."""
         misfire, window = cadence.policies.misfire, cadence.policies.window
         late_s = (self.now - decision.run_ts).total_seconds()
@@ -182,14 +182,14 @@ class Life:
         else:
             assert decision.reason is SkipReason.MISFIRE
 
-    def _record(self, decision: Decision, cadence: Cadence) -> None:
+    def _record(self, decision: FireDecision, cadence: Cadence) -> None:
         times = list(unfolded(decision, cadence))
         assert len(times) == decision.missed_count + 1
         self.decided += times
 
     # --- what people do ---------------------------------------------------------------------------
 
-    def change(self, change: Change | None, before: Schedule) -> None:
+    def change(self, change: PlannedChange | None, before: Schedule) -> None:
         """Take over a change that was planned for `before`."""
         if change is None:
             return
@@ -219,7 +219,7 @@ def cadence_of(schedule: Schedule) -> Cadence:
     return compile_spec(schedule.spec, SCHEDULE_ID, schedule.effective_ts)
 
 
-def unfolded(decision: Decision, cadence: Cadence) -> Iterator[datetime]:
+def unfolded(decision: FireDecision, cadence: Cadence) -> Iterator[datetime]:
     """The times a row says it decides: from the first missed one, by the recurrence, to its own."""
     assert (decision.missed_from_ts is None) == (decision.missed_count == 0)
     moment = decision.missed_from_ts or decision.fire_ts

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.scheduler.sharing import Decision, Patience, View, decide, view_of
+from foliot.scheduler.sharing import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
 from foliot.store.survey import SeenScheduler, SeenShard, Survey
 
 TTL_S = 3.0
@@ -23,10 +23,10 @@ class Cluster:
     candidates: set[str]
     moves: int = 0
 
-    def view(self) -> View:
-        return View(tuple(self.holders), frozenset(self.candidates))
+    def view(self) -> ClusterView:
+        return ClusterView(tuple(self.holders), frozenset(self.candidates))
 
-    def act(self, me: str, view: View | None = None) -> Decision:
+    def act(self, me: str, view: ClusterView | None = None) -> ShareDecision:
         """Look (or have looked earlier), decide, act; what another leads by now can't be taken."""
         decision = decide(me, view or self.view())
         for number in decision.leave:
@@ -78,7 +78,7 @@ def test_what_is_even_is_never_changed(count: int, names: list[str], shards: int
     random.shuffle(holders)
     cluster = Cluster(holders, set(names[:count]))
     for me in sorted(cluster.candidates):
-        assert decide(me, cluster.view()) == Decision()
+        assert decide(me, cluster.view()) == ShareDecision()
 
 
 @given(clusters(), st.permutations(NAMES))
@@ -127,16 +127,16 @@ def test_free_shards_are_given_to_one_candidate_each(cluster: Cluster) -> None:
 
 def test_a_single_shard_is_campaigned_for_by_every_candidate_and_by_nobody_else() -> None:
     for holder in (None, "a", "b"):
-        view = View((holder,), frozenset({"a", "b"}))
-        assert decide("a", view) == decide("b", view) == Decision(take=frozenset({0}))
-        assert decide("c", view) == Decision()
-    assert decide("c", View(("c",), frozenset({"a"}))) == Decision(leave=frozenset({0}))
+        view = ClusterView((holder,), frozenset({"a", "b"}))
+        assert decide("a", view) == decide("b", view) == ShareDecision(take=frozenset({0}))
+        assert decide("c", view) == ShareDecision()
+    assert decide("c", ClusterView(("c",), frozenset({"a"}))) == ShareDecision(leave=frozenset({0}))
 
 
 # --- who is a candidate ---------------------------------------------------------------------------
 
 
-def view(shards: Sequence[tuple[str, float]], *schedulers: SeenScheduler, me: str = "me") -> View:
+def view(shards: Sequence[tuple[str, float]], *schedulers: SeenScheduler, me: str = "me") -> ClusterView:
     seen = tuple(SeenShard(number, holder, age_s) for number, (holder, age_s) in enumerate(shards))
     return view_of(Survey(None, seen, schedulers), me, TTL_S)
 
@@ -156,7 +156,7 @@ def test_who_gives_signs_of_life_and_does_not_drain_is_to_lead() -> None:
 def test_a_leader_whose_lease_ran_out_is_gone_although_the_registry_knows_it_yet() -> None:
     found = view([("dead", 3.1), ("dead", 3.1)], SeenScheduler("dead", 2.9, is_draining=False))
     assert found.candidates == {"me"}
-    assert decide("me", found) == Decision(take=frozenset({0, 1}))
+    assert decide("me", found) == ShareDecision(take=frozenset({0, 1}))
 
 
 def test_a_heartbeat_from_the_future_is_as_good_as_none() -> None:
@@ -168,13 +168,13 @@ def test_a_heartbeat_from_the_future_is_as_good_as_none() -> None:
 def test_a_draining_leader_hands_over_only_where_there_is_somebody_else() -> None:
     draining = SeenScheduler("me", 1.0, is_draining=True)
     alone = view([("me", 1.0), ("me", 1.0)], draining)
-    assert decide("me", alone) == Decision()
+    assert decide("me", alone) == ShareDecision()
     joined = view([("me", 1.0), ("me", 1.0)], draining, SeenScheduler("other", 1.0, is_draining=False))
-    assert decide("me", joined) == Decision(leave=frozenset({0, 1}))
+    assert decide("me", joined) == ShareDecision(leave=frozenset({0, 1}))
 
 
 def test_a_shard_that_its_candidate_leaves_lying_is_for_anyone_after_a_while() -> None:
-    patience = Patience(TTL_S)
+    patience = LeaderlessTimer(TTL_S)
     assert patience.ended({1, 2}, at=10.0) == frozenset()
     assert patience.ended({2}, at=12.0) == frozenset()
     assert patience.ended({1, 2}, at=13.0) == {2}, "1 was led in between"

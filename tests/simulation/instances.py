@@ -12,7 +12,7 @@ from uuid import UUID
 from foliot.lease.database import DatabaseLeases
 from foliot.model.errors import FoliotError
 from foliot.model.event import (
-    Event,
+    DomainEvent,
     ExecutionsRescued,
     ExecutionsSettled,
     LeaderElected,
@@ -22,7 +22,7 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.lease import Shard
-from foliot.presence import Presence
+from foliot.presence import InstancePresence
 from foliot.scheduler.scheduler import Scheduler, SharingPace
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.service import Loop, Service
@@ -98,7 +98,7 @@ class Counting:
     tell: Callable[[str], None]
     accuse: Callable[[str], None]
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         match event:
             case LeaderElected():
                 self.counts["leader changes"] += 1
@@ -147,7 +147,7 @@ class Instance:
         self.is_started = False
         self.is_stopping = False
         self._network = around.network
-        self._presence = Presence(self.store.registry, self._record, self._refresh, PRESENCE_S)
+        self._presence = InstancePresence(self.store.registry, self._record, self._refresh, PRESENCE_S)
         self.observer.add(self._presence)
         self._loops: dict[Service, Loop] = {}
         self._wanted_at: dict[Service, float | None] = {}

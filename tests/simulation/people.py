@@ -11,7 +11,7 @@ from foliot.model.errors import FoliotError
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.planning.change import Author, Change, create, delete, edit, pause, resume
+from foliot.planning.change import Author, PlannedChange, create, delete, edit, pause, resume
 from foliot.store.hints import Hint
 from foliot.store.sql import SqlStore
 from tests.simulation.instances import LossyHints
@@ -112,7 +112,7 @@ class People:
         spec = ScheduleSpec.parse(self.definition())
         made: list[Schedule] = []
 
-        def plan(now: datetime) -> Change:
+        def plan(now: datetime) -> PlannedChange:
             change = create(spec, host_id=DEFAULT_HOST_ID, now=now, author=SOMEBODY)
             made[:] = [change.schedule]
             return change
@@ -131,7 +131,7 @@ class People:
         is_retimed = self.choose.random() < 0.5
         number = self.choose.random()
 
-        def plan(known: Schedule, now: datetime) -> Change | None:
+        def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             document = known.spec.model_dump()
             if is_retimed:
                 document["trigger"] = self.trigger(may_be_delay=known.spec.target.kind == "function")
@@ -144,7 +144,7 @@ class People:
     async def pause(self) -> None:
         until_s = self.choose.choice([None, 4, 12])
 
-        def plan(known: Schedule, now: datetime) -> Change | None:
+        def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             until_ts = None if until_s is None else now + timedelta(seconds=until_s)
             return pause(known, now=now, author=SOMEBODY, until_ts=until_ts)
 
@@ -160,7 +160,9 @@ class People:
         if changed is not None:
             changed.is_deleted = True
 
-    async def _change(self, plan: Callable[[Schedule, datetime], Change | None], told: str) -> Known | None:
+    async def _change(
+        self, plan: Callable[[Schedule, datetime], PlannedChange | None], told: str
+    ) -> Known | None:
         picked = self._pick()
         if picked is None:
             return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from foliot.model.instant import micros_of
 from foliot.store.database import Database
-from foliot.verify.verifier import Wanted, verify
+from foliot.verify.verifier import VerifyRequest, verify
 from tests.ledger import decided_times
 from tests.simulation.memory import Memory
 from tests.simulation.people import Known, People
@@ -43,7 +43,8 @@ async def judge(
 ) -> None:
     database = Database(memory.dialect, memory.engines, "memory")
     report = await verify(
-        database, Wanted(timedelta(days=90), known_epochs={k - 1: v for k, v in witness.epochs.items()})
+        database,
+        VerifyRequest(timedelta(days=90), known_epochs={k - 1: v for k, v in witness.epochs.items()}),
     )
     for finding in report.findings:
         where = f"{finding.kind} {finding.schedule_name} {finding.at}"

@@ -56,7 +56,7 @@ class ApiOptions:
     retention_s: float = 90 * 86400.0
 
 
-class Api:
+class RestApi:
     """What serves requests, and the services that it needs stepped."""
 
     def __init__(

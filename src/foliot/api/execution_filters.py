@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Query, Response
 
 from foliot.api.documents import execution_document
-from foliot.api.paging import Page, Seal, bad_token, read_id, read_instant
+from foliot.api.paging import PageRequest, Seal, bad_token, read_id, read_instant
 from foliot.api.services import Services
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.moment import Moment
@@ -40,7 +40,7 @@ class ExecutionQuery:
 
 
 async def list_executions(
-    services: Services, wanted: ExecutionFilter, page: Page, *, are_own: bool = False
+    services: Services, wanted: ExecutionFilter, page: PageRequest, *, are_own: bool = False
 ) -> Response:
     # A page that was cut short goes on behind a row that may be another host's: nobody shall read that.
     seal = Seal((await services.tokens()).derive(b"pages"))

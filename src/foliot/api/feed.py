@@ -46,7 +46,7 @@ MOST_TOLD = 500
 MOST_LISTENERS = 500
 
 
-class Kind(StrEnum):
+class StreamKind(StrEnum):
     SCHEDULE = "schedule"
     EXECUTION = "execution"
     STATUS = "status"
@@ -68,7 +68,7 @@ class ChangeSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FeedEvent:
-    kind: Kind
+    kind: StreamKind
     message: bytes
     """As it is sent: made once for all who listen."""
     host_id: UUID | None = None
@@ -77,24 +77,24 @@ class FeedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class StreamFilter:
     """What a listener wants to hear of. A reset is heard by all."""
 
     host_id: UUID
-    kinds: frozenset[Kind] = frozenset(Kind)
+    kinds: frozenset[StreamKind] = frozenset(StreamKind)
     schedule_ids: frozenset[UUID] = frozenset()
     """Empty: all of them."""
 
     def includes(self, event: FeedEvent) -> bool:
         if event.host_id not in (None, self.host_id):
             return False
-        if event.kind is Kind.RESET:
+        if event.kind is StreamKind.RESET:
             return True
         is_elsewhere = event.schedule_id is not None and event.schedule_id not in self.schedule_ids
         return event.kind in self.kinds and not (self.schedule_ids and is_elsewhere)
 
 
-def message_of(event_id: str, kind: Kind, data: Mapping[str, Any]) -> bytes:
+def message_of(event_id: str, kind: StreamKind, data: Mapping[str, Any]) -> bytes:
     # The driver's ids are a subclass of UUID, which orjson does not take for one.
     document = orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z).decode()
     return ServerSentEvent(document, event=kind.value, id=event_id, sep="\n").encode()
@@ -115,7 +115,7 @@ class Ring:
 
     def add(
         self,
-        kind: Kind,
+        kind: StreamKind,
         data: Mapping[str, Any],
         *,
         host_id: UUID | None = None,
@@ -128,7 +128,9 @@ class Ring:
 
     def reset(self, reason: str) -> FeedEvent:
         """For one listener, whose position is now the end of the ring."""
-        return FeedEvent(Kind.RESET, message_of(self.id_of(self.last), Kind.RESET, {"reason": reason}))
+        return FeedEvent(
+            StreamKind.RESET, message_of(self.id_of(self.last), StreamKind.RESET, {"reason": reason})
+        )
 
     def id_of(self, number: int) -> str:
         return f"{self._name}-{number}"
@@ -156,7 +158,7 @@ class Ring:
 class Subscription:
     """A listener's place in the feed; `leave` gives it back."""
 
-    def __init__(self, feed: "Feed", wanted: Wanted, last_event_id: str | None) -> None:
+    def __init__(self, feed: "Feed", wanted: StreamFilter, last_event_id: str | None) -> None:
         self._feed = feed
         self._wanted = wanted
         known = feed.ring.last if last_event_id is None else feed.ring.position_of(last_event_id)
@@ -245,7 +247,7 @@ class Feed:
         """How many listen, or wait for the feed to begin."""
         return len(self._subscriptions) + self._joining
 
-    async def listen(self, wanted: Wanted, last_event_id: str | None = None) -> Subscription:
+    async def listen(self, wanted: StreamFilter, last_event_id: str | None = None) -> Subscription:
         """A place in the feed, once the feed has begun: what changes from now on is told.
 
         Raises OverloadedError where there are too many already, or the feed was closed.
@@ -354,13 +356,13 @@ class Feed:
         self._open = dict(list(is_open.items())[:MOST_OPEN])
         self._follows_all = self._follows_all and look.is_complete and len(is_open) <= MOST_OPEN
         for schedule in look.schedules[:MOST_TOLD]:
-            self._tell_one(Kind.SCHEDULE, schedule)
+            self._tell_one(StreamKind.SCHEDULE, schedule)
         for execution in changed[: max(0, MOST_TOLD - len(look.schedules))]:
-            self._tell_one(Kind.EXECUTION, execution)
+            self._tell_one(StreamKind.EXECUTION, execution)
         has_too_much = len(look.schedules) + len(changed) > MOST_TOLD
         self._owes_reset = self._owes_reset or has_too_much or not self._follows_all
 
-    def _tell_one(self, kind: Kind, change: ScheduleChange | ExecutionStanding) -> None:
+    def _tell_one(self, kind: StreamKind, change: ScheduleChange | ExecutionStanding) -> None:
         self.ring.add(kind, data_of(change), host_id=change.host_id, schedule_id=change.schedule_id)
 
     async def _tell_reset(self, now: float) -> None:
@@ -371,7 +373,7 @@ class Feed:
         else:
             # There may be few enough to follow by now. If not, the next reset is owed already.
             self._learn(await self._source.begin())
-        self.ring.add(Kind.RESET, {"reason": "too_many_changes"})
+        self.ring.add(StreamKind.RESET, {"reason": "too_many_changes"})
         self._reset_at = now
 
     async def _tell_status(self, now: float) -> None:
@@ -384,7 +386,7 @@ class Feed:
             status = {"counts": figures if self._follows_all else None, "leaders": leaders}
             if self._statuses.get(host_id) != status:
                 self._statuses[host_id] = status
-                self.ring.add(Kind.STATUS, status, host_id=host_id)
+                self.ring.add(StreamKind.STATUS, status, host_id=host_id)
         self._status_at = now
 
 

@@ -73,7 +73,7 @@ class KeyInUseError(InProgressError):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitLimits:
     """How long is waited for what."""
 
     poll_s: float = 0.05
@@ -121,12 +121,12 @@ class Idempotency:
         self,
         keys: IdempotencyKeys,
         clock: Clock,
-        patience: Patience | None = None,
+        patience: WaitLimits | None = None,
         max_keys: int = MAX_KEYS,
     ) -> None:
         self._keys = keys
         self._clock = clock
-        self._patience = patience or Patience()
+        self._patience = patience or WaitLimits()
         self._budget = KeyBudget(keys, clock, max_keys)
         self._under_way: dict[KeyedRequest, asyncio.Task[Response]] = {}
 

@@ -33,7 +33,7 @@ PageToken = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageRequest:
     """Which part of a list is wanted. For use as a FastAPI dependency."""
 
     page_size: PageSize = 50
@@ -98,7 +98,7 @@ class Page:
         return values[0]
 
 
-Paged = Annotated[Page, Depends(made_of_query(Page))]
+Paged = Annotated[PageRequest, Depends(made_of_query(PageRequest))]
 
 
 class Seal:

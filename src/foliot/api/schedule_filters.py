@@ -9,7 +9,7 @@ from fastapi import Query
 from pydantic import Field
 
 from foliot.api.body import Form
-from foliot.api.paging import Page, bad_token, read_id, read_instant
+from foliot.api.paging import PageRequest, bad_token, read_id, read_instant
 from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
@@ -111,7 +111,7 @@ class ScheduleOrder:
     def is_descending(self) -> bool:
         return str(self.sort).startswith("-")
 
-    def position(self, page: Page) -> SchedulePosition | None:
+    def position(self, page: PageRequest) -> SchedulePosition | None:
         values = page.position()
         if values is None:
             return None

@@ -10,7 +10,7 @@ from foliot.cli.completing import calendar_names
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
 from foliot.cli.lookup import on_each, require_named
-from foliot.cli.options import Change, Connection, Listing, grouped
+from foliot.cli.options import ChangeOptions, Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
@@ -74,7 +74,7 @@ def import_calendar(
     ] = None,
     description: Annotated[str, typer.Option("--description", metavar="TEXT")] = "",
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Make a calendar, or replace it, from a file or from the holidays of countries."""
@@ -132,7 +132,7 @@ def list_calendars(*, listing: Listing, connection: Connection) -> None:
 def delete(
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", autocompletion=calendar_names)],
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Delete calendars. One that schedules use stays, and it is said which."""

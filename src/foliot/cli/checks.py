@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.cli.database import missing_file, opened
 from foliot.cli.operator_key import running_file
 from foliot.cli.private_file import NotPrivateError
-from foliot.cli.process_check import Told, ask_readiness, ask_readiness_at
+from foliot.cli.process_check import ProbeReport, ask_readiness, ask_readiness_at
 from foliot.cli.server import running_at
 from foliot.model.errors import FoliotError
 from foliot.settings import Settings, load_settings
@@ -46,7 +46,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     check: str
     level: Level
     detail: str
@@ -54,19 +54,19 @@ class Finding:
     """What to do; empty when there is nothing to do."""
 
 
-def ok(check: str, detail: str) -> Finding:
-    return Finding(check, Level.OK, detail)
+def ok(check: str, detail: str) -> CheckResult:
+    return CheckResult(check, Level.OK, detail)
 
 
-def warn(check: str, detail: str, advice: str) -> Finding:
-    return Finding(check, Level.WARN, detail, advice)
+def warn(check: str, detail: str, advice: str) -> CheckResult:
+    return CheckResult(check, Level.WARN, detail, advice)
 
 
-def fail(check: str, detail: str, advice: str) -> Finding:
-    return Finding(check, Level.FAIL, detail, advice)
+def fail(check: str, detail: str, advice: str) -> CheckResult:
+    return CheckResult(check, Level.FAIL, detail, advice)
 
 
-async def examine(clock: Clock) -> AsyncIterator[Finding]:
+async def examine(clock: Clock) -> AsyncIterator[CheckResult]:
     """Everything that can be looked at, in order; what needs a database is left out without one."""
     zones = check_zones(zoneinfo.available_timezones())
     try:
@@ -91,7 +91,7 @@ async def examine(clock: Clock) -> AsyncIterator[Finding]:
             yield finding
 
 
-async def examine_processes(settings: Settings) -> AsyncIterator[Finding]:
+async def examine_processes(settings: Settings) -> AsyncIterator[CheckResult]:
     """The `foliot up` of this folder, and the role that serves its metrics where the settings say."""
     file = running_file(settings.database_url)
     try:
@@ -108,12 +108,12 @@ async def examine_processes(settings: Settings) -> AsyncIterator[Finding]:
             yield finding
 
 
-async def check_process(host: str, port: int) -> Finding:
+async def check_process(host: str, port: int) -> CheckResult:
     """What the process says of itself that serves its metrics on this machine."""
     return _readiness(await ask_readiness(host, port), "start a role with this --metrics-port")
 
 
-def _readiness(told: Told, advice: str) -> Finding:
+def _readiness(told: ProbeReport, advice: str) -> CheckResult:
     if told.problems is None:
         return warn("process", f"{told.url} does not answer", advice)
     if told.problems:
@@ -122,8 +122,8 @@ def _readiness(told: Told, advice: str) -> Finding:
 
 
 async def _look(
-    settings: Settings, examine_store: Callable[[SqlStore], AsyncIterator[Finding]]
-) -> AsyncIterator[Finding]:
+    settings: Settings, examine_store: Callable[[SqlStore], AsyncIterator[CheckResult]]
+) -> AsyncIterator[CheckResult]:
     missing = missing_file(settings)
     if missing is not None:
         yield fail("database", f"there is no file {missing}", "`foliot db upgrade` or `foliot up` makes it")
@@ -140,7 +140,7 @@ async def _look(
             yield fail("database", f"{store.database.url}: {said[0] if said else type(error).__name__}", "")
 
 
-async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
+async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> AsyncIterator[CheckResult]:
     yield await _check_writable(store.database)
     schema = await _check_schema(store.database)
     yield schema
@@ -159,7 +159,7 @@ async def _examine_state(store: SqlStore, settings: Settings, clock: Clock) -> A
         yield await _check_replica(settings.database_read_url, settings)
 
 
-async def _check_writable(database: Database) -> Finding:
+async def _check_writable(database: Database) -> CheckResult:
     refusal = await refusal_of(database)
     if refusal is not None:
         return fail("database", f"{database.url} {refusal.what}", refusal.advice)
@@ -172,7 +172,7 @@ async def _nothing(_connection: AsyncConnection) -> None:
     """A transaction that writes nothing still needs the right to write."""
 
 
-async def _check_replica(url: str, settings: Settings) -> Finding:
+async def _check_replica(url: str, settings: Settings) -> CheckResult:
     database = open_postgres(
         parse_url(url, READ_SETTING),
         sizes={Pool.API: 1},
@@ -192,7 +192,7 @@ async def _check_replica(url: str, settings: Settings) -> Finding:
     return ok("replica", f"{database.url} is reachable")
 
 
-async def _check_schema(database: Database) -> Finding:
+async def _check_schema(database: Database) -> CheckResult:
     status = await schema_status(database)
     if status.is_usable:
         newer = "" if status.current == status.wanted else f", newer than this version's {status.wanted}"
@@ -201,7 +201,7 @@ async def _check_schema(database: Database) -> Finding:
     return fail("schema", f"{current}, this version needs {status.wanted}", "run `foliot db upgrade`")
 
 
-async def _check_clock(database: Database, clock: Clock) -> Finding:
+async def _check_clock(database: Database, clock: Clock) -> CheckResult:
     if database.dialect.name == "sqlite":
         return ok("clock", "SQLite uses this machine's own")
     await database.now(Pool.API)  # connects, so that the measurement itself is short
@@ -210,7 +210,7 @@ async def _check_clock(database: Database, clock: Clock) -> Finding:
     return check_skew(before, database_now, clock.now())
 
 
-def check_skew(before: datetime, database_now: datetime, after: datetime) -> Finding:
+def check_skew(before: datetime, database_now: datetime, after: datetime) -> CheckResult:
     """Compare clocks, given this machine's time before and after the database's was asked for."""
     skew_s = (before + (after - before) / 2 - database_now).total_seconds()
     error_s = (after - before).total_seconds() / 2
@@ -222,7 +222,7 @@ def check_skew(before: datetime, database_now: datetime, after: datetime) -> Fin
     return ok("clock", detail)
 
 
-async def _check_locks(store: SqlStore, settings: Settings) -> Finding:
+async def _check_locks(store: SqlStore, settings: Settings) -> CheckResult:
     shards = await store.leases.shard_count()
     async with store.database.read(Pool.API) as connection:
         statement = select(
@@ -234,7 +234,7 @@ async def _check_locks(store: SqlStore, settings: Settings) -> Finding:
     return check_locks(rows, shards, timedelta(seconds=settings.lease_ttl_seconds))
 
 
-def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl: timedelta) -> Finding:
+def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl: timedelta) -> CheckResult:
     """The lock rows (leader, last heartbeat, now), one for each shard."""
     if len(rows) != shards:
         advice = "rows of scheduler_lock_t were changed by hand; restore them"
@@ -250,7 +250,7 @@ def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl
     return warn("locks", detail, "nothing fires there: start `foliot up` or `foliot scheduler`")
 
 
-def check_overdue(overdue: Overdue, now: datetime, *, is_led: bool) -> Finding:
+def check_overdue(overdue: Overdue, now: datetime, *, is_led: bool) -> CheckResult:
     """Due times that pass undecided: whoever leads does not tick or can't keep up, or nobody leads."""
     if overdue.oldest is None:
         return ok("firing", "nothing is overdue")
@@ -262,7 +262,7 @@ def check_overdue(overdue: Overdue, now: datetime, *, is_led: bool) -> Finding:
     return fail("firing", detail, "see the leader's /readyz and log")
 
 
-def check_tasks(unknown: Sequence[UnknownTask]) -> Finding:
+def check_tasks(unknown: Sequence[UnknownTask]) -> CheckResult:
     """Task functions that schedules name, and no live worker knows."""
     if not unknown:
         return ok("tasks", "every schedule's task function is known to a live worker")
@@ -271,7 +271,7 @@ def check_tasks(unknown: Sequence[UnknownTask]) -> Finding:
     return warn("tasks", f"no live worker knows {told}", advice)
 
 
-def check_queues(unserved: Sequence[UnservedQueue]) -> Finding:
+def check_queues(unserved: Sequence[UnservedQueue]) -> CheckResult:
     """Queues in which work waits, and that no live worker serves."""
     if not unserved:
         return ok("queues", "every queue with waiting work is served by a live worker")
@@ -280,7 +280,7 @@ def check_queues(unserved: Sequence[UnservedQueue]) -> Finding:
     return warn("queues", f"no live worker serves {named}", advice)
 
 
-def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -> Finding:
+def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -> CheckResult:
     """Who is to read the outbox and does not: an abandoned one keeps events from being pruned."""
     wrong = [
         f"group {each.group} is {each.state}, {each.lag} events"
@@ -298,7 +298,7 @@ def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -
     return warn("events", "; ".join(wrong[:MOST_NAMED]) + more, advice)
 
 
-def check_secrets(standing: SecretsStanding, *, has_key: bool) -> Finding:
+def check_secrets(standing: SecretsStanding, *, has_key: bool) -> CheckResult:
     """Whether what is stored encrypted can be read by a process with this environment."""
     stored = f"{standing.stored} stored"
     if not has_key:
@@ -316,7 +316,7 @@ def check_secrets(standing: SecretsStanding, *, has_key: bool) -> Finding:
     return ok("secrets", f"{stored}, FOLIOT_SECRET_KEY fits all of them")
 
 
-def check_secret_files(folder: Path) -> Finding:
+def check_secret_files(folder: Path) -> CheckResult:
     if not folder.is_dir():
         advice = "mount it, or take the setting away: no secret is found there"
         return fail("secret-files", f"FOLIOT_SECRETS_DIR: there is no folder {folder}", advice)
@@ -325,7 +325,7 @@ def check_secret_files(folder: Path) -> Finding:
     return ok("secret-files", f"{folder} is there")
 
 
-def check_zones(names: set[str]) -> Finding:
+def check_zones(names: set[str]) -> CheckResult:
     try:
         package = f"package tzdata {importlib.metadata.version('tzdata')}"
     except importlib.metadata.PackageNotFoundError:
@@ -335,7 +335,7 @@ def check_zones(names: set[str]) -> Finding:
     return ok("tzdata", f"{len(names)} time zones; {package}")
 
 
-async def _examine_server(store: SqlStore) -> AsyncIterator[Finding]:
+async def _examine_server(store: SqlStore) -> AsyncIterator[CheckResult]:
     async with store.database.read(Pool.API) as connection:
         if store.database.dialect.name == "sqlite":
             yield check_journal(str((await connection.execute(text("PRAGMA journal_mode"))).scalar_one()))
@@ -351,14 +351,14 @@ async def _settings_of(connection: AsyncConnection, *names: str) -> dict[str, st
     return dict(tuple(row) for row in rows)
 
 
-def check_journal(mode: str) -> Finding:
+def check_journal(mode: str) -> CheckResult:
     if mode == "wal":
         return ok("journal", "SQLite keeps a write-ahead log")
     advice = "readers and writers wait for each other; put the file on a local disk"
     return warn("journal", f"SQLite's journal mode is {mode}, not wal", advice)
 
 
-def check_postgres(told: dict[str, str]) -> list[Finding]:
+def check_postgres(told: dict[str, str]) -> list[CheckResult]:
     version = told["server_version"]
     if int(told["server_version_num"]) < OLDEST_POSTGRES * 10_000:
         first = fail("server", f"PostgreSQL {version}", f"PostgreSQL {OLDEST_POSTGRES} or newer is needed")

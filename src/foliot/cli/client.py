@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from foliot.cli.failures import RefusedError, TimedOutError, UnreachableError
+from foliot.cli.failures import ApiRefusedError, TimedOutError, UnreachableError
 from foliot.cli.server import Server
 from foliot.model.errors import InvalidError
 from foliot.version import __version__
@@ -33,28 +33,28 @@ Params = Mapping[str, Any]
 """Of a request: None and empty lists are left out, a list is repeated."""
 
 
-class Page(NamedTuple):
+class ListPage(NamedTuple):
     """A part of a list, and the token of the next; empty: it was the last."""
 
     items: list[dict[str, Any]]
     token: str
 
 
-class Found(NamedTuple):
+class ListedItems(NamedTuple):
     """Items of a list, and whether there are more than were wanted."""
 
     items: list[dict[str, Any]]
     has_more: bool
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """What the stream tells. A heartbeat has no data."""
 
     kind: str
     data: str
 
 
-class Api:
+class ApiClient:
     """Raises RefusedError, UnreachableError and TimedOutError; used as a context manager."""
 
     def __init__(
@@ -95,13 +95,13 @@ class Api:
     def get(self, path: str, params: Params | None = None) -> Any:
         return self._ask("GET", path, params=params, is_harmless=True)
 
-    def page(self, path: str, params: Params | None = None) -> Page:
+    def page(self, path: str, params: Params | None = None) -> ListPage:
         answer = self.get(path, params)
         if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
-            raise RefusedError(200, {"detail": f"{self.server.url} does not answer as Foliot does"})
-        return Page(answer["items"], str(answer.get("next_page_token", "")))
+            raise ApiRefusedError(200, {"detail": f"{self.server.url} does not answer as Foliot does"})
+        return ListPage(answer["items"], str(answer.get("next_page_token", "")))
 
-    def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> Found:
+    def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> ListedItems:
         """A list, page by page, up to `limit` items; None: all."""
         found: list[dict[str, Any]] = []
         token = ""
@@ -111,7 +111,7 @@ class Api:
             found += page.items
             token = page.token
             if not token or (limit is not None and len(found) >= limit):
-                return Found(found, bool(token))
+                return ListedItems(found, bool(token))
 
     def post(self, path: str, body: Any = None, *, is_once: bool = False) -> Any:
         """`is_once` sends an Idempotency-Key: tried again, it is still done once."""
@@ -128,7 +128,7 @@ class Api:
         self._ask("DELETE", path, params=params)
 
     @contextmanager
-    def stream(self, params: Params, *, silence_s: float) -> Iterator[Iterator[Event]]:
+    def stream(self, params: Params, *, silence_s: float) -> Iterator[Iterator[StreamEvent]]:
         """What changes, as it happens; ends with TimedOutError after `silence_s` without a word."""
         limits = httpx2.Timeout(silence_s, connect=CONNECT_S)
         try:
@@ -137,7 +137,7 @@ class Api:
                 if source.response.status_code != httpx2.codes.OK:
                     source.response.read()
                     raise _refusal(source.response)
-                yield (Event(each.event, each.data) for each in source)
+                yield (StreamEvent(each.event, each.data) for each in source)
         except httpx2.TimeoutException:
             raise TimedOutError("the stream of changes fell silent") from None
         except httpx2.HTTPError as error:
@@ -252,16 +252,18 @@ def _answer(response: httpx2.Response) -> Any:
         return None
     document = _document(response)
     if document is None:
-        raise RefusedError(response.status_code, {"detail": f"{response.url} does not answer as Foliot does"})
+        raise ApiRefusedError(
+            response.status_code, {"detail": f"{response.url} does not answer as Foliot does"}
+        )
     return document
 
 
-def _refusal(response: httpx2.Response) -> RefusedError:
+def _refusal(response: httpx2.Response) -> ApiRefusedError:
     document = _document(response)
     if not isinstance(document, dict):
         said = f"{response.url.host} answered {response.status_code} {response.reason_phrase}".rstrip()
         document = {"detail": f"{said}, not as Foliot does"}
-    return RefusedError(response.status_code, document)
+    return ApiRefusedError(response.status_code, document)
 
 
 def _document(response: httpx2.Response) -> Any:

@@ -12,7 +12,7 @@ from foliot.cli.failures import CommandError
 from foliot.cli.instance import INSTANCES
 from foliot.cli.instants import relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Change, Connection, ReasonOption, grouped
+from foliot.cli.options import ChangeOptions, Connection, ReasonOption, grouped
 from foliot.cli.output import (
     Cell,
     Document,
@@ -33,7 +33,7 @@ from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 app = typer.Typer(help="See who leads; drain instances; change the number of shards.")
 
@@ -109,7 +109,7 @@ def drain(
     undo: Annotated[bool, typer.Option("--undo", help="Let them go on.")] = False,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Let instances take on nothing more: workers finish what runs, schedulers hand their shards over."""
@@ -131,7 +131,7 @@ def drain(
         on_each(instances, steer)
 
 
-def _require_instance(api: "Api", instance_id: str) -> None:
+def _require_instance(api: "ApiClient", instance_id: str) -> None:
     if all(each["instance_id"] != instance_id for each in api.items("instances").items):
         raise CommandError(f'there is no instance "{instance_id}"', Exit.NOT_FOUND)
 
@@ -143,7 +143,7 @@ def reshard(
     shards: Annotated[int, typer.Argument(metavar="N", min=1, max=1024)],
     reason: ReasonOption = None,
     output: OutputOption = Output.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Change the number of shards, while everything runs."""

@@ -37,12 +37,12 @@ def notification_rule_names(context: typer.Context, incomplete: str) -> list[str
 def _names(
     context: typer.Context, path: str, incomplete: str, *, can_search: bool = True, field: str = "name"
 ) -> list[str]:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
     from foliot.cli.server import find_server
 
     try:
         server = find_server(context.params.get("url"), context.params.get("key"))
-        with Api(server, read_s=LIMIT_S, connect_s=LIMIT_S, tries=1) as api:
+        with ApiClient(server, read_s=LIMIT_S, connect_s=LIMIT_S, tries=1) as api:
             wanted = {"q": incomplete} if can_search and incomplete else {}
             items = api.page(path, {**wanted, "page_size": MOST}).items
         return [str(item[field]) for item in items if str(item[field]).startswith(incomplete)]

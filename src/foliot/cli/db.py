@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foliot.cli.options import Change, grouped
+from foliot.cli.options import ChangeOptions, grouped
 from foliot.cli.output import Output, OutputOption, print_json, print_rows
 from foliot.model.verdict import Exit
 
@@ -18,7 +18,7 @@ app = typer.Typer(help="Upgrade the database's schema.")
 
 @app.command()
 @grouped
-def upgrade(*, change: Change) -> None:
+def upgrade(*, change: ChangeOptions) -> None:
     """Bring the schema up to date.
 
     Safe at any time, also from several places at once.

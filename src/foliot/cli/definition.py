@@ -19,7 +19,7 @@ _TIME = "ISO_TIME|DURATION"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class ScheduleOptions:
     """Options of `create` and `set`."""
 
     cron: Annotated[str | None, typer.Option("--cron", metavar="EXPRESSION", help='Such as "0 2 * * *".')] = (

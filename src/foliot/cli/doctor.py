@@ -9,7 +9,7 @@ from foliot.cli.output import Format, FormatOption, print_json, print_rows, prin
 from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
-    from foliot.cli.checks import Finding
+    from foliot.cli.checks import CheckResult
 
 _STYLE_OF = {"ok": "green", "warn": "yellow", "fail": "red"}
 _LEVEL_WIDTH, _CHECK_WIDTH = 4, len("secret-files")
@@ -34,7 +34,7 @@ def doctor(output: FormatOption = Format.TABLE) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-async def _examine(*, is_shown: bool) -> "list[Finding]":
+async def _examine(*, is_shown: bool) -> "list[CheckResult]":
     """What was found; shown as it comes, since a database that hangs takes its time."""
     from foliot.cli.checks import examine
     from foliot.timing.clock import SystemClock
@@ -47,13 +47,13 @@ async def _examine(*, is_shown: bool) -> "list[Finding]":
     return findings
 
 
-def _show(finding: "Finding") -> None:
+def _show(finding: "CheckResult") -> None:
     level, check = finding.level.ljust(_LEVEL_WIDTH), finding.check.ljust(_CHECK_WIDTH)
     told = finding.detail + (f"; {finding.advice}" if finding.advice else "")
     print_rows([(level, check, told)], styles=[_STYLE_OF[finding.level]])
 
 
-def _document_of(finding: "Finding") -> dict[str, str]:
+def _document_of(finding: "CheckResult") -> dict[str, str]:
     return {
         "check": finding.check,
         "status": str(finding.level),

@@ -16,7 +16,7 @@ from foliot.cli.text import one_line
 from foliot.cli.watching import poll, show
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api, Found
+    from foliot.cli.client import ApiClient, ListedItems
 
 app = typer.Typer(help="Read the events that schedules wrote; see who reads them, and what went wrong.")
 app.add_typer(event_readers.groups, name="groups")
@@ -83,8 +83,8 @@ def tail(
         poll(look)
 
 
-def _events(api: "Api", after: int, most: int | None) -> "Found":
-    from foliot.cli.client import Found
+def _events(api: "ApiClient", after: int, most: int | None) -> "ListedItems":
+    from foliot.cli.client import ListedItems
 
     found: list[dict[str, Any]] = []
     while True:
@@ -92,11 +92,11 @@ def _events(api: "Api", after: int, most: int | None) -> "Found":
         page = api.page("events", {"after": after, "page_size": wanted})
         found += page.items
         if not page.token or (most is not None and len(found) >= most):
-            return Found(found, bool(page.token))
+            return ListedItems(found, bool(page.token))
         after = int(page.token)
 
 
-def _has_events(api: "Api", after: int) -> bool:
+def _has_events(api: "ApiClient", after: int) -> bool:
     return bool(api.page("events", {"after": after, "page_size": 1}).items)
 
 

@@ -16,7 +16,7 @@ from foliot.cli.watching import show
 from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 groups = typer.Typer(help="Groups of consumers: list them, delete those that nobody runs.")
 relays = typer.Typer(help="Relays to brokers: list them, delete what nobody runs or the broker refuses.")
@@ -243,7 +243,7 @@ def delete_dead_letters(
         on_each(wanted, act)
 
 
-def _require_listed(api: "Api", ids: Sequence[str]) -> None:
+def _require_listed(api: "ApiClient", ids: Sequence[str]) -> None:
     """A dry run ends as the command would: an id that is not there is an error."""
     listed = {str(each["dead_letter_id"]) for each in api.items("events/dead-letters").items}
     for each in ids:
@@ -251,7 +251,7 @@ def _require_listed(api: "Api", ids: Sequence[str]) -> None:
             raise CommandError(f'there is no dead letter "{each}"', Exit.NOT_FOUND)
 
 
-def _wanted(api: "Api", ids: Sequence[str] | None, group: str | None) -> list[str]:
+def _wanted(api: "ApiClient", ids: Sequence[str] | None, group: str | None) -> list[str]:
     if bool(ids) == (group is not None):
         raise UsageError("name the dead letters by their ids, or a group by --group")
     if ids:

@@ -10,7 +10,7 @@ from foliot.cli.completing import queue_names, schedule_names
 from foliot.cli.execution_view import ATTEMPTS, EXECUTIONS, logged_line
 from foliot.cli.instants import instant_of, seconds_of
 from foliot.cli.lookup import execution_path, find_schedule, on_each
-from foliot.cli.options import Change, Connection, Listing, ReasonOption, grouped
+from foliot.cli.options import ChangeOptions, Connection, Listing, ReasonOption, grouped
 from foliot.cli.output import (
     Document,
     Format,
@@ -30,7 +30,7 @@ from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 app = typer.Typer(help="See what ran and what runs; retry and cancel it.")
 
@@ -118,7 +118,7 @@ def retry(
     execution_ids: IdsArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Try executions again that ended badly, with their whole budget of attempts."""
@@ -132,7 +132,7 @@ def cancel(
     execution_ids: IdsArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Cancel executions: what waits ends at once, what runs is stopped."""
@@ -146,7 +146,7 @@ def _steer(
     reason: str | None,
     told: str,
     output: Format,
-    change: Change,
+    change: ChangeOptions,
 ) -> None:
     steered: list[dict[str, Any]] = []
     with connection.open() as api:
@@ -204,7 +204,7 @@ def logs(
 class _Log:
     """Reads on from where it was. The last page has no token for what comes after it: it is read again."""
 
-    def __init__(self, api: "Api", execution_id: str) -> None:
+    def __init__(self, api: "ApiClient", execution_id: str) -> None:
         self._api = api
         self._path = execution_path(execution_id, "logs")
         self._token = ""

@@ -11,7 +11,7 @@ from foliot.model.errors import FoliotError
 from foliot.model.verdict import Exit
 
 
-class Ending(NamedTuple):
+class ExitReason(NamedTuple):
     told: str
     code: int
 
@@ -31,15 +31,15 @@ def run_command(command: Callable[[], object]) -> int:
     return returned if isinstance(returned, int) else Exit.OK
 
 
-def ending_by(error: Exception) -> Ending | None:
+def ending_by(error: Exception) -> ExitReason | None:
     """What a user can act on, in one line, and the code to end with; None: it is a bug."""
     if isinstance(error, FoliotError):
-        return Ending(" ".join(str(error).split()), exit_of(error))
+        return ExitReason(" ".join(str(error).split()), exit_of(error))
     if isinstance(error, typer.TyperException):
         told = error.format_message().replace("Value error, ", "").rstrip(".")
-        return Ending(f"{' '.join(told.split())}; see `foliot --help`", error.exit_code)
+        return ExitReason(f"{' '.join(told.split())}; see `foliot --help`", error.exit_code)
     reason = _told_by_database(error)
-    return None if reason is None else Ending(f"the database refused: {reason}", Exit.FAILED)
+    return None if reason is None else ExitReason(f"the database refused: {reason}", Exit.FAILED)
 
 
 def _told_by_database(error: Exception) -> str | None:

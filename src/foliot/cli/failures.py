@@ -45,7 +45,7 @@ class TimedOutError(CommandError):
     exit = Exit.TIMED_OUT
 
 
-class RefusedError(CommandError):
+class ApiRefusedError(CommandError):
     """The server's answer is no: an HTTP status that is not 2xx, and why."""
 
     def __init__(self, status: int, document: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import structlog
 from foliot.cli.exits import ending_by
 from foliot.model.event import Observer
 from foliot.model.verdict import Exit
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.runtime import Instance, spare_collector
 from foliot.sdk import Foliot
 from foliot.settings import Settings
@@ -19,7 +19,9 @@ from foliot.telemetry import logs
 from foliot.telemetry.rendering import sign
 
 
-def run_role(role: Role, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None) -> None:
+def run_role(
+    role: InstanceRole, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None
+) -> None:
     """One role, on a database whose schema somebody else keeps up to date."""
     with logged(settings):
         plan = plan_of(
@@ -48,14 +50,14 @@ def logged(settings: Settings) -> Iterator[None]:
         raise SystemExit(ending.code) from None
 
 
-def make_instance(plan: Plan) -> Instance:
+def make_instance(plan: InstanceSpec) -> Instance:
     """An instance whose lines are all lines of this process from now on."""
     instance = Instance(plan)
     sign(instance.instance_id)
     return instance
 
 
-async def _run_with_probes(plan: Plan, host: str, port: int) -> None:
+async def _run_with_probes(plan: InstanceSpec, host: str, port: int) -> None:
     """As with the API, probes are there before the instance starts and until it has ended."""
     from foliot.probing.probes import Probes
     from foliot.probing.server import ProbeServer
@@ -71,14 +73,14 @@ async def _run_with_probes(plan: Plan, host: str, port: int) -> None:
 def plan_of(
     app: Foliot,
     settings: Settings,
-    roles: frozenset[Role],
+    roles: frozenset[InstanceRole],
     observers: Sequence[Observer],
     *,
     queues: Sequence[str] | None = None,
     upgrades_schema: bool = False,
     is_own_process: bool = False,
-) -> Plan:
-    return Plan(
+) -> InstanceSpec:
+    return InstanceSpec(
         settings=settings,
         roles=roles,
         tasks=app.tasks,

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from foliot.cli.failures import RefusedError
+from foliot.cli.failures import ApiRefusedError
 from foliot.cli.output import Cell, Row
-from foliot.importing.found import Found, Item
+from foliot.importing.found import ImportResult, Item
 from foliot.model.schedule import ScheduleSpec
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 AT_ONCE = 100
 """How many go into a request: so many that a thousand take moments, so few that a bar moves."""
@@ -59,29 +59,29 @@ class Step:
 class Import:
     """A found set of schedules, on its way into a server."""
 
-    found: Found
+    found: ImportResult
     source: str
     adopts: bool = False
 
-    def plan(self, api: "Api") -> list[Step]:
+    def plan(self, api: "ApiClient") -> list[Step]:
         """What would be done; each was checked by the rules that making it has."""
         return [step for items in _portions(self.found.items) for step in self._planned(api, items)]
 
-    def carry_out(self, api: "Api", steps: Sequence[Step]) -> Iterator[Step]:
+    def carry_out(self, api: "ApiClient", steps: Sequence[Step]) -> Iterator[Step]:
         """Do it, portion by portion. What is interrupted is finished by importing again."""
         for portion in _portions(steps):
             wanted = [step for step in portion if step.is_change]
             done = self._send(api, [step.item for step in wanted], is_dry_run=False) if wanted else {}
             yield from (done.get(step.item.name, step) for step in portion)
 
-    def _planned(self, api: "Api", items: Sequence[Item]) -> list[Step]:
+    def _planned(self, api: "ApiClient", items: Sequence[Item]) -> list[Step]:
         refused: dict[str, Step] = {}
         rest = list(items)
         while rest:
             try:
                 steps = {**self._send(api, rest, is_dry_run=True), **refused}
                 return [steps[item.name] for item in items]
-            except RefusedError as error:
+            except ApiRefusedError as error:
                 found = _refusals(error, rest)
                 if not found:
                     raise
@@ -89,7 +89,7 @@ class Import:
                 rest = [item for item in rest if item.name not in refused]
         return [refused[item.name] for item in items]
 
-    def _send(self, api: "Api", items: Sequence[Item], *, is_dry_run: bool) -> dict[str, Step]:
+    def _send(self, api: "ApiClient", items: Sequence[Item], *, is_dry_run: bool) -> dict[str, Step]:
         body = {
             "schedules": [item.document for item in items],
             "source": self.source,
@@ -115,7 +115,7 @@ def _portions(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
 
 
-def _refusals(error: RefusedError, items: Sequence[Item]) -> dict[str, Step]:
+def _refusals(error: ApiRefusedError, items: Sequence[Item]) -> dict[str, Step]:
     """Which of the items the server has something against."""
     found: dict[str, Step] = {}
     for problem in error.problems:
@@ -152,7 +152,7 @@ def row(step: Step) -> Row:
     )
 
 
-def talk(found: Found) -> Iterator[str]:
+def talk(found: ImportResult) -> Iterator[str]:
     """What should be known, line by line: about single schedules, about all, and what was left out."""
     for item in found.items:
         yield from (f"note: {item.name} ({item.where}): {note}" for note in item.notes)
@@ -161,7 +161,7 @@ def talk(found: Found) -> Iterator[str]:
         yield f"left out: {problem.where}: {problem.what}: {problem.why}"
 
 
-def summary(steps: Sequence[Step], found: Found, *, is_done: bool) -> str:
+def summary(steps: Sequence[Step], found: ImportResult, *, is_done: bool) -> str:
     words = {
         "create": "created" if is_done else "to create",
         "update": "updated" if is_done else "to update",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foliot.cli.asking import may
-from foliot.cli.options import Change, Connection, grouped
+from foliot.cli.options import ChangeOptions, Connection, grouped
 from foliot.cli.output import Format, FormatOption, print_json, print_rows, say, write
 from foliot.model.errors import InvalidError, SettingError
 from foliot.model.verdict import Exit
@@ -21,7 +21,7 @@ from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
     from foliot.cli.import_plan import Import, Step
-    from foliot.importing.found import Found
+    from foliot.importing.found import ImportResult
 
 app = typer.Typer(help="Take schedules over from cron, Celery and APScheduler.")
 
@@ -35,7 +35,7 @@ CELERY_HINT = "--target function makes schedules of task functions instead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making(Change):
+class Making(ChangeOptions):
     """Options of all imports."""
 
     prefix: Annotated[
@@ -272,7 +272,7 @@ def _guarded(call: Any, what: str) -> Any:
 # --- what to do with it -------------------------------------------------------------------------------------
 
 
-def _run(kind: str, found: "Found", making: Making, connection: Connection, *, hint: str = "") -> None:
+def _run(kind: str, found: "ImportResult", making: Making, connection: Connection, *, hint: str = "") -> None:
     from foliot.cli.import_plan import Import, talk
 
     for line in talk(found):
@@ -295,7 +295,7 @@ def _run(kind: str, found: "Found", making: Making, connection: Connection, *, h
         raise typer.Exit(Exit.FAILED)
 
 
-def _print_documents(found: "Found") -> None:
+def _print_documents(found: "ImportResult") -> None:
     """As files for `schedule apply`, with what there is to say as comments."""
     from foliot.cli.documents import to_yaml
     from foliot.cli.text import one_line

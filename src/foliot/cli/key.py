@@ -9,14 +9,14 @@ from foliot.cli.asking import may
 from foliot.cli.failures import CommandError
 from foliot.cli.instants import instant_of, read_instant, relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Change, Connection, Listing, grouped, one_of
+from foliot.cli.options import ChangeOptions, Connection, Listing, grouped, one_of
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one, state, write
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 app = typer.Typer(help="Make, list and revoke API keys.")
 
@@ -67,7 +67,7 @@ def create(
         typer.Option("--host", metavar="HOST_ID", help="For another host; takes the operator's own key."),
     ] = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Make an API key, and print it.
@@ -103,7 +103,7 @@ def revoke(
     keys: Annotated[
         list[str], typer.Argument(metavar="ID...", help="Ids of keys, or names that only one has.")
     ],
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Revoke keys at once, with every browser that is signed in by them."""
@@ -123,7 +123,7 @@ def revoke(
         on_each(keys, act)
 
 
-def _find(api: "Api", id_or_name: str) -> Document:
+def _find(api: "ApiClient", id_or_name: str) -> Document:
     keys = api.items("keys").items
     by_id = [key for key in keys if key["key_id"] == id_or_name]
     named = by_id or [key for key in keys if key["name"] == id_or_name and not key["revoked_ts"]]

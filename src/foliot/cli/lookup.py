@@ -6,21 +6,21 @@ from uuid import UUID
 
 import typer
 
-from foliot.cli.failures import CommandError, RefusedError, exit_of, tell
+from foliot.cli.failures import ApiRefusedError, CommandError, exit_of, tell
 from foliot.model.errors import FoliotError
 from foliot.model.verdict import Exit
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 
-def find_schedule(api: "Api", name_or_id: str) -> dict[str, Any]:
+def find_schedule(api: "ApiClient", name_or_id: str) -> dict[str, Any]:
     """Raises CommandError where there is none."""
     if _is_id(name_or_id):
         try:
             found: dict[str, Any] = api.get(f"schedules/{UUID(name_or_id)}")
             return found
-        except RefusedError as error:
+        except ApiRefusedError as error:
             if error.exit is not Exit.NOT_FOUND:
                 raise
     # Also a name may look like an id.
@@ -30,11 +30,11 @@ def find_schedule(api: "Api", name_or_id: str) -> dict[str, Any]:
     return named[0]
 
 
-def schedule_path(api: "Api", name_or_id: str, *parts: str) -> str:
+def schedule_path(api: "ApiClient", name_or_id: str, *parts: str) -> str:
     return "/".join(["schedules", str(find_schedule(api, name_or_id)["schedule_id"]), *parts])
 
 
-def require_named(api: "Api", path: str, name: str, kind: str) -> None:
+def require_named(api: "ApiClient", path: str, name: str, kind: str) -> None:
     """Raises CommandError if a list has no item of this name."""
     if all(item["name"] != name for item in api.items(path).items):
         raise CommandError(f'there is no {kind} "{name}"', Exit.NOT_FOUND)

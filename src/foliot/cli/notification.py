@@ -9,7 +9,7 @@ from foliot.cli.failures import CommandError
 from foliot.cli.lookup import on_each
 from foliot.cli.notification_rule import app as rules
 from foliot.cli.notification_view import MESSAGES
-from foliot.cli.options import Change, Connection, Listing, grouped, one_of
+from foliot.cli.options import ChangeOptions, Connection, Listing, grouped, one_of
 from foliot.cli.output import say
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
@@ -40,7 +40,7 @@ def list_notifications(
 def retry(
     *,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of messages.")],
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Send messages again that were given up, or not sent while nobody wanted to hear them."""

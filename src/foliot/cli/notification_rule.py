@@ -10,14 +10,14 @@ from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import instant_of, local
 from foliot.cli.lookup import on_each
 from foliot.cli.notification_view import MESSAGES, RULE_VIEW, condition_of
-from foliot.cli.options import Change, Connection, Listing, grouped
+from foliot.cli.options import ChangeOptions, Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, say, show_one
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 app = typer.Typer(help="Make, list, change, mute, test and delete notification rules.")
 
@@ -81,7 +81,7 @@ def create(
     secret: SecretOption = None,
     slack: SlackOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Make a rule, by options or from a file."""
@@ -115,7 +115,7 @@ def change_rule(
     secret: SecretOption = None,
     slack: SlackOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Change what is given of a rule; --on, and --schedule with --label, take the place of what was there."""
@@ -137,14 +137,14 @@ def change_rule(
 
 @app.command("enable")
 @grouped
-def enable(*, names: Names, change: Change, connection: Connection) -> None:
+def enable(*, names: Names, change: ChangeOptions, connection: Connection) -> None:
     """Let rules be heard again: of what happens from now on."""
     _patch_each(connection, names, {"enabled": True}, ("enable {}", "enabled {}"), change)
 
 
 @app.command("disable")
 @grouped
-def disable(*, names: Names, change: Change, connection: Connection) -> None:
+def disable(*, names: Names, change: ChangeOptions, connection: Connection) -> None:
     """Let rules tell nothing until they are enabled."""
     _patch_each(connection, names, {"enabled": False}, ("disable {}", "disabled {}"), change)
 
@@ -158,7 +158,7 @@ def mute(
         str,
         typer.Option("--until", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 2h."),
     ],
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Let rules tell nothing for a while."""
@@ -169,13 +169,17 @@ def mute(
 
 @app.command("unmute")
 @grouped
-def unmute(*, names: Names, change: Change, connection: Connection) -> None:
+def unmute(*, names: Names, change: ChangeOptions, connection: Connection) -> None:
     """Let muted rules be heard again: of what happens from now on."""
     _patch_each(connection, names, {"muted_until_ts": None}, ("unmute {}", "unmuted {}"), change)
 
 
 def _patch_each(
-    connection: Connection, names: list[str], fields: dict[str, Any], told: tuple[str, str], change: Change
+    connection: Connection,
+    names: list[str],
+    fields: dict[str, Any],
+    told: tuple[str, str],
+    change: ChangeOptions,
 ) -> None:
     """`told` says what would be done, and what was done."""
     planned, done = told
@@ -231,7 +235,7 @@ def _read(file: str) -> dict[str, Any]:
 
 @app.command("delete")
 @grouped
-def delete(*, names: Names, change: Change, connection: Connection) -> None:
+def delete(*, names: Names, change: ChangeOptions, connection: Connection) -> None:
     """Delete rules, with their messages that are still to be sent."""
     with connection.open() as api:
 
@@ -250,7 +254,7 @@ def delete(*, names: Names, change: Change, connection: Connection) -> None:
 @app.command("test")
 @grouped
 def send_test(
-    *, names: Names, output: FormatOption = Format.TABLE, change: Change, connection: Connection
+    *, names: Names, output: FormatOption = Format.TABLE, change: ChangeOptions, connection: Connection
 ) -> None:
     """Send a test message by each of these rules, also by those that are muted."""
     with connection.open() as api:
@@ -266,7 +270,7 @@ def send_test(
         on_each(names, act)
 
 
-def _find(api: "Api", name_or_id: str) -> Document:
+def _find(api: "ApiClient", name_or_id: str) -> Document:
     # A host has at most 200.
     for rule in api.items(RULES).items:
         if name_or_id in (rule["name"], rule["rule_id"]):

@@ -12,7 +12,7 @@ import typer
 from foliot.cli.output import Format, FormatOption, say
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 TasksOption = Annotated[
     list[str] | None,
@@ -73,14 +73,14 @@ class Connection:
         ),
     ] = None
 
-    def open(self) -> "AbstractContextManager[Api]":
+    def open(self) -> "AbstractContextManager[ApiClient]":
         from foliot.cli.server import connected
 
         return connected(self.url, self.key)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeOptions:
     """Options of every command that changes something. A test walks the commands and looks for them."""
 
     yes: YesOption = False

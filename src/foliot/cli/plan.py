@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from foliot.cli.documents import Sourced
-from foliot.cli.failures import CommandError, RefusedError
+from foliot.cli.failures import ApiRefusedError, CommandError
 from foliot.cli.output import Document, is_terminal
 from foliot.cli.text import one_line
 from foliot.model.errors import Problem
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 _SIGNS = {"create": "+", "update": "~", "delete": "-", "conflict": "!", "unchanged": "="}
 _COLOURS = {"create": "green", "update": "yellow", "delete": "red", "conflict": "red"}
@@ -36,13 +36,13 @@ class Request:
     adopts: bool = False
     reason: str | None = None
 
-    def plan(self, api: "Api") -> "Plan":
+    def plan(self, api: "ApiClient") -> "ApplyPlan":
         return self._send(api, is_dry_run=True)
 
-    def carry_out(self, api: "Api") -> "Plan":
+    def carry_out(self, api: "ApiClient") -> "ApplyPlan":
         return self._send(api, is_dry_run=False)
 
-    def _send(self, api: "Api", *, is_dry_run: bool) -> "Plan":
+    def _send(self, api: "ApiClient", *, is_dry_run: bool) -> "ApplyPlan":
         body = {
             "schedules": [each.document for each in self.schedules],
             "source": self.source,
@@ -52,8 +52,8 @@ class Request:
             "dry_run": is_dry_run,
         }
         try:
-            return Plan(api.post("schedules/apply", body))
-        except RefusedError as error:
+            return ApplyPlan(api.post("schedules/apply", body))
+        except ApiRefusedError as error:
             if not error.problems:
                 raise
             told = "; ".join(self._where(problem) for problem in error.problems)
@@ -73,7 +73,7 @@ class Request:
         return f"{where}: {told}"
 
 
-class Plan:
+class ApplyPlan:
     """The server's answer: what it would do, or has done."""
 
     def __init__(self, document: Document) -> None:
@@ -91,9 +91,9 @@ class Plan:
     def failed(self) -> list[dict[str, Any]]:
         return [item for item in self.items if item.get("error")]
 
-    def as_done(self) -> "Plan":
+    def as_done(self) -> "ApplyPlan":
         """What carrying it out would answer, where there is nothing to do."""
-        return Plan({**self.document, "dry_run": False})
+        return ApplyPlan({**self.document, "dry_run": False})
 
     def lines(self) -> list[str]:
         """One for each schedule that would change, and one that counts."""

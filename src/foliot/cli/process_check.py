@@ -14,21 +14,21 @@ _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProbeReport:
     url: str
     problems: list[str] | None
     """None: nobody answers, or somebody else."""
 
 
-async def ask_readiness(host: str, port: int) -> Told:
+async def ask_readiness(host: str, port: int) -> ProbeReport:
     """What `/readyz` says at an address that a process was told to listen on."""
     name = _HERE.get(host, host)
     return await ask_readiness_at(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}")
 
 
-async def ask_readiness_at(address: str) -> Told:
+async def ask_readiness_at(address: str) -> ProbeReport:
     url = f"{address}/readyz"
-    return Told(url, await asyncio.to_thread(_ask, url))
+    return ProbeReport(url, await asyncio.to_thread(_ask, url))
 
 
 def _ask(url: str) -> list[str] | None:

@@ -8,7 +8,7 @@ import typer
 from foliot.cli.completing import queue_names
 from foliot.cli.instants import relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Change, Connection, Listing, ReasonOption, grouped
+from foliot.cli.options import ChangeOptions, Connection, Listing, ReasonOption, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, say, show_one, state
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
@@ -54,7 +54,7 @@ def pause(
     names: NamesArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Pause queues: workers take nothing from them; what runs goes on."""
@@ -68,7 +68,7 @@ def resume(
     names: NamesArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Resume queues."""
@@ -81,7 +81,7 @@ def _steer(
     act: Literal["pause", "resume"],
     reason: str | None,
     output: Format,
-    change: Change,
+    change: ChangeOptions,
 ) -> None:
     from foliot.cli.client import path_of
 

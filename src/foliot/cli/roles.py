@@ -30,11 +30,11 @@ def scheduler(metrics_port: MetricsPortOption = None) -> None:
     It turns due times into executions while it leads, and stands by otherwise.
     """
     from foliot.cli.foreground import run_role
-    from foliot.plan import Role
+    from foliot.plan import InstanceRole
     from foliot.sdk import Foliot
     from foliot.settings import load_settings
 
-    run_role(Role.SCHEDULER, Foliot(), load_settings(metrics_port=metrics_port))
+    run_role(InstanceRole.SCHEDULER, Foliot(), load_settings(metrics_port=metrics_port))
 
 
 def worker(
@@ -76,7 +76,7 @@ def worker(
 
     from foliot.cli.foreground import run_role
     from foliot.cli.task_modules import load_app
-    from foliot.plan import Role
+    from foliot.plan import InstanceRole
     from foliot.settings import load_settings
 
     app = load_app(tasks or ())
@@ -87,7 +87,7 @@ def worker(
         worker_cpu_limit=cpu_limit,
         metrics_port=metrics_port,
     )
-    run_role(Role.WORKER, app, settings, queues=names)
+    run_role(InstanceRole.WORKER, app, settings, queues=names)
 
 
 def relay(metrics_port: MetricsPortOption = None) -> None:
@@ -96,11 +96,11 @@ def relay(metrics_port: MetricsPortOption = None) -> None:
     One relay is active at a time; others stand by.
     """
     from foliot.cli.foreground import run_role
-    from foliot.plan import Role
+    from foliot.plan import InstanceRole
     from foliot.sdk import Foliot
     from foliot.settings import load_settings
 
-    run_role(Role.RELAY, Foliot(), load_settings(metrics_port=metrics_port))
+    run_role(InstanceRole.RELAY, Foliot(), load_settings(metrics_port=metrics_port))
 
 
 def _names(queues: str | None) -> list[str] | None:

@@ -11,7 +11,7 @@ from foliot.cli.execution_view import EXECUTIONS
 from foliot.cli.failures import CommandError
 from foliot.cli.instants import instant_of, local
 from foliot.cli.lookup import find_schedule, on_each, schedule_path
-from foliot.cli.options import Change, Connection, Listing, ReasonOption, grouped, one_of
+from foliot.cli.options import ChangeOptions, Connection, Listing, ReasonOption, grouped, one_of
 from foliot.cli.output import Format, FormatOption, print_json, say, show_list, show_one, write
 from foliot.cli.schedule_view import FIRES, SCHEDULES
 from foliot.cli.text import escaped
@@ -150,7 +150,7 @@ app.command("diff")(schedule_define.diff)
 
 @app.command("delete")
 @grouped
-def delete(*, names: NamesArgument, change: Change, connection: Connection) -> None:
+def delete(*, names: NamesArgument, change: ChangeOptions, connection: Connection) -> None:
     """Delete schedules.
 
     Their names are free again, what waits is cancelled, what runs goes on to its end. Their history stays.
@@ -217,7 +217,7 @@ def pause(
         typer.Option("--until", metavar="ISO_TIME|DURATION", help="Until this time, or for so long: 2h."),
     ] = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Pause schedules: nothing of them becomes due until they are resumed.
@@ -238,7 +238,7 @@ def resume(
     names: NamesArgument,
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Resume schedules: they go on with their first time after now."""
@@ -252,7 +252,7 @@ def _steer(
     body: dict[str, Any],
     end: str,
     output: Format,
-    change: Change,
+    change: ChangeOptions,
 ) -> None:
     steered: list[dict[str, Any]] = []
     with connection.open() as api:

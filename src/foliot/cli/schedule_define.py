@@ -7,19 +7,19 @@ import typer
 
 from foliot.cli.asking import is_interactive, may
 from foliot.cli.completing import schedule_names
-from foliot.cli.definition import Definition
+from foliot.cli.definition import ScheduleOptions
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import local
 from foliot.cli.lookup import find_schedule
-from foliot.cli.options import Change, Connection, ReasonOption, grouped
+from foliot.cli.options import ChangeOptions, Connection, ReasonOption, grouped
 from foliot.cli.output import Format, FormatOption, print_json, print_rows, print_yaml, say, show_one, write
 from foliot.cli.schedule_view import SCHEDULES
 from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
-    from foliot.cli.plan import Plan, Request
+    from foliot.cli.client import ApiClient
+    from foliot.cli.plan import ApplyPlan, Request
 
 PREVIEWED = ("name", "trigger", "dst", "window", "calendars", "start_ts", "end_ts", "jitter_seconds")
 """What decides when a schedule fires."""
@@ -51,9 +51,9 @@ def create(
     *,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="May stand in the file.")] = None,
     file: FileOption = None,
-    given: Definition,
+    given: ScheduleOptions,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Create a schedule.
@@ -71,7 +71,7 @@ def create(
     show_one(made, output, SCHEDULES, SystemClock().now())
 
 
-def _new(name: str | None, file: str | None, given: Definition) -> dict[str, Any]:
+def _new(name: str | None, file: str | None, given: ScheduleOptions) -> dict[str, Any]:
     base = {} if file is None else _read_one(file)
     patch = given.patch(SystemClock().now(), base)
     if name is not None:
@@ -114,7 +114,7 @@ def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
     return made
 
 
-def _show_dry_run(api: "Api", document: dict[str, Any], output: Format) -> None:
+def _show_dry_run(api: "ApiClient", document: dict[str, Any], output: Format) -> None:
     from foliot.cli.documents import Sourced
     from foliot.cli.plan import Request
 
@@ -149,9 +149,9 @@ def set_schedule(
         typer.Option("-f", "--file", metavar="FILE", help="A JSON merge patch, as YAML or JSON; - is stdin."),
     ] = None,
     rename: Annotated[str | None, typer.Option("--rename", metavar="NAME", help="Its new name.")] = None,
-    given: Definition,
+    given: ScheduleOptions,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Change parts of a schedule; what is not named stays as it is."""
@@ -181,7 +181,9 @@ def _over(patch: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _show_change(api: "Api", known: Mapping[str, Any], patch: Mapping[str, Any], output: Format) -> None:
+def _show_change(
+    api: "ApiClient", known: Mapping[str, Any], patch: Mapping[str, Any], output: Format
+) -> None:
     from foliot.api.patch import merge_definition
     from foliot.cli.documents import Sourced
     from foliot.cli.exporting import definition
@@ -210,7 +212,7 @@ def apply(
     source: SourceOption = "default",
     reason: ReasonOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Bring schedules in step with files.
@@ -271,7 +273,7 @@ def _request(
     return Request(schedules=read_schedules(files), source=source, prunes=prune, adopts=adopt, reason=reason)
 
 
-def _print_plan(plan: "Plan", output: Format) -> None:
+def _print_plan(plan: "ApplyPlan", output: Format) -> None:
     from foliot.cli.plan import painted
 
     match output:
@@ -287,20 +289,20 @@ def _print_plan(plan: "Plan", output: Format) -> None:
             write(painted(plan.lines(), is_err=False))
 
 
-def _tell_plan(plan: "Plan") -> None:
+def _tell_plan(plan: "ApplyPlan") -> None:
     from foliot.cli.plan import painted
 
     typer.echo(painted(plan.lines(), is_err=True), err=True)
 
 
-def _refuse_conflicts(plan: "Plan") -> None:
+def _refuse_conflicts(plan: "ApplyPlan") -> None:
     conflicts = plan.of("conflict")
     if conflicts:
         told = "; ".join(f'"{item["name"]}" {item["detail"]}' for item in conflicts)
         raise CommandError(f"nothing was done: {told}".replace("adopt would", "--adopt would"), Exit.CONFLICT)
 
 
-def _ask(plan: "Plan", *, is_yes: bool) -> None:
+def _ask(plan: "ApplyPlan", *, is_yes: bool) -> None:
     if is_yes:
         return
     deleted = plan.of("delete")
@@ -311,7 +313,7 @@ def _ask(plan: "Plan", *, is_yes: bool) -> None:
         raise typer.Exit(Exit.FAILED)
 
 
-def _print_done(done: "Plan", output: Format) -> None:
+def _print_done(done: "ApplyPlan", output: Format) -> None:
     if output is not Format.TABLE:
         _print_plan(done, output)
     elif done.done():

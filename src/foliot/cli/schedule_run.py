@@ -10,7 +10,7 @@ from foliot.cli.definition import arguments_of
 from foliot.cli.execution_view import EXECUTIONS
 from foliot.cli.instants import instant_of, seconds_of
 from foliot.cli.lookup import schedule_path
-from foliot.cli.options import Change, Connection, ReasonOption, grouped
+from foliot.cli.options import ChangeOptions, Connection, ReasonOption, grouped
 from foliot.cli.output import Document, Format, FormatOption, say, show_one
 from foliot.cli.progress import Bar, ExecutionBar
 from foliot.cli.schedule_view import BACKFILLS
@@ -19,7 +19,7 @@ from foliot.model.verdict import Exit
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A name or an id.", autocompletion=schedule_names)
@@ -48,7 +48,7 @@ def trigger(
     wait: WaitOption = False,
     timeout: WaitTimeoutOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Run a schedule now, besides its own times, and also while it is paused."""
@@ -84,7 +84,7 @@ def backfill(
     wait: WaitOption = False,
     timeout: WaitTimeoutOption = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Run a schedule for the times that it would have had in a range of the past."""
@@ -119,7 +119,7 @@ def _timeout(text: str | None, *, is_waiting: bool) -> float | None:
 _MOST_COUNTED = 500
 
 
-def _await_backfill(api: "Api", backfill: Document, name: str, timeout_s: float | None) -> Document:
+def _await_backfill(api: "ApiClient", backfill: Document, name: str, timeout_s: float | None) -> Document:
     with Bar(f"backfill of {name}") as bar:
 
         def look() -> bool:
@@ -136,7 +136,7 @@ def _await_backfill(api: "Api", backfill: Document, name: str, timeout_s: float 
     return backfill
 
 
-def _count_bad(api: "Api", backfill: Document) -> int:
+def _count_bad(api: "ApiClient", backfill: Document) -> int:
     wanted = {
         "triggered_by": "backfill",
         "status": list(BAD_ENDS),

@@ -11,7 +11,7 @@ from foliot.cli.completing import secret_names
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both
 from foliot.cli.lookup import on_each, require_named
-from foliot.cli.options import Change, Connection, Listing, grouped
+from foliot.cli.options import ChangeOptions, Connection, Listing, grouped
 from foliot.cli.output import Document, Format, FormatOption, Row, View, is_terminal, say, show_one
 from foliot.cli.watching import show
 from foliot.timing.clock import SystemClock
@@ -40,7 +40,7 @@ def set_secret(
         str | None, typer.Option("--value-file", metavar="FILE", help="Take the value from a file.")
     ] = None,
     output: FormatOption = Format.TABLE,
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Set a secret.
@@ -84,7 +84,7 @@ def list_secrets(*, listing: Listing, connection: Connection) -> None:
 def delete(
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", autocompletion=secret_names)],
-    change: Change,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Delete secrets. What refers to them fails from then on."""
@@ -107,7 +107,7 @@ def delete(
 
 @app.command("rotate")
 @grouped
-def rotate(*, change: Change, connection: Connection) -> None:
+def rotate(*, change: ChangeOptions, connection: Connection) -> None:
     """Encrypt all secrets anew, under the first key of FOLIOT_SECRET_KEY.
 
     Then its other keys can be taken out. For all hosts; takes the operator's own key.

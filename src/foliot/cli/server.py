@@ -25,7 +25,7 @@ from foliot.cli.private_file import OTHERS_CAN_WRITE, NotPrivateError, read_priv
 from foliot.model.errors import InvalidError
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
 URL = "FOLIOT_URL"
 KEY = "FOLIOT_KEY"
@@ -39,16 +39,16 @@ class Server:
 
 
 @contextmanager
-def connected(url: str | None, key: str | None) -> "Iterator[Api]":
+def connected(url: str | None, key: str | None) -> "Iterator[ApiClient]":
     """The API for the time of a command; `url` and `key` are those of its options."""
     server = find_server(url, key)
     if not (url or key or os.environ.get(URL)) and os.environ.get(KEY):
         # Not an error: the operator's key of this folder is used instead.
         say(f"{KEY} is not used without {URL}; the key of this folder's `foliot up` is")
 
-    from foliot.cli.client import Api
+    from foliot.cli.client import ApiClient
 
-    with Api(server) as api:
+    with ApiClient(server) as api:
         yield api
 
 

@@ -27,7 +27,7 @@ from foliot.cli.output import is_terminal
 from foliot.cli.private_file import replace_private
 from foliot.cli.server import is_loopback
 from foliot.model.errors import SettingError
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.probing.siblings import Place
 from foliot.runtime import Instance
 from foliot.sdk import Foliot
@@ -41,7 +41,7 @@ def run_everything(app: Foliot, settings: Settings) -> None:
     with logged(settings):
         listener = listen(settings.api_host, settings.api_port)
         settings = settings.model_copy(update={"admin_key": SecretStr(_operator_key(settings))})
-        plan = plan_of(app, settings, frozenset(Role), [logs.LogObserver()], upgrades_schema=True)
+        plan = plan_of(app, settings, frozenset(InstanceRole), [logs.LogObserver()], upgrades_schema=True)
         run_loop(lambda: _run_with_http(plan, listener, is_up=True))
 
 
@@ -61,7 +61,7 @@ def run_api(app: Foliot, settings: Settings) -> None:
     """HTTP alone, on a database whose schema somebody else keeps up to date."""
 
     def serve(listener: socket.socket, place: Place | None = None) -> None:
-        plan = plan_of(app, settings, frozenset({Role.API}), [logs.LogObserver()])
+        plan = plan_of(app, settings, frozenset({InstanceRole.API}), [logs.LogObserver()])
         run_loop(lambda: _run_with_http(plan, listener, place=place))
 
     with logged(settings):
@@ -72,7 +72,7 @@ def run_api(app: Foliot, settings: Settings) -> None:
 
 
 async def _run_with_http(
-    plan: Plan, listener: socket.socket, *, place: Place | None = None, is_up: bool = False
+    plan: InstanceSpec, listener: socket.socket, *, place: Place | None = None, is_up: bool = False
 ) -> None:
     made = Serving(lambda observers: make_instance(replace(plan, observers=observers)), plan.observers, place)
     instance, url = made.instance, url_of(listener)

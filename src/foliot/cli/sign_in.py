@@ -1,12 +1,12 @@
 """`foliot sign-in`: a link that signs a browser in as the operator."""
 
 from foliot.cli.instants import local
-from foliot.cli.options import Change, Connection, grouped
+from foliot.cli.options import ChangeOptions, Connection, grouped
 from foliot.cli.output import Output, OutputOption, print_json, say, write
 
 
 @grouped
-def sign_in(*, output: OutputOption = Output.TABLE, change: Change, connection: Connection) -> None:
+def sign_in(*, output: OutputOption = Output.TABLE, change: ChangeOptions, connection: Connection) -> None:
     """Print a link that signs a browser in as the operator.
 
     It works once, for 15 minutes. Takes the operator's own key, FOLIOT_ADMIN_KEY.

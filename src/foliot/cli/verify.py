@@ -53,7 +53,7 @@ async def _report(from_: str | None, to: str | None) -> "Report":
     from foliot.settings import load_settings
     from foliot.store.migrate import require_schema
     from foliot.timing.clock import SystemClock
-    from foliot.verify.verifier import Wanted
+    from foliot.verify.verifier import VerifyRequest
     from foliot.verify.verifier import verify as verify_history
 
     settings = load_settings()
@@ -67,7 +67,7 @@ async def _report(from_: str | None, to: str | None) -> "Report":
     )
     async with opened(settings) as store:
         await require_schema(store.database)
-        wanted = Wanted(timedelta(days=settings.retention_days), first, last)
+        wanted = VerifyRequest(timedelta(days=settings.retention_days), first, last)
         return await verify_history(store.database, wanted)
 
 

@@ -20,7 +20,7 @@ from foliot.cli.output import Document, View, is_terminal, say, show_list
 from foliot.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from foliot.cli.client import Api, Event, Found
+    from foliot.cli.client import ApiClient, ListedItems, StreamEvent
 
 REFRESH_S = 2.0
 POLL_S = 0.5
@@ -35,7 +35,7 @@ _CLEAR = "\x1b[2J\x1b[H"
 # --- lists -----------------------------------------------------------------------------------------
 
 
-def show(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
+def show(listing: Listing, fetch: "Callable[[], ListedItems]", view: View) -> None:
     """A list once or, with `--watch`, anew every 2 seconds until Ctrl-C."""
     if not listing.watch:
         _show(listing, fetch(), view)
@@ -47,7 +47,7 @@ def show(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
             _show_again(listing, fetch, view)
 
 
-def _show_again(listing: Listing, fetch: "Callable[[], Found]", view: View) -> None:
+def _show_again(listing: Listing, fetch: "Callable[[], ListedItems]", view: View) -> None:
     try:
         found = fetch()
     except CommandError as error:
@@ -58,7 +58,7 @@ def _show_again(listing: Listing, fetch: "Callable[[], Found]", view: View) -> N
         _show(listing, found, view)
 
 
-def _show(listing: Listing, found: "Found", view: View) -> None:
+def _show(listing: Listing, found: "ListedItems", view: View) -> None:
     if listing.watch and is_terminal(sys.stdout):
         typer.echo(_CLEAR, nl=False)
     show_list(found.items, listing.output, view, SystemClock().now())
@@ -70,7 +70,7 @@ def _show(listing: Listing, found: "Found", view: View) -> None:
 
 
 def follow(
-    api: "Api",
+    api: "ApiClient",
     execution: Document,
     on_change: Callable[[Document], None],
     *,
@@ -78,7 +78,7 @@ def follow(
 ) -> Document:
     """An execution when it has ended; `on_change` is told how it stands meanwhile. Raises TimedOutError."""
     execution_id = str(execution["execution_id"])
-    patience = Patience()
+    patience = ReconnectTimer()
     for _ in _looks(api, execution, timeout_s):
         with patience:
             execution = api.get(f"executions/{execution_id}")
@@ -88,7 +88,7 @@ def follow(
     raise TimedOutError(f"execution {execution_id} is still {execution['status']}")
 
 
-def _looks(api: "Api", execution: Document, timeout_s: float | None) -> Iterator[None]:
+def _looks(api: "ApiClient", execution: Document, timeout_s: float | None) -> Iterator[None]:
     """Whenever it is time to look, until the time is over."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
@@ -113,7 +113,7 @@ def _looks(api: "Api", execution: Document, timeout_s: float | None) -> Iterator
         time.sleep(min(POLL_S, left_s))
 
 
-def _is_about(event: "Event", execution_id: Any) -> bool:
+def _is_about(event: "StreamEvent", execution_id: Any) -> bool:
     """Also heartbeats, and the news that events were left out."""
     if event.kind != "execution":
         return True
@@ -127,7 +127,7 @@ def poll(look: Callable[[], bool], *, timeout_s: float | None = None, what: str 
     """Look until it returns True. Raises TimedOutError, which tells `what` was waited for in vain."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
-    patience = Patience()
+    patience = ReconnectTimer()
     is_over = False
     while not is_over:
         with patience:
@@ -138,7 +138,7 @@ def poll(look: Callable[[], bool], *, timeout_s: float | None = None, what: str 
         time.sleep(0 if is_over else min(POLL_S, left_s))
 
 
-class Patience:
+class ReconnectTimer:
     """Bears a server that is away, for a while: what is waited for goes on without it."""
 
     def __init__(self) -> None:

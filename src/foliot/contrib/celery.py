@@ -26,8 +26,8 @@ from uuid import UUID
 from foliot.celery_app import require_json_results
 from foliot.contrib.celery_engine import Engine
 from foliot.model.errors import SettingError
-from foliot.model.event import Event, ServiceFailed, ServiceRecovered
-from foliot.plan import Plan, Role
+from foliot.model.event import DomainEvent, ServiceFailed, ServiceRecovered
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.sdk import Foliot
 from foliot.settings import Settings, load_settings
 from foliot.transport.celery import TASK
@@ -128,12 +128,12 @@ class _Engines:
             self.on_shutdown()
             os._exit(1)
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> InstanceSpec:
         settings = self._settings or load_settings(database_url=self._app.url)
         changes = {"transport": "database", "worker_concurrency": self.room, **_FEW_CONNECTIONS}
-        return Plan(
+        return InstanceSpec(
             settings=settings.model_copy(update=changes),
-            roles=frozenset({Role.WORKER}),
+            roles=frozenset({InstanceRole.WORKER}),
             tasks=self._app.tasks,
             celery=self._target(),
             isolates=self._isolates,
@@ -153,7 +153,7 @@ class _Engines:
 class _Trouble:
     """Tells in Celery's own log what keeps an engine from its work; the rest is in Foliot's history."""
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         if isinstance(event, ServiceFailed):
             _log.warning("%s failed, tried again in %.1f s: %s", event.service, event.retry_in_s, event.error)
         elif isinstance(event, ServiceRecovered):

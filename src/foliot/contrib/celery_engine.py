@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from uuid import UUID
 
 from foliot.model.execution import Status
-from foliot.plan import Plan
+from foliot.plan import InstanceSpec
 from foliot.runtime import Instance
 from foliot.service import Loop
 from foliot.worker.attempt import Attempt
@@ -28,7 +28,7 @@ LAST_WORDS_S = 5.0
 class Engine:
     """Started when it is made; carries out any number of executions at once, as its callers have threads."""
 
-    def __init__(self, plan: Callable[[], Plan]) -> None:
+    def __init__(self, plan: Callable[[], InstanceSpec]) -> None:
         self._plan = plan
         self._loop = asyncio.new_event_loop()
         self._ready: Future[Instance] = Future()

@@ -18,12 +18,20 @@ from foliot.importing.fields import (
     MONTH,
     SECOND,
     WEEKDAY,
-    Field,
-    Span,
+    CronFieldValues,
+    FieldRange,
     field_of,
     timing_of,
 )
-from foliot.importing.found import RUN_LIMIT_S, Finds, Found, LeftOutError, every, plain_json, zone_name
+from foliot.importing.found import (
+    RUN_LIMIT_S,
+    Finds,
+    ImportResult,
+    LeftOutError,
+    every,
+    plain_json,
+    zone_name,
+)
 
 _MEMORY = "MemoryJobStore"
 _STOPPED = 0
@@ -43,7 +51,7 @@ _ON_SHORT_GRACE = (
 )
 
 
-def read(scheduler: Any, *, now: datetime, prefix: str = "") -> Found:
+def read(scheduler: Any, *, now: datetime, prefix: str = "") -> ImportResult:
     """The schedules of a scheduler that was not started, or that keeps its jobs in memory."""
     finds = Finds(now, prefix)
     for alias in _unread_stores(scheduler):
@@ -229,14 +237,14 @@ def _position(term: str) -> str:
     return f"{weekday.strip().upper()}{_POSITIONS[position]}"
 
 
-def _field(span: Span, text: str) -> Field:
+def _field(span: FieldRange, text: str) -> CronFieldValues:
     numbers = [number for term in text.split(",") for number in _term(span, term)]
     if span is WEEKDAY:  # Theirs begins with Monday.
         numbers = [(number + 1) % 7 for number in numbers]
     return field_of(span, numbers, text)
 
 
-def _term(span: Span, term: str) -> Iterable[int]:
+def _term(span: FieldRange, term: str) -> Iterable[int]:
     if span is DAY and term == "last":
         return [LAST_DAY]
     body, slash, step = term.partition("/")
@@ -250,7 +258,7 @@ def _term(span: Span, term: str) -> Iterable[int]:
     return range(low, high + 1, int(step or 1))
 
 
-def _number(span: Span, text: str) -> int:
+def _number(span: FieldRange, text: str) -> int:
     if span is MONTH and text in _MONTHS:
         return _MONTHS.index(text) + 1
     if span is WEEKDAY and text in _WEEKDAYS:

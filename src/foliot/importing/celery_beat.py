@@ -14,12 +14,20 @@ from foliot.importing.fields import (
     MONTH,
     SECOND,
     WEEKDAY,
-    Field,
-    Span,
+    CronFieldValues,
+    FieldRange,
     field_of,
     timing_of,
 )
-from foliot.importing.found import RUN_LIMIT_S, Finds, Found, LeftOutError, every, plain_json, zone_name
+from foliot.importing.found import (
+    RUN_LIMIT_S,
+    Finds,
+    ImportResult,
+    LeftOutError,
+    every,
+    plain_json,
+    zone_name,
+)
 
 AS_BEAT_DOES: Mapping[str, Any] = {
     "timeout_seconds": RUN_LIMIT_S,
@@ -45,7 +53,7 @@ _FIELDS = (
 
 def read(
     app: Any, *, now: datetime, as_function: bool = False, timezone: str | None = None, prefix: str = ""
-) -> Found:
+) -> ImportResult:
     """The schedules of an application; `timezone` is that of its crontabs if it can't name one."""
     finds = Finds(now, prefix)
     zone = _zone_of(app) or timezone
@@ -76,7 +84,9 @@ def _schedule(entry: Any, zone: str | None, as_function: bool) -> tuple[dict[str
     if given.get("relative"):
         notes.append(_RELATIVE)
     options = given.get("options") or {}
-    call = Call(str(given.get("task")), given.get("args") or (), given.get("kwargs") or {}, _queue(options))
+    call = BeatCall(
+        str(given.get("task")), given.get("args") or (), given.get("kwargs") or {}, _queue(options)
+    )
     target, more = target_of(call, as_function)
     return {**timing, **target, **AS_BEAT_DOES}, [*notes, *more, *on_options(options)]
 
@@ -138,7 +148,7 @@ def crontab_timing(given: Mapping[str, Any], zone: str | None) -> dict[str, Any]
     """What of a schedule makes it fire as a Celery crontab does, of which all fields must match."""
     if zone is None:
         raise LeftOutError("it can't be told in which time zone it runs; name it by --tz")
-    fields: dict[Span, Field] = {SECOND: field_of(SECOND, [0])}
+    fields: dict[FieldRange, CronFieldValues] = {SECOND: field_of(SECOND, [0])}
     for span, name in _FIELDS:
         value = given.get(name, "*")
         text = "" if value is None else str(value).replace(" ", "") if isinstance(value, str | int) else ""
@@ -146,7 +156,7 @@ def crontab_timing(given: Mapping[str, Any], zone: str | None) -> dict[str, Any]
     return timing_of(fields, zone)
 
 
-def _numbers(value: Any, span: Span) -> Iterable[int]:
+def _numbers(value: Any, span: FieldRange) -> Iterable[int]:
     match value:
         case None:
             return span.all
@@ -163,7 +173,7 @@ def _numbers(value: Any, span: Span) -> Iterable[int]:
     raise LeftOutError(f"the {span.name} field {value!r} can't be read")
 
 
-def _term(term: str, span: Span) -> Sequence[int]:
+def _term(term: str, span: FieldRange) -> Sequence[int]:
     body, slash, step = term.partition("/")
     first, dash, last = body.partition("-")
     if slash and (not step.isdecimal() or int(step) == 0 or not (dash or body == "*")):
@@ -180,7 +190,7 @@ def _term(term: str, span: Span) -> Sequence[int]:
     return numbers[:: int(step)] if slash else numbers
 
 
-def _number(text: str, span: Span) -> int:
+def _number(text: str, span: FieldRange) -> int:
     name = text[:3].lower()
     if span is MONTH and name in _MONTHS:
         return _MONTHS.index(name) + 1
@@ -194,7 +204,7 @@ def _number(text: str, span: Span) -> int:
 # --- what -----------------------------------------------------------------------------------------------
 
 
-class Call(NamedTuple):
+class BeatCall(NamedTuple):
     """What beat would send."""
 
     task: str
@@ -203,7 +213,7 @@ class Call(NamedTuple):
     queue: str | None = None
 
 
-def target_of(call: Call, as_function: bool) -> tuple[dict[str, Any], list[str]]:
+def target_of(call: BeatCall, as_function: bool) -> tuple[dict[str, Any], list[str]]:
     """The fields of a schedule that sends the task, or calls the task function of the same name."""
     args, kwargs = plain_json(call.args, "args"), plain_json(call.kwargs, "kwargs")
     if not isinstance(args, list) or not isinstance(kwargs, dict):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from foliot.importing.found import RUN_LIMIT_S, Finds, Found, LeftOutError, literal
+from foliot.importing.found import RUN_LIMIT_S, Finds, ImportResult, LeftOutError, literal
 
 SHELL_TASK = "shell"
 """The task function of `foliot.contrib.shell`."""
@@ -54,7 +54,7 @@ class Reading:
     prefix: str = ""
 
 
-def read(text: str, reading: Reading) -> Found:
+def read(text: str, reading: Reading) -> ImportResult:
     """The schedules of a crontab."""
     finds = Finds(reading.now, reading.prefix)
     environment: dict[str, str] = {}

@@ -15,8 +15,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from foliot.importing.celery_beat import AS_BEAT_DOES, ON_ALL, Call, crontab_timing, on_options, target_of
-from foliot.importing.found import LONGEST_DESCRIPTION, Finds, Found, LeftOutError, every
+from foliot.importing.celery_beat import AS_BEAT_DOES, ON_ALL, BeatCall, crontab_timing, on_options, target_of
+from foliot.importing.found import LONGEST_DESCRIPTION, Finds, ImportResult, LeftOutError, every
 from foliot.model.errors import DatabaseUnreachableError, SettingError
 
 _PREFIX = "django_celery_beat_"
@@ -51,7 +51,7 @@ async def load(url: str) -> Tables:
 
 def read(
     tables: Tables, *, now: datetime, as_function: bool = False, timezone: str | None = None, prefix: str = ""
-) -> Found:
+) -> ImportResult:
     """The schedules in the tables; `timezone` is that of crontabs that have none, as in old versions."""
     finds = Finds(now, prefix)
     for row in tables.tasks:
@@ -71,7 +71,7 @@ def _schedule(
     if row.get("one_off") and row.get("total_run_count"):
         raise LeftOutError("it was to run once, and has")
     timing = _timing(row, tables, timezone)
-    call = Call(row["task"], _json(row, "args", []), _json(row, "kwargs", {}), row.get("queue") or None)
+    call = BeatCall(row["task"], _json(row, "args", []), _json(row, "kwargs", {}), row.get("queue") or None)
     target, notes = target_of(call, as_function)
     document: dict[str, Any] = {**timing, **target, **AS_BEAT_DOES}
     is_once = timing["trigger"]["kind"] == "once"

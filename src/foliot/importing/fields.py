@@ -21,7 +21,7 @@ _FEWEST_IN_RANGE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FieldRange:
     """The numbers that a field may have."""
 
     name: str
@@ -35,21 +35,21 @@ class Span:
         return frozenset(range(self.low, self.high + 1))
 
 
-SECOND = Span("second", "seconds", 0, 59)
-MINUTE = Span("minute", "minutes", 0, 59)
-HOUR = Span("hour", "hours", 0, 23)
-DAY = Span("day", "days", 1, 31)
-MONTH = Span("month", "months", 1, 12)
-WEEKDAY = Span("day_of_week", "weekdays", 0, 6)
+SECOND = FieldRange("second", "seconds", 0, 59)
+MINUTE = FieldRange("minute", "minutes", 0, 59)
+HOUR = FieldRange("hour", "hours", 0, 23)
+DAY = FieldRange("day", "days", 1, 31)
+MONTH = FieldRange("month", "months", 1, 12)
+WEEKDAY = FieldRange("day_of_week", "weekdays", 0, 6)
 """0 = Sunday, as in cron."""
 _IN_EXPRESSION = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CronFieldValues:
     """Which numbers a field allows, and how cron writes that here."""
 
-    span: Span
+    span: FieldRange
     numbers: frozenset[int]
     text: str
 
@@ -62,17 +62,17 @@ class Field:
         return self.text.startswith("*")
 
 
-def field_of(span: Span, numbers: Iterable[int], text: str = "") -> Field:
+def field_of(span: FieldRange, numbers: Iterable[int], text: str = "") -> CronFieldValues:
     """A field of these numbers; how somebody else wrote it stays if it means the same here."""
     allowed = frozenset(numbers)
     if not allowed or not allowed <= span.all | {LAST_DAY}:
         raise LeftOutError(f'the {span.name} field "{text}" names no time, or one that there is not')
     # An open field is always written *: as 0-6 it would not count as left open in cron.
     keeps = bool(text) and not allowed >= span.all and _means(span, text) == allowed
-    return Field(span, allowed, text if keeps else _written(span, allowed))
+    return CronFieldValues(span, allowed, text if keeps else _written(span, allowed))
 
 
-def _means(span: Span, text: str) -> frozenset[int] | None:
+def _means(span: FieldRange, text: str) -> frozenset[int] | None:
     parts = [text if each is span else "*" for each in _IN_EXPRESSION]
     try:
         read = parse(" ".join(parts), "")
@@ -82,7 +82,7 @@ def _means(span: Span, text: str) -> frozenset[int] | None:
     return numbers | {LAST_DAY} if span is DAY and read.is_last_day else numbers
 
 
-def _written(span: Span, numbers: frozenset[int]) -> str:
+def _written(span: FieldRange, numbers: frozenset[int]) -> str:
     if numbers >= span.all:
         return "*"
     terms: list[str] = []
@@ -99,7 +99,7 @@ def _written(span: Span, numbers: frozenset[int]) -> str:
     return ",".join(terms)
 
 
-def timing_of(fields: Mapping[Span, Field], timezone: str) -> dict[str, Any]:
+def timing_of(fields: Mapping[FieldRange, CronFieldValues], timezone: str) -> dict[str, Any]:
     """What of a schedule makes it fire when all fields match: day and weekday both, unlike in cron."""
     second, minute, hour, day, month, weekday = (fields[span] for span in _IN_EXPRESSION)
     # In cron either of the two is enough, unless one begins with *.
@@ -114,7 +114,7 @@ def timing_of(fields: Mapping[Span, Field], timezone: str) -> dict[str, Any]:
     return timing
 
 
-def _rule(fields: Mapping[Span, Field]) -> str:
+def _rule(fields: Mapping[FieldRange, CronFieldValues]) -> str:
     parts = ["FREQ=DAILY"]
     for span, part in ((MONTH, "BYMONTH"), (DAY, "BYMONTHDAY")):
         if not fields[span].is_open:
@@ -124,5 +124,5 @@ def _rule(fields: Mapping[Span, Field]) -> str:
     return ";".join(parts)
 
 
-def _list(field: Field) -> str:
+def _list(field: CronFieldValues) -> str:
     return ",".join(str(number) for number in sorted(field.numbers))

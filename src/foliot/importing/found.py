@@ -44,7 +44,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ImportResult:
     items: tuple[Item, ...] = ()
     problems: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
@@ -91,10 +91,10 @@ class Finds:
     def note(self, text: str) -> None:
         self._notes.append(text)
 
-    def found(self, on_all: Sequence[str] = ()) -> Found:
+    def found(self, on_all: Sequence[str] = ()) -> ImportResult:
         """What there is; `on_all` are notes about all schedules, if there are any."""
         notes = [*self._notes, *(on_all if self._items else ())]
-        return Found(tuple(self._items), tuple(self._problems), tuple(notes))
+        return ImportResult(tuple(self._items), tuple(self._problems), tuple(notes))
 
     def _free_name(self, name: str) -> str:
         wanted = _cut(_printable(self._prefix + name) or "imported", LONGEST_NAME)

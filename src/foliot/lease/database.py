@@ -1,8 +1,8 @@
 """Leases by the database alone."""
 
-from foliot.lease.protocol import Answer
+from foliot.lease.protocol import LeaseReply
 from foliot.model.lease import Lease, Shard
-from foliot.store.protocol import LeaseStore, Standing
+from foliot.store.protocol import LeaseState, LeaseStore
 
 LEAST_WAIT_S = 0.01
 """A row is stale when it is older than the TTL, not when it is as old."""
@@ -14,22 +14,22 @@ class DatabaseLeases:
         self._instance_id = instance_id
         self._ttl_s = ttl_s
 
-    async def acquire(self, shard: Shard) -> Answer:
+    async def acquire(self, shard: Shard) -> LeaseReply:
         return answer_of(await self._store.take(shard, self._instance_id, self._ttl_s), self._ttl_s)
 
-    async def renew(self, lease: Lease) -> Answer:
+    async def renew(self, lease: Lease) -> LeaseReply:
         standing = await self._store.renew(lease)
-        return Answer(standing.lease, standing.store_now, "renewed" if standing.lease else "held")
+        return LeaseReply(standing.lease, standing.store_now, "renewed" if standing.lease else "held")
 
     async def release(self, lease: Lease) -> None:
         await self._store.release(lease)
 
 
-def answer_of(standing: Standing, ttl_s: float) -> Answer:
+def answer_of(standing: LeaseState, ttl_s: float) -> LeaseReply:
     """What became of an attempt to take a row that is free once it has been silent for so long."""
     if standing.lease is not None:
-        return Answer(standing.lease, standing.store_now, "acquired")
+        return LeaseReply(standing.lease, standing.store_now, "acquired")
     if standing.is_contended:
-        return Answer(None, standing.store_now, "contended")
+        return LeaseReply(None, standing.store_now, "contended")
     free_in_s = max(ttl_s - standing.silent_s, 0.0) + LEAST_WAIT_S
-    return Answer(None, standing.store_now, "held", free_in_s)
+    return LeaseReply(None, standing.store_now, "held", free_in_s)

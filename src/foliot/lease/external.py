@@ -14,7 +14,7 @@ that can't reach it neither campaigns nor keeps its key.
 
 from foliot.lease.database import answer_of
 from foliot.lease.leadership import MARGIN
-from foliot.lease.protocol import Answer
+from foliot.lease.protocol import LeaseReply
 from foliot.lease.witness import Witness
 from foliot.model.errors import FencedError
 from foliot.model.lease import Lease, Shard
@@ -39,7 +39,7 @@ class WitnessedLeases:
         self._ttl_s = ttl_s
         self._quiet_s = ttl_s * QUIET
 
-    async def acquire(self, shard: Shard) -> Answer:
+    async def acquire(self, shard: Shard) -> LeaseReply:
         sent_at = self._clock.monotonic()
         standing = await self._store.take(shard, self._instance_id, self._ttl_s)
         answer = answer_of(standing, self._ttl_s)
@@ -54,7 +54,7 @@ class WitnessedLeases:
             self._witness.keep(shard, sent_at)
         return answer
 
-    async def _take_quiet(self, shard: Shard) -> Answer:
+    async def _take_quiet(self, shard: Shard) -> LeaseReply:
         lease = None
         try:
             # Looks again, with the row locked: the leader may only have been late.
@@ -65,7 +65,7 @@ class WitnessedLeases:
             if lease is None:
                 await self._witness.give_up(shard)
 
-    async def renew(self, lease: Lease) -> Answer:
+    async def renew(self, lease: Lease) -> LeaseReply:
         sent_at = self._clock.monotonic()
         try:
             standing = await self._store.renew(lease)
@@ -74,9 +74,9 @@ class WitnessedLeases:
             raise
         if standing.lease is None:
             await self._witness.give_up(lease.shard)
-            return Answer(None, standing.store_now, "held")
+            return LeaseReply(None, standing.store_now, "held")
         self._witness.keep(lease.shard, sent_at)
-        return Answer(standing.lease, standing.store_now, "renewed")
+        return LeaseReply(standing.lease, standing.store_now, "renewed")
 
     async def release(self, lease: Lease) -> None:
         await self._store.release(lease)

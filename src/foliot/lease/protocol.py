@@ -8,7 +8,7 @@ from foliot.model.errors import FoliotError
 from foliot.model.lease import Lease, Shard
 
 
-class Answer(NamedTuple):
+class LeaseReply(NamedTuple):
     """What a provider says about a lease."""
 
     lease: Lease | None
@@ -22,11 +22,11 @@ class Answer(NamedTuple):
 
 
 class LeaseProvider(Protocol):
-    async def acquire(self, shard: Shard) -> Answer:
+    async def acquire(self, shard: Shard) -> LeaseReply:
         """Become the leader, if nobody is."""
         ...
 
-    async def renew(self, lease: Lease) -> Answer:
+    async def renew(self, lease: Lease) -> LeaseReply:
         """Stay the leader."""
         ...
 

@@ -16,14 +16,14 @@ from foliot.model.schedule import ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class DomainEvent:
     """Something that happened."""
 
 
 class Observer(Protocol):
     """Told of events as they happen. Must return quickly and never raise."""
 
-    def notify(self, event: Event) -> None: ...
+    def notify(self, event: DomainEvent) -> None: ...
 
 
 class Observers:
@@ -35,7 +35,7 @@ class Observers:
     def add(self, observer: Observer) -> None:
         self._observers.append(observer)
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         for observer in self._observers:
             observer.notify(event)
 
@@ -44,7 +44,7 @@ class Observers:
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceStarted(Event):
+class InstanceStarted(DomainEvent):
     instance_id: str
     roles: tuple[str, ...]
     version: str
@@ -52,12 +52,12 @@ class InstanceStarted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceStopped(Event):
+class InstanceStopped(DomainEvent):
     instance_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryLimitPassed(Event):
+class MemoryLimitPassed(DomainEvent):
     """A worker has grown past its limit: it drains and ends."""
 
     instance_id: str
@@ -66,7 +66,7 @@ class MemoryLimitPassed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseAttempted(Event):
+class LeaseAttempted(DomainEvent):
     """A follower asked for a lease: `acquired`, `held` by another, or `contended` (lost a race)."""
 
     shard: int
@@ -74,14 +74,14 @@ class LeaseAttempted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderElected(Event):
+class LeaderElected(DomainEvent):
     shard: int
     epoch: int
     instance_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseLost(Event):
+class LeaseLost(DomainEvent):
     """This instance stopped leading without meaning to."""
 
     shard: int
@@ -90,7 +90,7 @@ class LeaseLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseReleased(Event):
+class LeaseReleased(DomainEvent):
     """This instance stopped leading on purpose: it stops, or hands over to another."""
 
     shard: int
@@ -98,7 +98,7 @@ class LeaseReleased(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseProviderLost(Event):
+class LeaseProviderLost(DomainEvent):
     """etcd or Redis has not answered for a TTL: the database alone decides who leads."""
 
     provider: str
@@ -107,7 +107,7 @@ class LeaseProviderLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseProviderReached(Event):
+class LeaseProviderReached(DomainEvent):
     """etcd or Redis answered for the first time, or again."""
 
     provider: str
@@ -116,7 +116,7 @@ class LeaseProviderReached(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFenced(Event):
+class WriteFenced(DomainEvent):
     """A write under a lost lease was refused by the database."""
 
     shard: int
@@ -127,7 +127,7 @@ class WriteFenced(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CredentialRefused(Event):
+class CredentialRefused(DomainEvent):
     """Somebody showed a credential that is worth nothing, or none. Why is not told to them."""
 
     why: str
@@ -136,7 +136,7 @@ class CredentialRefused(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestAnswered(Event):
+class RequestAnswered(DomainEvent):
     """The API has begun to answer a request."""
 
     method: str
@@ -148,7 +148,7 @@ class RequestAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFailed(Event):
+class RequestFailed(DomainEvent):
     """An exception of the API's that nobody handled: a defect. Its client was told nothing but the id."""
 
     request_id: str
@@ -169,7 +169,7 @@ class SkippedExecution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleChanged(Event):
+class ScheduleChanged(DomainEvent):
     schedule_id: UUID
     schedule_name: str
     change: ChangeKind
@@ -183,7 +183,7 @@ class ScheduleChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleParked(Event):
+class ScheduleParked(DomainEvent):
     """A schedule could not be planned and was put into state `error`; it is tried again later.
 
     Published once per version of the schedule by each leader.
@@ -194,7 +194,7 @@ class ScheduleParked(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PendingEventsFailed(Event):
+class PendingEventsFailed(DomainEvent):
     """Events that an application triggered in its transaction can't be written; tried again later.
 
     Published once per schedule by each leader.
@@ -220,7 +220,7 @@ class FiredExecution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchFired(Event):
+class BatchFired(DomainEvent):
     """A firing transaction committed."""
 
     shard: int
@@ -234,7 +234,7 @@ class BatchFired(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionTriggered(Event):
+class ExecutionTriggered(DomainEvent):
     """Somebody had a schedule run now, besides its own times."""
 
     execution_id: UUID
@@ -250,7 +250,7 @@ class ExecutionTriggered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillAdvanced(Event):
+class BackfillAdvanced(DomainEvent):
     """Executions were made for a few more of the times that a backfill is for."""
 
     backfill_id: UUID
@@ -259,7 +259,7 @@ class BackfillAdvanced(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TickCompleted(Event):
+class TickCompleted(DomainEvent):
     """The leader looked at its wheel."""
 
     shard: int
@@ -271,7 +271,7 @@ class TickCompleted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulesLoaded(Event):
+class SchedulesLoaded(DomainEvent):
     shard: int
     count: int
     cause: str
@@ -292,7 +292,7 @@ class ClaimedExecution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionsClaimed(Event):
+class ExecutionsClaimed(DomainEvent):
     worker_id: str
     claimed: Sequence[ClaimedExecution]
 
@@ -317,7 +317,7 @@ class SettledExecution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionsSettled(Event):
+class ExecutionsSettled(DomainEvent):
     worker_id: str
     settled: Sequence[SettledExecution]
     refused: Sequence[UUID]
@@ -368,14 +368,14 @@ class CancelledExecution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionsCancelled(Event):
+class ExecutionsCancelled(DomainEvent):
     """Executions ended by being cancelled. What runs in a worker is settled by it instead, when it stops."""
 
     cancelled: Sequence[CancelledExecution]
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionRetried(Event):
+class ExecutionRetried(DomainEvent):
     """Somebody had an execution that had ended badly tried once more."""
 
     execution_id: UUID
@@ -388,7 +388,7 @@ class ExecutionRetried(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerLoadChanged(Event):
+class WorkerLoadChanged(DomainEvent):
     worker_id: str
     running: int
     capacity: int
@@ -398,7 +398,7 @@ class WorkerLoadChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EventsConsumed(Event):
+class EventsConsumed(DomainEvent):
     """A batch of a partition's events was handled, and its offset moved with it."""
 
     group: str
@@ -410,7 +410,7 @@ class EventsConsumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EventsDeadLettered(Event):
+class EventsDeadLettered(DomainEvent):
     """A handler has failed with a transaction as often as it may. Said when the batch is about to commit."""
 
     group: str
@@ -420,7 +420,7 @@ class EventsDeadLettered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRefused(Event):
+class TopicRefused(DomainEvent):
     """The broker refuses a topic: the relay goes on without it, and tries it again."""
 
     topic: str
@@ -428,7 +428,7 @@ class TopicRefused(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerLagChanged(Event):
+class ConsumerLagChanged(DomainEvent):
     """How many offsets the last partition of a group is behind the end of the outbox."""
 
     group: str
@@ -439,7 +439,7 @@ class ConsumerLagChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RelayTookOver(Event):
+class RelayTookOver(DomainEvent):
     """This instance ships the outbox from now on."""
 
     epoch: int
@@ -447,7 +447,7 @@ class RelayTookOver(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RelayLost(Event):
+class RelayLost(DomainEvent):
     """This instance stopped being the active relay without meaning to."""
 
     epoch: int
@@ -455,14 +455,14 @@ class RelayLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RelayReleased(Event):
+class RelayReleased(DomainEvent):
     """This instance stopped being the active relay because it was asked to stop."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class RelayConfirmed(Event):
+class RelayConfirmed(DomainEvent):
     """The broker has taken so many more messages, up to this offset."""
 
     count: int
@@ -472,7 +472,7 @@ class RelayConfirmed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxMeasured(Event):
+class OutboxMeasured(DomainEvent):
     """The active relay, or a scheduler, looked how many messages are committed and not yet confirmed."""
 
     lag: int
@@ -482,7 +482,7 @@ class OutboxMeasured(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TransportLost(Event):
+class TransportLost(DomainEvent):
     """A broker has not answered for a while: workers look into the database themselves."""
 
     kind: str
@@ -491,14 +491,14 @@ class TransportLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class TransportRecovered(Event):
+class TransportRecovered(DomainEvent):
     kind: str
     address: str
     away_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class TicketsRepublished(Event):
+class TicketsRepublished(DomainEvent):
     """Executions that had waited for too long were given to the broker once more."""
 
     kind: str
@@ -529,7 +529,7 @@ class LostAttempt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionsRescued(Event):
+class ExecutionsRescued(DomainEvent):
     """Executions whose worker vanished, and what became of each."""
 
     shard: int
@@ -539,7 +539,7 @@ class ExecutionsRescued(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionsReleased(Event):
+class ExecutionsReleased(DomainEvent):
     """Held executions that may now run."""
 
     shard: int
@@ -547,13 +547,13 @@ class ExecutionsReleased(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryPruned(Event):
+class HistoryPruned(DomainEvent):
     shard: int
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class OverdueCounted(Event):
+class OverdueCounted(DomainEvent):
     """A watchdog looked how many schedules have been due for too long and are not decided."""
 
     count: int
@@ -562,7 +562,7 @@ class OverdueCounted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class OverdueFound(Event):
+class OverdueFound(DomainEvent):
     """Due times pass undecided: nobody leads their shard, its leader hangs, or it can't keep up."""
 
     count: int
@@ -574,12 +574,12 @@ class OverdueFound(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class OverdueEnded(Event):
+class OverdueEnded(DomainEvent):
     """Nothing is overdue any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceFailed(Event):
+class ServiceFailed(DomainEvent):
     """A step of a service raised; it is tried again after a pause."""
 
     service: str
@@ -588,19 +588,19 @@ class ServiceFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceRecovered(Event):
+class ServiceRecovered(DomainEvent):
     service: str
 
 
 @dataclass(frozen=True, slots=True)
-class ClockObserved(Event):
+class ClockObserved(DomainEvent):
     """How far this machine's clock is from the database's."""
 
     offset_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaLost(Event):
+class ReplicaLost(DomainEvent):
     """The replica can't be read from: all reads go to the primary."""
 
     database: str
@@ -608,19 +608,19 @@ class ReplicaLost(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaRecovered(Event):
+class ReplicaRecovered(DomainEvent):
     database: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaMeasured(Event):
+class ReplicaMeasured(DomainEvent):
     """How far the replica is behind; None: not known."""
 
     lag_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class RedisFailed(Event):
+class RedisFailed(DomainEvent):
     """Redis did not do what it was asked for; it is done without."""
 
     what: str
@@ -632,7 +632,7 @@ class RedisFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class NotificationDecided(Event):
+class NotificationDecided(DomainEvent):
     """Somebody is to be told something."""
 
     kind: str
@@ -643,7 +643,7 @@ class NotificationDecided(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class NotificationDelivered(Event):
+class NotificationDelivered(DomainEvent):
     """A message has arrived."""
 
     notification_id: UUID
@@ -652,7 +652,7 @@ class NotificationDelivered(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class NotificationFailed(Event):
+class NotificationFailed(DomainEvent):
     """A message did not arrive: it is tried again, or given up."""
 
     notification_id: UUID
@@ -667,7 +667,7 @@ class NotificationFailed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class QueuesMeasured(Event):
+class QueuesMeasured(DomainEvent):
     """A scheduler looked how much waits for workers, in the whole database."""
 
     depths: Mapping[str, Mapping[Priority, int]]
@@ -675,7 +675,7 @@ class QueuesMeasured(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulesCounted(Event):
+class SchedulesCounted(DomainEvent):
     """A scheduler looked how many schedules are active, in the whole database, and over how many shards."""
 
     active: int
@@ -683,7 +683,7 @@ class SchedulesCounted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class AgentFailed(Event):
+class AgentFailed(DomainEvent):
     """An agent did not do what an attempt asked of it."""
 
     status_code: str

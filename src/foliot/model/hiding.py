@@ -29,7 +29,7 @@ def pattern_of(texts: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
 
-class Running:
+class ActiveSecrets:
     """The secrets of everything that runs, each for as long as the last that has it."""
 
     def __init__(self) -> None:
@@ -72,11 +72,11 @@ class Running:
         return self._mask
 
 
-running = Running()
+running = ActiveSecrets()
 """Of this process."""
 
 
-def current_mask(everywhere: Running = running) -> Mask | None:
+def current_mask(everywhere: ActiveSecrets = running) -> Mask | None:
     """What hides all that is known to be secret here; None: nothing is."""
     own, others = hiding.get(), everywhere.mask
     if own is None or others is None:

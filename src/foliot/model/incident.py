@@ -50,7 +50,7 @@ class Run(NamedTuple):
         return self.started_ts is not None and self.due_by_ts is not None and self.started_ts > self.due_by_ts
 
 
-class Version(NamedTuple):
+class VersionStart(NamedTuple):
     """A version of a schedule, as far as it says from when on it is to run."""
 
     created_ts: datetime

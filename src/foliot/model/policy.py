@@ -67,7 +67,7 @@ class Overlap(Document):
     """How many executions may be held until others end; beyond it due times are skipped."""
 
 
-class Retry(Document):
+class RetryPolicy(Document):
     """How often and how patiently a failed attempt is tried again."""
 
     max_attempts: int = Field(default=3, ge=1, le=100)

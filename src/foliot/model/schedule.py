@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from foliot.model.document import Document
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.moment import Moment
-from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, Retry, Window
+from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, RetryPolicy, Window
 from foliot.model.target import Target
 from foliot.model.trigger import Trigger
 
@@ -37,7 +37,7 @@ class ScheduleSpec(Document):
     timeout_seconds: float = Field(default=300, gt=0, le=30 * 86400)
     misfire: Misfire = Misfire()
     overlap: Overlap = Overlap()
-    retry: Retry = Retry()
+    retry: RetryPolicy = RetryPolicy()
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     dst: Dst = Dst()
     labels: dict[Annotated[str, Field(min_length=1, max_length=100)], Label] = Field(default_factory=dict)

@@ -23,46 +23,46 @@ class Exit(IntEnum):
     """As shells report a program that SIGINT has ended."""
 
 
-class Verdict(NamedTuple):
+class ErrorStatus(NamedTuple):
     code: str
     """For programs: the `code` of a problem document."""
     http: int
     exit: Exit
 
 
-VERDICTS: dict[type[FoliotError], Verdict] = {
-    errors.SettingError: Verdict("setting", 400, Exit.USAGE),
-    errors.UnknownParameterError: Verdict("unknown_parameter", 400, Exit.USAGE),
-    errors.UnauthenticatedError: Verdict("unauthenticated", 401, Exit.AUTH),
-    errors.BadTokenError: Verdict("bad_token", 401, Exit.AUTH),
-    errors.ForbiddenError: Verdict("forbidden", 403, Exit.AUTH),
-    errors.NotFoundError: Verdict("not_found", 404, Exit.NOT_FOUND),
-    errors.ConflictError: Verdict("conflict", 409, Exit.CONFLICT),
-    errors.NameTakenError: Verdict("name_taken", 409, Exit.CONFLICT),
-    errors.CalendarInUseError: Verdict("calendar_in_use", 409, Exit.CONFLICT),
-    errors.UnreadableError: Verdict("unreadable", 409, Exit.CONFLICT),
-    errors.QueueFullError: Verdict("queue_full", 409, Exit.CONFLICT),
-    errors.IllegalTransitionError: Verdict("illegal_transition", 409, Exit.CONFLICT),
-    errors.FencedError: Verdict("fenced", 409, Exit.CONFLICT),
-    errors.InProgressError: Verdict("in_progress", 409, Exit.CONFLICT),
-    errors.AlreadyShownError: Verdict("already_shown", 409, Exit.CONFLICT),
-    errors.NoSecretKeyError: Verdict("no_secret_key", 409, Exit.CONFLICT),
-    errors.StaleVersionError: Verdict("stale_version", 412, Exit.CONFLICT),
-    errors.UnsupportedMediaError: Verdict("unsupported_media_type", 415, Exit.USAGE),
-    errors.InvalidError: Verdict("invalid", 422, Exit.USAGE),
-    errors.UnstorableError: Verdict("unstorable", 422, Exit.USAGE),
-    errors.TooManyIdempotencyKeysError: Verdict("too_many_idempotency_keys", 429, Exit.FAILED),
-    errors.RateLimitedError: Verdict("rate_limited", 429, Exit.FAILED),
-    errors.DatabaseFullError: Verdict("database_full", 503, Exit.UNREACHABLE),
-    errors.DatabaseUnreachableError: Verdict("database_unreachable", 503, Exit.UNREACHABLE),
-    errors.OverloadedError: Verdict("overloaded", 503, Exit.UNREACHABLE),
-    errors.SchemaError: Verdict("schema_not_current", 503, Exit.FAILED),
-    FoliotError: Verdict("refused", 400, Exit.FAILED),
+VERDICTS: dict[type[FoliotError], ErrorStatus] = {
+    errors.SettingError: ErrorStatus("setting", 400, Exit.USAGE),
+    errors.UnknownParameterError: ErrorStatus("unknown_parameter", 400, Exit.USAGE),
+    errors.UnauthenticatedError: ErrorStatus("unauthenticated", 401, Exit.AUTH),
+    errors.BadTokenError: ErrorStatus("bad_token", 401, Exit.AUTH),
+    errors.ForbiddenError: ErrorStatus("forbidden", 403, Exit.AUTH),
+    errors.NotFoundError: ErrorStatus("not_found", 404, Exit.NOT_FOUND),
+    errors.ConflictError: ErrorStatus("conflict", 409, Exit.CONFLICT),
+    errors.NameTakenError: ErrorStatus("name_taken", 409, Exit.CONFLICT),
+    errors.CalendarInUseError: ErrorStatus("calendar_in_use", 409, Exit.CONFLICT),
+    errors.UnreadableError: ErrorStatus("unreadable", 409, Exit.CONFLICT),
+    errors.QueueFullError: ErrorStatus("queue_full", 409, Exit.CONFLICT),
+    errors.IllegalTransitionError: ErrorStatus("illegal_transition", 409, Exit.CONFLICT),
+    errors.FencedError: ErrorStatus("fenced", 409, Exit.CONFLICT),
+    errors.InProgressError: ErrorStatus("in_progress", 409, Exit.CONFLICT),
+    errors.AlreadyShownError: ErrorStatus("already_shown", 409, Exit.CONFLICT),
+    errors.NoSecretKeyError: ErrorStatus("no_secret_key", 409, Exit.CONFLICT),
+    errors.StaleVersionError: ErrorStatus("stale_version", 412, Exit.CONFLICT),
+    errors.UnsupportedMediaError: ErrorStatus("unsupported_media_type", 415, Exit.USAGE),
+    errors.InvalidError: ErrorStatus("invalid", 422, Exit.USAGE),
+    errors.UnstorableError: ErrorStatus("unstorable", 422, Exit.USAGE),
+    errors.TooManyIdempotencyKeysError: ErrorStatus("too_many_idempotency_keys", 429, Exit.FAILED),
+    errors.RateLimitedError: ErrorStatus("rate_limited", 429, Exit.FAILED),
+    errors.DatabaseFullError: ErrorStatus("database_full", 503, Exit.UNREACHABLE),
+    errors.DatabaseUnreachableError: ErrorStatus("database_unreachable", 503, Exit.UNREACHABLE),
+    errors.OverloadedError: ErrorStatus("overloaded", 503, Exit.UNREACHABLE),
+    errors.SchemaError: ErrorStatus("schema_not_current", 503, Exit.FAILED),
+    FoliotError: ErrorStatus("refused", 400, Exit.FAILED),
 }
 """The most specific class of an error decides."""
 
 
-def verdict_on(error: FoliotError) -> Verdict:
+def verdict_on(error: FoliotError) -> ErrorStatus:
     return next(VERDICTS[kind] for kind in type(error).__mro__ if kind in VERDICTS)
 
 

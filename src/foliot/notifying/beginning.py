@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 
-from foliot.model.incident import Version
+from foliot.model.incident import VersionStart
 
 
-def last_beginning(versions: Sequence[Version], now: datetime) -> datetime | None:
+def last_beginning(versions: Sequence[VersionStart], now: datetime) -> datetime | None:
     """When a schedule last began anew, by its versions, oldest first; None: not in these."""
     found = [after.created_ts for before, after in pairwise(versions) if _begins(before, after)]
     for version, following in pairwise([*versions, None]):
@@ -20,11 +20,11 @@ def last_beginning(versions: Sequence[Version], now: datetime) -> datetime | Non
     return max(found, default=None)
 
 
-def _begins(before: Version, after: Version) -> bool:
+def _begins(before: VersionStart, after: VersionStart) -> bool:
     return not before.is_active or before.timing != after.timing
 
 
-def _pause_end(version: Version, following: Version | None) -> datetime | None:
+def _pause_end(version: VersionStart, following: VersionStart | None) -> datetime | None:
     """Firing ends a pause whose time is up, and writes no version."""
     if not version.is_paused:
         return None

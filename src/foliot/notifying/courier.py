@@ -16,14 +16,13 @@ from pydantic import ValidationError
 from foliot.model.event import NotificationDelivered, NotificationFailed, Observer
 from foliot.model.execution import Status
 from foliot.model.notification import DeliveryState, NotificationRuleSpec, NotificationType
-from foliot.model.policy import Delivery as DeliveryPolicy
-from foliot.model.policy import Retry
+from foliot.model.policy import Delivery, RetryPolicy
 from foliot.notifying.sending import TIMEOUT_S, Sender
 from foliot.notifying.turns import AT_ONCE, MOST_OF_RULE, Turns
 from foliot.planning.outcome import outcome_of
 from foliot.security.kept import kept_text
 from foliot.service import Wake
-from foliot.store.deliveries import Deliveries, Delivery, DueNotification
+from foliot.store.deliveries import Deliveries, DeliveryResult, DueNotification
 from foliot.store.hints import Hint, Hints
 from foliot.target.protocol import AttemptFailedError
 from foliot.timing.clock import ClusterClock
@@ -34,7 +33,7 @@ LEASE_S = 4 * TIMEOUT_S
 """How long a claimed message is nobody else's: longer than a try can take, with its secrets and its end."""
 LEAST_EVERY_S = 1.0
 ERROR_LENGTH = 500
-RETRY = Retry(max_attempts=10, initial_delay_seconds=1, multiplier=3, max_delay_seconds=3600)
+RETRY = RetryPolicy(max_attempts=10, initial_delay_seconds=1, multiplier=3, max_delay_seconds=3600)
 """Ten tries over two hours: 1 s, 3 s, 9 s … an hour."""
 
 
@@ -127,9 +126,9 @@ class Courier:
             self._turns.end(due.rule_id, due.host_id, at, began_at=began_at, is_well=is_well)
         if why is not None:
             # Nothing has gone wrong: it is not told, so that no alarm counts it.
-            await self._notifications.settle(Delivery(due, DeliveryState.DEAD, why))
+            await self._notifications.settle(DeliveryResult(due, DeliveryState.DEAD, why))
             return
-        delivery = Delivery(due, DeliveryState.DELIVERED) if error is None else self._failed(due, error)
+        delivery = DeliveryResult(due, DeliveryState.DELIVERED) if error is None else self._failed(due, error)
         if await self._notifications.settle(delivery):
             self._tell(delivery)
 
@@ -144,12 +143,12 @@ class Courier:
             return AttemptFailedError(f"{type(error).__name__} while sending")
         return None
 
-    def _failed(self, due: DueNotification, error: AttemptFailedError) -> Delivery:
+    def _failed(self, due: DueNotification, error: AttemptFailedError) -> DeliveryResult:
         now = self._clock.now()
         outcome = outcome_of(
             Status.FAILED,
             retry=RETRY,
-            delivery=DeliveryPolicy.AT_LEAST_ONCE,
+            delivery=Delivery.AT_LEAST_ONCE,
             failures=due.failures + 1,
             execution_id=due.notification_id,
             now=now,
@@ -158,10 +157,10 @@ class Courier:
         )
         said = kept_text(str(error), most=ERROR_LENGTH)
         if outcome.ready_ts is None:
-            return Delivery(due, DeliveryState.DEAD, said)
-        return Delivery(due, DeliveryState.PENDING, said, (outcome.ready_ts - now).total_seconds())
+            return DeliveryResult(due, DeliveryState.DEAD, said)
+        return DeliveryResult(due, DeliveryState.PENDING, said, (outcome.ready_ts - now).total_seconds())
 
-    def _tell(self, delivery: Delivery) -> None:
+    def _tell(self, delivery: DeliveryResult) -> None:
         due = delivery.due
         if delivery.status is DeliveryState.DELIVERED:
             event = NotificationDelivered(due.notification_id, due.type.value, due.attempts)

@@ -11,7 +11,7 @@ from uuid import UUID
 from foliot.lease.leadership import Leadership
 from foliot.notifying.beginning import last_beginning
 from foliot.notifying.deciding import Deciding, Rules, parts
-from foliot.notifying.term import Term
+from foliot.notifying.term import NotifierState
 from foliot.notifying.writing import Writing
 from foliot.store.incidents import Incidents
 from foliot.store.lateness import NONE_BEFORE, Behind
@@ -36,14 +36,14 @@ class LateLook:
         self._public_url = public_url
 
     async def look(
-        self, leadership: Leadership, term: Term, rules: Rules, since: datetime, now: datetime
+        self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         """At the hosts of these rules."""
         await self._look_at_waiting(leadership, term, rules, since, now)
         await self._look_at_running(leadership, term, rules, since, now)
 
     async def _look_at_waiting(
-        self, leadership: Leadership, term: Term, rules: Rules, since: datetime, now: datetime
+        self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         queues = await self._lateness.queues(rules.hosts, now, since=since)
         places = {queue: term.waiting.get(queue, Behind(since)) for queue in queues}
@@ -64,7 +64,7 @@ class LateLook:
             term.waiting = left
 
     async def _look_at_running(
-        self, leadership: Leadership, term: Term, rules: Rules, since: datetime, now: datetime
+        self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         start, after = term.running or (since, NONE_BEFORE)
         for _ in range(MOST_PAGES):
@@ -77,7 +77,7 @@ class LateLook:
             term.running = (start, after)
 
     async def _decide(
-        self, leadership: Leadership, term: Term, rules: Rules, found: Iterable[Seen], now: datetime
+        self, leadership: Leadership, term: NotifierState, rules: Rules, found: Iterable[Seen], now: datetime
     ) -> None:
         watched = [each for each in _ends(found) if rules.about(each.subject, now)]
         if not watched:

@@ -18,7 +18,7 @@ from foliot.model.notification import OnFailuresInARow, OnSlaMiss
 from foliot.notifying.deciding import Deciding, Rules, condition_of, parts
 from foliot.notifying.lateness import LateLook
 from foliot.notifying.sweeping import Sweep
-from foliot.notifying.term import Term
+from foliot.notifying.term import NotifierState
 from foliot.notifying.writing import Writing
 from foliot.service import Wake
 from foliot.store.deliveries import WAITED_TOO_LONG
@@ -83,7 +83,7 @@ class Notifier:
         self._rules = Rules(())
         self._promising = Rules(())
         """Those that tell of what is late."""
-        self._term: Term | None = None
+        self._term: NotifierState | None = None
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:
@@ -93,7 +93,7 @@ class Notifier:
             self._term = None
             return self._idle_s
         if self._term is None or self._term.lease != lease:
-            self._term = Term(lease)
+            self._term = NotifierState(lease)
         try:
             return await self._look(leadership, self._term)
         except FencedError:
@@ -102,7 +102,7 @@ class Notifier:
                 leadership.lose("a write was fenced")
             return self._idle_s
 
-    async def _look(self, leadership: Leadership, term: Term) -> float:
+    async def _look(self, leadership: Leadership, term: NotifierState) -> float:
         # What fails later than this is left for the next look, which knows of the rules made meanwhile.
         now, revision = await self._store.glance()
         if revision != self._revision:
@@ -122,7 +122,7 @@ class Notifier:
         await self._sweep.step(leadership, term, self._rules, now)
         return self._options.every_s if is_complete else 0.0
 
-    async def _since(self, term: Term, now: datetime) -> datetime:
+    async def _since(self, term: NotifierState, now: datetime) -> datetime:
         begin_ts = self._rules.begin_ts
         if term.since is None:
             term.since = await self._incidents.position() or begin_ts
@@ -133,7 +133,7 @@ class Notifier:
     # --- looks ------------------------------------------------------------------------------------
 
     async def _look_at_failures(
-        self, leadership: Leadership, term: Term, since: datetime, now: datetime
+        self, leadership: Leadership, term: NotifierState, since: datetime, now: datetime
     ) -> bool:
         """Whether all there are were read."""
         after: UUID | None = None
@@ -159,7 +159,7 @@ class Notifier:
         return len(page) < PAGE
 
     async def _decide_failures(
-        self, leadership: Leadership, term: Term, fresh: list[Seen], now: datetime
+        self, leadership: Leadership, term: NotifierState, fresh: list[Seen], now: datetime
     ) -> None:
         for part in parts(fresh, self._rules):
             ids = {each.subject.schedule_id for each in part}
@@ -182,7 +182,7 @@ class Notifier:
         return await self._sightings.streaks(ids, most=most)
 
     async def _look_at_successes(
-        self, leadership: Leadership, term: Term, since: datetime, now: datetime
+        self, leadership: Leadership, term: NotifierState, since: datetime, now: datetime
     ) -> None:
         over = await self._incidents.over(now, since=since, limit=PAGE)
         if not over:
@@ -194,7 +194,7 @@ class Notifier:
 
     # --- forgetting -------------------------------------------------------------------------------
 
-    async def _prune(self, term: Term, now: datetime) -> None:
+    async def _prune(self, term: NotifierState, now: datetime) -> None:
         """Now and then."""
         at = self._clock.monotonic()
         if at - term.pruned_at < PRUNE_EVERY_S:

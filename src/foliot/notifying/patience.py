@@ -15,7 +15,7 @@ from uuid import UUID
 
 from foliot.model.notification import NotificationRule, OnDidNotRun
 from foliot.notifying.deciding import condition_of
-from foliot.store.silence import Since, Span, Standing, Success
+from foliot.store.silence import ScheduleWindow, SilenceState, Since, Success
 
 NEXT = timedelta(microseconds=1)
 """A success of the very instant at which patience ends is as old as that."""
@@ -27,13 +27,13 @@ class Question(NamedTuple):
     """Whether a rule has lost its patience with a schedule that is not known to be well."""
 
     rule: NotificationRule
-    standing: Standing
+    standing: SilenceState
     began_ts: datetime
     """From when on it was to run, for the rule: as far as how it stands tells."""
     well_ts: datetime | None
     """When it is known to have been well."""
     within: timedelta | None = None
-    span: Span | None = None
+    span: ScheduleWindow | None = None
     """With `grace_seconds`: in which a time was due, if any was."""
 
     @property
@@ -53,7 +53,7 @@ class Silent(NamedTuple):
     """A rule has lost its patience with a schedule."""
 
     rule: NotificationRule
-    standing: Standing
+    standing: SilenceState
     opened_ts: datetime
     """There was no success since then: one that is found later ends it."""
     since_ts: datetime
@@ -64,14 +64,14 @@ class Silent(NamedTuple):
 class Evidence:
     """What was read of those that are not known to be well."""
 
-    due: Mapping[Span, datetime] = field(default_factory=dict)
+    due: Mapping[ScheduleWindow, datetime] = field(default_factory=dict)
     began: Mapping[UUID, datetime] = field(default_factory=dict)
     successes: Mapping[Since, Success] = field(default_factory=dict)
     first_fires: Mapping[Since, datetime] = field(default_factory=dict)
 
 
 def questions(
-    asked: Iterable[tuple[NotificationRule, Standing]],
+    asked: Iterable[tuple[NotificationRule, SilenceState]],
     now: datetime,
     *,
     known: Mapping[UUID, datetime],
@@ -98,7 +98,7 @@ def questions(
             grace = timedelta(seconds=patience.grace_seconds)
             start = since if before_ts is None else max(since, before_ts - grace - GONE_THROUGH_AGAIN)
             if start <= now - grace:
-                found.append(question._replace(span=Span(question.schedule_id, start, now - grace)))
+                found.append(question._replace(span=ScheduleWindow(question.schedule_id, start, now - grace)))
     return found
 
 
@@ -159,13 +159,13 @@ def _silent_since(question: Question, began: datetime, evidence: Evidence) -> da
     return began if first is None else max(began, first)
 
 
-def _pause_end(standing: Standing, now: datetime) -> Iterable[datetime]:
+def _pause_end(standing: SilenceState, now: datetime) -> Iterable[datetime]:
     """Of a pause whose time is up, and that nothing has fired since."""
     if standing.paused_until_ts is not None and standing.paused_until_ts <= now:
         yield standing.paused_until_ts
 
 
-def _successes(standing: Standing, known: Mapping[UUID, datetime]) -> Iterable[datetime]:
+def _successes(standing: SilenceState, known: Mapping[UUID, datetime]) -> Iterable[datetime]:
     last = standing.last
     if last is not None and last.is_success and last.ended_ts is not None:
         yield last.ended_ts

@@ -24,10 +24,10 @@ from foliot.notifying.patience import (
     judged,
     questions,
 )
-from foliot.notifying.term import Round, Term
+from foliot.notifying.term import NotifierState, Round
 from foliot.notifying.writing import Writing
 from foliot.store.incidents import Incidents
-from foliot.store.silence import Silence, Since, Standing
+from foliot.store.silence import Silence, SilenceState, Since
 from foliot.timing.clock import ClusterClock
 
 EVERY_S = 15.0
@@ -58,7 +58,7 @@ class Sweep:
         self._clock = clock
         self._public_url = public_url
 
-    async def step(self, leadership: Leadership, term: Term, rules: Rules, now: datetime) -> None:
+    async def step(self, leadership: Leadership, term: NotifierState, rules: Rules, now: datetime) -> None:
         """Go on with the round, when it is time and for as long as there is."""
         began_at = self._clock.monotonic()
         watch = term.round
@@ -82,7 +82,9 @@ class Sweep:
             if self._clock.monotonic() - began_at >= BUDGET_S:
                 return
 
-    async def _close_abandoned(self, leadership: Leadership, term: Term, rules: Rules, now: datetime) -> None:
+    async def _close_abandoned(
+        self, leadership: Leadership, term: NotifierState, rules: Rules, now: datetime
+    ) -> None:
         gone = Deciding(rules, (), now)
         for incident in await self._incidents.abandoned(limit=PAGE):
             gone.close(incident.key, now)
@@ -91,7 +93,12 @@ class Sweep:
     # --- a page -----------------------------------------------------------------------------------
 
     async def _page(
-        self, leadership: Leadership, term: Term, rules: Rules, place: tuple[UUID, str], now: datetime
+        self,
+        leadership: Leadership,
+        term: NotifierState,
+        rules: Rules,
+        place: tuple[UUID, str],
+        now: datetime,
     ) -> None:
         host_id, after_name = place
         watch, size = term.round, max(1, min(PAGE, MOST_ASKED // rules.count_of(host_id)))
@@ -106,7 +113,12 @@ class Sweep:
         watch.is_whole = was_whole
 
     async def _judge(
-        self, leadership: Leadership, term: Term, rules: Rules, page: Sequence[Standing], now: datetime
+        self,
+        leadership: Leadership,
+        term: NotifierState,
+        rules: Rules,
+        page: Sequence[SilenceState],
+        now: datetime,
     ) -> None:
         asked = [(rule, each) for each in page for rule in rules.about(each.subject, now)]
         late = [

@@ -29,7 +29,7 @@ class Round:
 
 
 @dataclass(slots=True)
-class Term:
+class NotifierState:
     lease: Lease
     since: datetime | None = None
     """All failures that ended before are decided: never less than the overlap ago."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from foliot.lease.leadership import Leadership
 from foliot.model.event import NotificationDecided, Observer
 from foliot.notifying.deciding import Deciding
-from foliot.notifying.term import Term
+from foliot.notifying.term import NotifierState
 from foliot.store.hints import Hint, Hints
 from foliot.store.incidents import Decisions, Incidents
 from foliot.timing.clock import ClusterClock
@@ -21,7 +21,9 @@ class Writing:
         self._hints = hints
         self._observer = observer
 
-    async def write(self, leadership: Leadership, term: Term, deciding: Deciding, now: datetime) -> None:
+    async def write(
+        self, leadership: Leadership, term: NotifierState, deciding: Deciding, now: datetime
+    ) -> None:
         """Raises FencedError."""
         at = self._clock.monotonic()
         decisions = Decisions(

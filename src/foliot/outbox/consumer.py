@@ -23,16 +23,16 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import ConsumerLagChanged, EventsConsumed, Observer
-from foliot.outbox.delivering import Delivered, Delivering, Waiting
+from foliot.outbox.delivering import Delivered, Delivering, PendingTransaction
 from foliot.outbox.handling import ConsumerSpec, Event
 from foliot.outbox.partitions import Placed, first_alone, whole_transactions
-from foliot.outbox.presence import Presence, give_up_crashed
+from foliot.outbox.presence import ConsumerRegistration, give_up_crashed
 from foliot.service import Wake
-from foliot.store.claims import Claim, end_claim
+from foliot.store.claims import ConsumerClaim, end_claim
 from foliot.store.consumers import (
     Consumers,
     GroupStanding,
-    Position,
+    PartitionPosition,
     end_of_stretch,
     look_at,
     move_partition,
@@ -51,10 +51,10 @@ MAX_TRANSACTION = 1_000
 
 
 class _Batch(NamedTuple):
-    position: Position
+    position: PartitionPosition
     end: int
     delivered: Delivered
-    waiting: Sequence[Waiting]
+    waiting: Sequence[PendingTransaction]
 
 
 class Consumer:
@@ -79,7 +79,7 @@ class Consumer:
         self._poll_s = poll_s
         self._insists = True
         self._told_lag: int | None = None
-        self._presence = Presence(spec, consumers, clock)
+        self._presence = ConsumerRegistration(spec, consumers, clock)
         self._reach = max(LEAST_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
         self._delivering = Delivering(spec, consumers.dialect, clock, observer)
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
@@ -147,7 +147,7 @@ class Consumer:
             return None
         return standing.furthest  # another has a part of it at this moment
 
-    async def _handle(self, connection: AsyncConnection, claim: Claim, until: int) -> _Batch | None:
+    async def _handle(self, connection: AsyncConnection, claim: ConsumerClaim, until: int) -> _Batch | None:
         position = await take_partition(connection, self._spec.group, claim, self._presence.owner)
         if position is None:
             return None
@@ -161,8 +161,8 @@ class Consumer:
         return _Batch(position, end, delivered, waiting)
 
     async def _read(
-        self, connection: AsyncConnection, position: Position, until: int, *, is_careful: bool
-    ) -> tuple[list[Waiting], int]:
+        self, connection: AsyncConnection, position: PartitionPosition, until: int, *, is_careful: bool
+    ) -> tuple[list[PendingTransaction], int]:
         look = max(LEAST_LOOK, 2 * self._spec.batch * position.partitions)
         first = position.next_offset
         end = await end_of_stretch(connection, min(until, first + look), log_end=until)
@@ -188,9 +188,9 @@ class Consumer:
         ], stretch.end
 
 
-def _waiting(transaction_id: UUID, events: Sequence[Event], end: int) -> Waiting:
+def _waiting(transaction_id: UUID, events: Sequence[Event], end: int) -> PendingTransaction:
     """Between two of its events, the partition goes on at the second."""
-    return Waiting(transaction_id, tuple(events), (*(each.offset for each in events[1:]), end))
+    return PendingTransaction(transaction_id, tuple(events), (*(each.offset for each in events[1:]), end))
 
 
 def event_of(message: Any) -> Event:

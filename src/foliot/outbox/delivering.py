@@ -37,14 +37,14 @@ SPARE_IDLE_S = 5.0
 """How much longer than its handler a transaction may rest before the database ends it."""
 
 
-class Waiting(NamedTuple):
+class PendingTransaction(NamedTuple):
     """A transaction that is to be handled."""
 
     transaction_id: UUID
     events: tuple[Event, ...]
     ends: tuple[int, ...]
     """Where to go on after each of its events."""
-    failure: "Failure | None" = None
+    failure: "HandlerFailure | None" = None
     """Why it can't be handled at all."""
     attempts: int = 0
     """How often it was tried, if it can't be handled."""
@@ -54,13 +54,13 @@ class Waiting(NamedTuple):
         """Where to go on after all of it."""
         return self.ends[-1]
 
-    def apart(self) -> "Iterator[Waiting]":
+    def apart(self) -> "Iterator[PendingTransaction]":
         """Each of its events, to be handled alone."""
         for event, end in zip(self.events, self.ends, strict=True):
-            yield Waiting(self.transaction_id, (event,), (end,))
+            yield PendingTransaction(self.transaction_id, (event,), (end,))
 
 
-class Failure(NamedTuple):
+class HandlerFailure(NamedTuple):
     error: str
     traceback: str | None
 
@@ -77,7 +77,7 @@ MAX_APART = 10_000
 """Transactions that are remembered as to be handled event by event."""
 
 
-_FAILED_BEFORE = Failure("it failed as a whole", None)
+_FAILED_BEFORE = HandlerFailure("it failed as a whole", None)
 
 
 class Delivered(NamedTuple):
@@ -117,11 +117,11 @@ class Strikes:
     """How often each transaction has broken its batch, by the handler's own doing."""
 
     counts: dict[UUID, int] = field(default_factory=dict)
-    failures: dict[UUID, Failure] = field(default_factory=dict)
+    failures: dict[UUID, HandlerFailure] = field(default_factory=dict)
     suspect: UUID | None = None
     """Being handled at this moment, or when a batch broke."""
 
-    def count(self, transaction_id: UUID, failure: Failure) -> None:
+    def count(self, transaction_id: UUID, failure: HandlerFailure) -> None:
         self.counts[transaction_id] = self.counts.get(transaction_id, 0) + 1
         self.failures[transaction_id] = failure
 
@@ -148,7 +148,7 @@ class Delivering:
         return self._spec.timeout_s + SPARE_IDLE_S
 
     async def deliver(
-        self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting]
+        self, connection: AsyncConnection, partition: int, waiting: Sequence[PendingTransaction]
     ) -> Delivered:
         """Handle these, in order; all of them unless they take too long for one transaction."""
         ends_at = self._clock.monotonic() + self._spec.timeout_s * SHARE_OF_TIMEOUT
@@ -177,7 +177,7 @@ class Delivering:
             end = each.end
         return Delivered(None, handled, dead)
 
-    def forget(self, waiting: Sequence[Waiting]) -> None:
+    def forget(self, waiting: Sequence[PendingTransaction]) -> None:
         """These are committed: whatever was counted of them is over."""
         self.strikes.forget([each.transaction_id for each in waiting])
         self.strikes.forget([event.id for each in waiting for event in each.events])
@@ -191,9 +191,11 @@ class Delivering:
         """The batch was given up for this; a deadlock that does not end is the handler's own doing."""
         suspect = self.strikes.suspect
         if suspect is not None and isinstance(error, DBAPIError) and self._dialect.is_transient(error):
-            self.strikes.count(suspect, Failure.of(error))
+            self.strikes.count(suspect, HandlerFailure.of(error))
 
-    async def _handle(self, connection: AsyncConnection, waiting: Waiting) -> Failure | None:
+    async def _handle(
+        self, connection: AsyncConnection, waiting: PendingTransaction
+    ) -> HandlerFailure | None:
         if waiting.failure is not None:
             return waiting.failure
         if len(waiting.events) > 1 and waiting.transaction_id in self._apart:
@@ -202,7 +204,7 @@ class Delivering:
         key = waiting.events[0].id if len(waiting.events) == 1 else waiting.transaction_id
         if self.strikes.counts.get(key, 0) >= self._spec.max_attempts:
             return self.strikes.failures[key]
-        failure: Failure | None = None
+        failure: HandlerFailure | None = None
         for attempt in range(1, self._spec.max_attempts + 1):
             self.strikes.suspect = key
             failure = await self.attempt(
@@ -216,7 +218,9 @@ class Delivering:
                 await asyncio.sleep(min(RETRY_PAUSE_S * 2**attempt, LONGEST_RETRY_PAUSE_S))
         return failure
 
-    async def attempt(self, connection: AsyncConnection, transaction: EventTransaction) -> Failure | None:
+    async def attempt(
+        self, connection: AsyncConnection, transaction: EventTransaction
+    ) -> HandlerFailure | None:
         """Call the handler once, inside a savepoint. Raises where the whole batch is to be redone."""
         await connection.exec_driver_sql("SAVEPOINT foliot_event")
         try:
@@ -227,7 +231,7 @@ class Delivering:
             if isinstance(error, DBAPIError) and self._dialect.is_transient(error):
                 raise
             await self._back_to_savepoint(connection, transaction, error)
-            return Failure.of(error)
+            return HandlerFailure.of(error)
         return None
 
     async def _call(self, transaction: EventTransaction) -> None:
@@ -254,11 +258,17 @@ class Delivering:
             await connection.exec_driver_sql("RELEASE SAVEPOINT foliot_event")
         except Exception:
             if isinstance(error, HandlerDeadlineError):
-                self.strikes.count(self.strikes.suspect or transaction.transaction_id, Failure.of(error))
+                self.strikes.count(
+                    self.strikes.suspect or transaction.transaction_id, HandlerFailure.of(error)
+                )
             raise BatchBrokenError(self._spec.group, transaction.transaction_id, error) from error
 
     async def _bury(
-        self, connection: AsyncConnection, partition: int, waiting: Waiting, failure: Failure
+        self,
+        connection: AsyncConnection,
+        partition: int,
+        waiting: PendingTransaction,
+        failure: HandlerFailure,
     ) -> None:
         await add_dead_letter(
             connection,

@@ -28,8 +28,8 @@ from aiokafka.errors import (
 )
 
 from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import SETTING, Term
-from foliot.outbox.sending import CALL_S, Refusal, asking, send_in_order
+from foliot.outbox.protocol import SETTING, RelayTerm
+from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.kafka import has_controller
@@ -48,7 +48,7 @@ PARTITIONS = 3
 REPLICAS = 3
 # aiokafka asserts what state a producer is in, also when it was the broker that changed it.
 _ERRORS = (KafkaError, OSError, AssertionError)
-_REFUSAL = Refusal(
+_REFUSAL = RefusalErrors(
     of_message=(MessageSizeTooLargeError, RecordListTooLargeError),
     of_topic=(
         ClusterAuthorizationFailedError,
@@ -77,7 +77,7 @@ class KafkaPublisher:
         self._topics: set[str] = set()
         self._most = MOST
 
-    async def begin(self, term: Term) -> None:
+    async def begin(self, term: RelayTerm) -> None:
         await self.close()
         transactional_id = TRANSACTIONAL_ID + term.outbox if self._is_transactional else None
         self._producer = AIOKafkaProducer(

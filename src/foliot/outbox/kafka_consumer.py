@@ -21,13 +21,13 @@ from aiokafka.errors import KafkaError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import EventsConsumed, Observer
-from foliot.outbox.delivering import Delivered, Delivering, Failure, Waiting
+from foliot.outbox.delivering import Delivered, Delivering, HandlerFailure, PendingTransaction
 from foliot.outbox.handling import ConsumerSpec
 from foliot.outbox.parcel import topic_at_broker
-from foliot.outbox.presence import Presence, give_up_crashed
+from foliot.outbox.presence import ConsumerRegistration, give_up_crashed
 from foliot.outbox.unpacking import Arrived, Unpacked, instant_of_millis, unpack
 from foliot.service import Wake
-from foliot.store.claims import Claim, end_claim
+from foliot.store.claims import ConsumerClaim, end_claim
 from foliot.store.consumers import Consumers, forget_consumed, mark_consumed
 from foliot.timing.clock import Clock
 from foliot.transport.address import read_address
@@ -46,7 +46,7 @@ LEAST_POLL_INTERVAL_MS = 300_000
 
 class _Batch(NamedTuple):
     delivered: Delivered
-    waiting: Sequence[Waiting]
+    waiting: Sequence[PendingTransaction]
 
 
 class KafkaConsumer:
@@ -64,7 +64,7 @@ class KafkaConsumer:
         self._consumers = consumers
         self._clock = clock
         self._observer = observer
-        self._presence = Presence(spec, consumers, clock)
+        self._presence = ConsumerRegistration(spec, consumers, clock)
         self._delivering = Delivering(spec, consumers.dialect, clock, observer)
         self._consumer: AIOKafkaConsumer | None = None
 
@@ -159,7 +159,11 @@ class KafkaConsumer:
         )
 
     async def _deliver(
-        self, connection: AsyncConnection, partition: int, waiting: Sequence[Waiting], claim: Claim
+        self,
+        connection: AsyncConnection,
+        partition: int,
+        waiting: Sequence[PendingTransaction],
+        claim: ConsumerClaim,
     ) -> _Batch:
         dialect, group = self._consumers.dialect, self._spec.group
         ids = [event.id for each in waiting for event in each.events]
@@ -177,16 +181,16 @@ class KafkaConsumer:
         await end_claim(connection, group, claim.place)
         return _Batch(delivered, waiting)
 
-    def _waiting(self, records: Sequence[ConsumerRecord]) -> Iterator[Waiting]:
+    def _waiting(self, records: Sequence[ConsumerRecord]) -> Iterator[PendingTransaction]:
         read = [(record, unpack(self._arrived(record))) for record in records]
         for _, group in groupby(read, key=lambda each: (each[1].transaction_id, each[1].error)):
             together = list(group)
             unpacked: Unpacked = together[0][1]
-            yield Waiting(
+            yield PendingTransaction(
                 unpacked.transaction_id,
                 tuple(each.event for _, each in together),
                 tuple(record.offset + 1 for record, _ in together),
-                None if unpacked.error is None else Failure(unpacked.error, None),
+                None if unpacked.error is None else HandlerFailure(unpacked.error, None),
             )
 
     def _arrived(self, record: ConsumerRecord) -> Arrived:
@@ -200,7 +204,7 @@ class KafkaConsumer:
         )
 
 
-def _fresh_only(waiting: Sequence[Waiting], fresh: set[UUID]) -> Iterator[Waiting]:
+def _fresh_only(waiting: Sequence[PendingTransaction], fresh: set[UUID]) -> Iterator[PendingTransaction]:
     for each in waiting:
         kept = []
         for event, end in zip(each.events, each.ends, strict=True):

@@ -1,9 +1,9 @@
 """One relay is active at a time: the state machine of leading, over the row of the relay."""
 
-from foliot.lease.protocol import Answer
+from foliot.lease.protocol import LeaseReply
 from foliot.model.event import (
     ClockObserved,
-    Event,
+    DomainEvent,
     LeaderElected,
     LeaseLost,
     LeaseReleased,
@@ -29,17 +29,17 @@ class RelayLeases:
         self._ttl_s = ttl_s
         self._observer = observer
 
-    async def acquire(self, shard: Shard) -> Answer:
+    async def acquire(self, shard: Shard) -> LeaseReply:
         standing = await self._store.take(self._instance_id, self._ttl_s)
         if not standing.is_ours:
-            return Answer(None, standing.store_now, "contended" if standing.is_contended else "held")
-        return Answer(self._lease(shard, standing), standing.store_now, "acquired")
+            return LeaseReply(None, standing.store_now, "contended" if standing.is_contended else "held")
+        return LeaseReply(self._lease(shard, standing), standing.store_now, "acquired")
 
-    async def renew(self, lease: Lease) -> Answer:
+    async def renew(self, lease: Lease) -> LeaseReply:
         standing = await self._store.renew(lease.instance_id, lease.epoch)
         if not standing.is_ours:
-            return Answer(None, standing.store_now, "held")
-        return Answer(self._lease(lease.shard, standing), standing.store_now, "renewed")
+            return LeaseReply(None, standing.store_now, "held")
+        return LeaseReply(self._lease(lease.shard, standing), standing.store_now, "renewed")
 
     async def release(self, lease: Lease) -> None:
         await self._store.release(lease.instance_id, lease.epoch)
@@ -55,7 +55,7 @@ class RelayObserver:
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         match event:
             case LeaderElected(epoch=epoch, instance_id=instance_id):
                 self._observer.notify(RelayTookOver(epoch, instance_id))

@@ -14,8 +14,8 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from foliot.outbox.parcel import Parcel, pack
-from foliot.outbox.protocol import SETTING, RefusedError, Term
-from foliot.outbox.sending import CALL_S, Refusal, asking, send_in_order
+from foliot.outbox.protocol import SETTING, BrokerRefusedError, RelayTerm
+from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
@@ -24,7 +24,7 @@ STREAM = "FOLIOT_EVENTS"
 SUBJECT = "foliot.events."
 TOO_LARGE = 10054
 """JetStream's code for a message that is larger than the stream takes."""
-_REFUSAL = Refusal(of_message=(MaxPayloadError,), of_topic=(NoStreamResponseError,))
+_REFUSAL = RefusalErrors(of_message=(MaxPayloadError,), of_topic=(NoStreamResponseError,))
 
 
 class NatsPublisher:
@@ -38,7 +38,7 @@ class NatsPublisher:
         self._stream: JetStreamContext | None = None
         self._is_closed = asyncio.Event()
 
-    async def begin(self, term: Term) -> None:  # noqa: ARG002 - NATS has no means to refuse an earlier one
+    async def begin(self, term: RelayTerm) -> None:  # noqa: ARG002 - NATS has no means to refuse an earlier one
         await self.close()
         async with asking(self.name, Error, OSError, call_s=self._call_s):
             # Its own reconnecting would send again without our knowing; the relay begins anew.
@@ -88,7 +88,7 @@ class NatsPublisher:
                 )
             except APIError as error:
                 if error.err_code == TOO_LARGE:
-                    raise RefusedError(f"nats: {error.description}", is_topic=False) from error
+                    raise BrokerRefusedError(f"nats: {error.description}", is_topic=False) from error
                 raise
 
     async def _closed(self) -> None:

@@ -17,7 +17,7 @@ class Placed(NamedTuple):
     """The offset after the last of its transaction, whoever has the rest of it."""
 
 
-class Stretch(NamedTuple):
+class PartitionBatch(NamedTuple):
     """What one batch handles."""
 
     own: tuple[Placed, ...]
@@ -35,16 +35,16 @@ def partition_of(host_id: UUID, partitions: int) -> int:
     return int.from_bytes(digest) % partitions
 
 
-def first_alone(stretch: Stretch) -> Stretch:
+def first_alone(stretch: PartitionBatch) -> PartitionBatch:
     """Only the first event of a stretch."""
     if len(stretch.own) < 2:
         return stretch
-    return Stretch(stretch.own[:1], stretch.own[1].c_offset)
+    return PartitionBatch(stretch.own[:1], stretch.own[1].c_offset)
 
 
 def whole_transactions(
     placed: Iterable[Placed], *, partition: int, partitions: int, most: int, end: int
-) -> Stretch:
+) -> PartitionBatch:
     """The partition's own among these, up to `most`, with the rest of the transaction that reaches it.
 
     `end` is where these end, and no transaction may go on behind it.
@@ -54,6 +54,6 @@ def whole_transactions(
         if partition_of(each.host_id, partitions) != partition:
             continue
         if len(own) >= most and each.transaction_id != own[-1].transaction_id:
-            return Stretch(tuple(own), own[-1].transaction_end)
+            return PartitionBatch(tuple(own), own[-1].transaction_end)
         own.append(each)
-    return Stretch(tuple(own), end)
+    return PartitionBatch(tuple(own), end)

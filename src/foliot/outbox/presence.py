@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 
 from foliot.model.errors import FoliotError, NotFoundError
 from foliot.outbox.dead_letters import DeadLetters
-from foliot.outbox.delivering import Failure, Waiting
+from foliot.outbox.delivering import HandlerFailure, PendingTransaction
 from foliot.outbox.handling import ConsumerSpec
-from foliot.store.claims import Claim
+from foliot.store.claims import ConsumerClaim
 from foliot.store.consumers import Consumers
 from foliot.timing.clock import Clock
 
@@ -18,7 +18,7 @@ MAX_REPLAYS = 10
 """Dead letters that are replayed in one step, on request."""
 
 
-class Presence:
+class ConsumerRegistration:
     """One consumer, as the database knows it."""
 
     def __init__(self, spec: ConsumerSpec, consumers: Consumers, clock: Clock) -> None:
@@ -27,7 +27,7 @@ class Presence:
         self._consumers = consumers
         self._clock = clock
         self._letters = DeadLetters(spec, consumers.dead_letters, consumers, clock)
-        self._unfinished: Claim | None = None
+        self._unfinished: ConsumerClaim | None = None
         self._seen_at = float("-inf")
         self._replayed_at = float("-inf")
 
@@ -46,7 +46,7 @@ class Presence:
                     await self._letters.replay(dead_letter_id)
 
     @asynccontextmanager
-    async def handling(self, claim: Claim) -> AsyncIterator[None]:
+    async def handling(self, claim: ConsumerClaim) -> AsyncIterator[None]:
         """A process that fails in here and lives takes its claim back; one that dies leaves it."""
         self._unfinished = claim
         try:
@@ -68,9 +68,11 @@ class Presence:
             self._unfinished = None
 
 
-def give_up_crashed(waiting: Sequence[Waiting], claim: Claim, max_attempts: int) -> Sequence[Waiting]:
+def give_up_crashed(
+    waiting: Sequence[PendingTransaction], claim: ConsumerClaim, max_attempts: int
+) -> Sequence[PendingTransaction]:
     """The first event is a dead letter if processes have died of it as often as it may be tried."""
     if claim.crashes < max_attempts or not waiting:
         return waiting
-    failure = Failure(f"the process ended while it handled the event, {claim.crashes} times", None)
+    failure = HandlerFailure(f"the process ended while it handled the event, {claim.crashes} times", None)
     return [waiting[0]._replace(failure=failure, attempts=claim.crashes), *waiting[1:]]

@@ -10,7 +10,7 @@ from foliot.transport.protocol import BrokerUnreachableError
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class RelayTerm:
     """From the moment a relay takes over until another does."""
 
     outbox: str
@@ -31,7 +31,7 @@ class TermOverError(FoliotError):
         self.seen = seen
 
 
-class RefusedError(BrokerUnreachableError):
+class BrokerRefusedError(BrokerUnreachableError):
     """The broker is there, and does not take a message: that one, or anything of its topic."""
 
     def __init__(self, reason: str, *, is_topic: bool, topic: str | None = None) -> None:
@@ -47,7 +47,7 @@ class Publisher(Protocol):
 
     name: str
 
-    async def begin(self, term: Term) -> None:
+    async def begin(self, term: RelayTerm) -> None:
         """Connect, for this term: from now on the broker refuses what an earlier one still sends, where it
         has the means to. Raises TermOverError."""
         ...

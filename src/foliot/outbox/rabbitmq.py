@@ -21,8 +21,8 @@ from aio_pika.exceptions import (
 from aiormq.exceptions import ChannelAccessRefused
 
 from foliot.outbox.parcel import CONTENT_TYPE, Parcel, pack
-from foliot.outbox.protocol import SETTING, Term
-from foliot.outbox.sending import CALL_S, Refusal, asking, send_in_order
+from foliot.outbox.protocol import SETTING, RelayTerm
+from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.protocol import BrokerUnreachableError
@@ -35,13 +35,13 @@ SETTLE_S = 6.0
 RabbitMQ writes down that there is such a queue every 5 s. One of a single node that is killed before comes
 back without what it had confirmed, and never confirms anything again (seen with 3.10).
 """
-_REFUSAL = Refusal(
+_REFUSAL = RefusalErrors(
     # A message that is larger than the server takes closes the channel so.
     of_message=(ChannelPreconditionFailed,),
     # No queue takes it, or the queue is full.
     of_topic=(ChannelAccessRefused, DeliveryError),
 )
-_QUEUE_REFUSAL = Refusal(of_topic=(ChannelAccessRefused, ChannelPreconditionFailed))
+_QUEUE_REFUSAL = RefusalErrors(of_topic=(ChannelAccessRefused, ChannelPreconditionFailed))
 _ERRORS = (AMQPError, ChannelInvalidStateError, OSError)
 
 
@@ -60,7 +60,7 @@ class RabbitPublisher:
         self._exchange: AbstractExchange | None = None
         self._bound: set[str] = set()
 
-    async def begin(self, term: Term) -> None:  # noqa: ARG002 - it has no means to refuse an earlier one
+    async def begin(self, term: RelayTerm) -> None:  # noqa: ARG002 - it has no means to refuse an earlier one
         await self.close()
         async with asking(self.name, *_ERRORS, call_s=self._call_s):
             self._connection = await aio_pika.connect(self._address, timeout=self._call_s)

@@ -14,7 +14,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import SETTING, RefusedError, Term, TermOverError
+from foliot.outbox.protocol import SETTING, BrokerRefusedError, RelayTerm, TermOverError
 from foliot.outbox.sending import CALL_S, asking
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
@@ -66,9 +66,9 @@ class RedisPublisher:
         self._address = read.url
         self._longest = read.number("maxlen") or 0
         self._redis: Redis | None = None
-        self._term: Term | None = None
+        self._term: RelayTerm | None = None
 
-    async def begin(self, term: Term) -> None:
+    async def begin(self, term: RelayTerm) -> None:
         await self.close()
         # A call that is tried again by the client would tell us nothing of it; the relay tries again itself.
         never = Retry(NoBackoff(), 0)
@@ -108,7 +108,7 @@ class RedisPublisher:
         if not added:
             said = reason.decode(errors="replace")
             if said.startswith(REFUSALS):
-                raise RefusedError(f"redis: {said}", is_topic=True, topic=parcels[0].topic)
+                raise BrokerRefusedError(f"redis: {said}", is_topic=True, topic=parcels[0].topic)
             raise BrokerUnreachableError(f"redis: {said}")
         return int(added)
 
@@ -118,7 +118,7 @@ class RedisPublisher:
             return await self._redis.register_script(script)(keys=keys, args=arguments)
 
     @staticmethod
-    def _fence(term: Term) -> str:
+    def _fence(term: RelayTerm) -> str:
         return FENCE + term.outbox
 
     async def close(self) -> None:

@@ -30,7 +30,7 @@ from foliot.model.event import EventsDeadLettered, Observer, RedisFailed, RelayC
 from foliot.model.lease import Lease
 from foliot.outbox.leading import WHOLE, RelayLeases, RelayObserver
 from foliot.outbox.parcel import topic_at_broker
-from foliot.outbox.protocol import Publisher, RefusedError, Term, TermOverError
+from foliot.outbox.protocol import BrokerRefusedError, Publisher, RelayTerm, TermOverError
 from foliot.service import Service, Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.outbox_list import OutboxMessage
@@ -167,7 +167,7 @@ class Relay:
         limit = self._limits.get(topic, BATCH)
         try:
             count = await self._publisher.publish(messages, self._trusts(lease))
-        except RefusedError as error:
+        except BrokerRefusedError as error:
             self._begun = None
             refused = error.topic or (
                 topic_at_broker(messages[0].event_topic) if len(messages) == 1 else None
@@ -265,7 +265,7 @@ class Relay:
             messages = [message_of(each) for each in letter.events]
             try:
                 is_sent = await self._publisher.publish(messages, self._trusts(lease)) == len(messages)
-            except RefusedError as error:
+            except BrokerRefusedError as error:
                 await rows.note_outcome(letter, error=str(error))
                 self._begun = None
                 return
@@ -279,7 +279,7 @@ class Relay:
         if not self._trusts(lease)():
             return False
         try:
-            await self._publisher.begin(Term(outbox, lease.epoch))
+            await self._publisher.begin(RelayTerm(outbox, lease.epoch))
         except TermOverError as error:
             # The row was set back, as by restoring a backup: its epochs go on above what the broker has seen.
             await self._store.release(lease.instance_id, lease.epoch, above=error.seen)

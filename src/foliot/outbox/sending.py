@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from foliot.model.broker import shown
 from foliot.outbox.parcel import Parcel
-from foliot.outbox.protocol import RefusedError
+from foliot.outbox.protocol import BrokerRefusedError
 from foliot.transport.protocol import BrokerUnreachableError
 
 CALL_S = 10.0
@@ -18,19 +18,23 @@ GRACE_S = 1.0
 Send = Callable[[Parcel], Awaitable[None]]
 
 
-class Refusal(NamedTuple):
+class RefusalErrors(NamedTuple):
     """How a client says that a broker refuses something."""
 
     of_message: tuple[type[BaseException], ...] = ()
     of_topic: tuple[type[BaseException], ...] = ()
 
-    def error_of(self, error: BaseException, reason: str, topic: str | None) -> RefusedError | None:
+    def error_of(self, error: BaseException, reason: str, topic: str | None) -> BrokerRefusedError | None:
         if isinstance(error, self.of_message):
-            return RefusedError(reason, is_topic=False)
-        return RefusedError(reason, is_topic=True, topic=topic) if isinstance(error, self.of_topic) else None
+            return BrokerRefusedError(reason, is_topic=False)
+        return (
+            BrokerRefusedError(reason, is_topic=True, topic=topic)
+            if isinstance(error, self.of_topic)
+            else None
+        )
 
 
-NOTHING = Refusal()
+NOTHING = RefusalErrors()
 
 
 @asynccontextmanager
@@ -38,7 +42,7 @@ async def asking(
     broker: str,
     *errors: type[BaseException],
     call_s: float = CALL_S,
-    refusal: Refusal = NOTHING,
+    refusal: RefusalErrors = NOTHING,
     topic: str | None = None,
 ) -> AsyncIterator[None]:
     """A call to the broker: whatever goes wrong with it is BrokerUnreachableError, and it ends in time.
@@ -101,5 +105,5 @@ async def send_in_order(parcels: Sequence[Parcel], send: Send, is_trusted: Calla
     count = len(parcels) if first_missing < 0 else first_missing
     if not count and errors:
         # A refusal says more than the connection that broke by it.
-        raise next((each for each in errors if isinstance(each, RefusedError)), errors[0])
+        raise next((each for each in errors if isinstance(each, BrokerRefusedError)), errors[0])
     return count

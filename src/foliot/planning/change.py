@@ -18,8 +18,8 @@ from foliot.model.instant import INSTANT
 from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.model.target import EventTarget
 from foliot.planning.admit import CheckTarget, admit, admit_new, first_fire
-from foliot.planning.definition import Cadence, Definition, compile_spec, policies_of
-from foliot.planning.fire import Decision, Due, plan_skip
+from foliot.planning.definition import Cadence, FiringDefinition, compile_spec, policies_of
+from foliot.planning.fire import Due, FireDecision, plan_skip
 from foliot.planning.next import Next, next_after, run_ts_of
 
 
@@ -49,12 +49,12 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedChange:
     """A schedule as it will be."""
 
     kind: ChangeKind
     schedule: Schedule
-    decision: Decision | None = None
+    decision: FireDecision | None = None
     """Decides what was already due and may not fire any more."""
 
 
@@ -69,7 +69,7 @@ def create(
     schedule_id: UUID | None = None,
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
-) -> Change:
+) -> PlannedChange:
     schedule_id = schedule_id or schedule_id_of(new_id(), host_id, spec.name)
     cadence = admit_new(spec, schedule_id, now, check_target=check_target, calendars=calendars)
     upcoming = first_fire(cadence, spec, schedule_id, now, includes_now=True) if spec.active else None
@@ -89,7 +89,7 @@ def create(
         updated_by=author.name,
         updated_ts=now,
     )
-    return Change(ChangeKind.CREATED, schedule)
+    return PlannedChange(ChangeKind.CREATED, schedule)
 
 
 def edit(
@@ -100,7 +100,7 @@ def edit(
     author: Author,
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
-) -> Change | None:
+) -> PlannedChange | None:
     """Give the schedule another definition; None when it says nothing new and is being followed.
 
     A time already due fires once, with the new version. A changed trigger counts from after now. Other edits
@@ -119,7 +119,7 @@ def edit(
         _touched(schedule, now, author), spec=spec, effective_ts=effective_ts, state_reason=None
     )
     if not spec.active:
-        return Change(
+        return PlannedChange(
             ChangeKind.EDITED,
             replace(changed, state=ScheduleState.INACTIVE, next_fire_ts=None, next_run_ts=None),
             decide_due(schedule, now, SkipReason.INACTIVE),
@@ -127,42 +127,42 @@ def edit(
     if schedule.paused:
         changed = replace(changed, state=ScheduleState.PAUSED)
         upcoming = _while_paused(changed, cadence, schedule.paused_until_ts, now)
-        return Change(ChangeKind.EDITED, _with_next(changed, upcoming, ScheduleState.PAUSED))
+        return PlannedChange(ChangeKind.EDITED, _with_next(changed, upcoming, ScheduleState.PAUSED))
     if is_due(schedule, now):
         if was_parked:
             changed = replace(changed, next_run_ts=now)  # not only when it would have been tried again
         return _edit_due(schedule, changed, now, is_retimed=is_retimed)
     upcoming = _after_edit(schedule, changed, cadence, now, is_retimed=is_retimed)
-    return Change(ChangeKind.EDITED, _activated(changed, upcoming))
+    return PlannedChange(ChangeKind.EDITED, _activated(changed, upcoming))
 
 
 def adopt(
     schedule: Schedule,
-    change: Change | None,
+    change: PlannedChange | None,
     owner: Owner,
     *,
     now: datetime,
     author: Author,
-) -> Change | None:
+) -> PlannedChange | None:
     """The same edit (or none), by which the schedule also comes into other hands."""
     if (schedule.managed_by, schedule.managed_source) == owner:
         return change
-    edited = change or Change(ChangeKind.EDITED, _touched(schedule, now, author))
+    edited = change or PlannedChange(ChangeKind.EDITED, _touched(schedule, now, author))
     owned = replace(edited.schedule, managed_by=owner.managed_by, managed_source=owner.source)
     return replace(edited, schedule=owned)
 
 
-def without_next(change: Change) -> Change:
+def without_next(change: PlannedChange) -> PlannedChange:
     """The change of a schedule whose only time left was decided before: it is completed."""
     return replace(change, schedule=_with_next(change.schedule, None, ScheduleState.COMPLETED))
 
 
-def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> Change:
+def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> PlannedChange:
     """Keep what is due. Of several times that the new definition does not have, only the latest fires."""
     changed = replace(changed, state=ScheduleState.ACTIVE)
     end_ts = changed.spec.end_ts
     if not is_retimed and (end_ts is None or end_ts >= now):
-        return Change(ChangeKind.EDITED, changed)
+        return PlannedChange(ChangeKind.EDITED, changed)
     due = due_of(schedule)
     cadence = _compiled(schedule)
     if cadence is None:
@@ -170,15 +170,15 @@ def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retime
         mended = compile_spec(changed.spec, schedule.schedule_id, changed.effective_ts)
         changed = replace(changed, next_fire_ts=None, next_run_ts=None)
         upcoming = _after_edit(changed, changed, mended, now, is_retimed=is_retimed)
-        decision = Decision(due.fire_ts, due.run_ts, SkipReason.ERROR)
-        return Change(ChangeKind.EDITED, _activated(changed, upcoming), decision)
+        decision = FireDecision(due.fire_ts, due.run_ts, SkipReason.ERROR)
+        return PlannedChange(ChangeKind.EDITED, _activated(changed, upcoming), decision)
     everything = plan_skip(due, cadence, now, SkipReason.MISFIRE)
     is_cut_off = end_ts is not None and everything.fire_ts > end_ts
     if everything.missed_count == 0 or not (is_retimed or is_cut_off):
-        return Change(ChangeKind.EDITED, changed)
+        return PlannedChange(ChangeKind.EDITED, changed)
     earlier = cadence.recurrence.before(everything.fire_ts)
     last_given_up = due.fire_ts if everything.missed_count == 1 or earlier is None else earlier
-    decision = Decision(
+    decision = FireDecision(
         last_given_up,
         run_ts_of(cadence, schedule.schedule_id, last_given_up),
         SkipReason.MISFIRE,
@@ -186,7 +186,7 @@ def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retime
         due.fire_ts if everything.missed_count > 1 else None,
     )
     changed = replace(changed, next_fire_ts=everything.fire_ts, next_run_ts=everything.run_ts)
-    return Change(ChangeKind.EDITED, changed, decision)
+    return PlannedChange(ChangeKind.EDITED, changed, decision)
 
 
 def _after_edit(
@@ -209,7 +209,7 @@ def _after_edit(
 
 def pause(
     schedule: Schedule, *, now: datetime, author: Author, until_ts: datetime | None = None
-) -> Change | None:
+) -> PlannedChange | None:
     """Hold the schedule back; a time already due becomes `skipped: paused`."""
     if schedule.paused and (schedule.pause_reason, schedule.paused_until_ts) == (author.reason, until_ts):
         return None
@@ -226,12 +226,12 @@ def pause(
         cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
         upcoming = _while_paused(changed, cadence, until_ts, now)
     state = schedule.state if _is_at_rest(schedule) else ScheduleState.PAUSED
-    return Change(
+    return PlannedChange(
         ChangeKind.PAUSED, _with_next(changed, upcoming, state), decide_due(schedule, now, SkipReason.PAUSED)
     )
 
 
-def resume(schedule: Schedule, *, now: datetime, author: Author) -> Change | None:
+def resume(schedule: Schedule, *, now: datetime, author: Author) -> PlannedChange | None:
     """Go on with the first time after now, on the same grid. Raises InvalidError if it has none that can be
     worked out."""
     if not schedule.paused:
@@ -244,21 +244,21 @@ def resume(schedule: Schedule, *, now: datetime, author: Author) -> Change | Non
         state_reason=None,
     )
     if _is_at_rest(schedule):
-        return Change(ChangeKind.RESUMED, changed)
+        return PlannedChange(ChangeKind.RESUMED, changed)
     if is_due(schedule, now):  # the pause had an end, which has passed: what is due since then stands
-        return Change(ChangeKind.RESUMED, replace(changed, state=ScheduleState.ACTIVE))
+        return PlannedChange(ChangeKind.RESUMED, replace(changed, state=ScheduleState.ACTIVE))
     cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
-    return Change(ChangeKind.RESUMED, _activated(changed, _from_now_on(changed, cadence, now)))
+    return PlannedChange(ChangeKind.RESUMED, _activated(changed, _from_now_on(changed, cadence, now)))
 
 
-def delete(schedule: Schedule, *, now: datetime, author: Author) -> Change:
+def delete(schedule: Schedule, *, now: datetime, author: Author) -> PlannedChange:
     changed = replace(
         _touched(schedule, now, author),
         deleted_ts=now,
         next_fire_ts=None,
         next_run_ts=None,
     )
-    return Change(ChangeKind.DELETED, changed, decide_due(schedule, now, SkipReason.DELETED))
+    return PlannedChange(ChangeKind.DELETED, changed, decide_due(schedule, now, SkipReason.DELETED))
 
 
 def is_due(schedule: Schedule, now: datetime) -> bool:
@@ -268,13 +268,13 @@ def is_due(schedule: Schedule, now: datetime) -> bool:
     return schedule.next_fire_ts <= now
 
 
-def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> Decision | None:
+def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> FireDecision | None:
     """The row for what is already due on a schedule that may not fire any more."""
     if not is_due(schedule, now):
         return None
     due, cadence = due_of(schedule), _compiled(schedule)
     if cadence is None:
-        return Decision(due.fire_ts, due.run_ts, reason)
+        return FireDecision(due.fire_ts, due.run_ts, reason)
     return plan_skip(due, cadence, now, reason)
 
 
@@ -297,7 +297,7 @@ def due_of(schedule: Schedule) -> Due:
         fire_ts=schedule.next_fire_ts,
         run_ts=schedule.next_run_ts,
         run_count=schedule.run_count,
-        definition=Definition(
+        definition=FiringDefinition(
             trigger=spec.trigger.model_dump_json(),
             policies=policies_of(spec).model_dump_json(),
             anchor_ts=schedule.anchor_ts,

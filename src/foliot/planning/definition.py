@@ -22,7 +22,7 @@ from foliot.model.policy import (
     Misfire,
     Overlap,
     Priority,
-    Retry,
+    RetryPolicy,
     Window,
 )
 from foliot.model.schedule import ScheduleSpec
@@ -39,7 +39,7 @@ class Policies(Document):
 
     misfire: Misfire = Misfire()
     overlap: Overlap = Overlap()
-    retry: Retry = Retry()
+    retry: RetryPolicy = RetryPolicy()
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     dst: Dst = Dst()
     window: Window | None = None
@@ -54,7 +54,7 @@ def policies_of(spec: ScheduleSpec) -> Policies:
     return Policies(**{name: getattr(spec, name) for name in POLICY_FIELDS})
 
 
-class Definition(NamedTuple):
+class FiringDefinition(NamedTuple):
     """The part of a schedule's definition that firing reads. Equal definitions are one object."""
 
     trigger: str
@@ -149,7 +149,7 @@ def _parsed(trigger_text: str, policies_text: str) -> _Parsed:
     return _Parsed(trigger, policies, shared, elapsed_step(trigger))
 
 
-def compile_definition(definition: Definition, schedule_id: UUID) -> Cadence:
+def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Cadence:
     """Raises InvalidError or ValidationError when what is stored can't be understood any more."""
     if definition.unknown_priority is not None:
         raise InvalidError.at("/priority", "enum", f'"{definition.unknown_priority}" is not known')

@@ -12,7 +12,7 @@ from uuid import UUID
 from foliot.model.execution import SkipReason
 from foliot.model.instant import INSTANT
 from foliot.model.policy import MisfirePolicy
-from foliot.planning.definition import Cadence, Definition, with_calendars
+from foliot.planning.definition import Cadence, FiringDefinition, with_calendars
 from foliot.planning.next import Next, next_after, nominal_after, run_ts_of
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook, excluded_since, is_excluded
 from foliot.timing.window import is_inside
@@ -46,7 +46,7 @@ class Due(NamedTuple):
     fire_ts: datetime
     run_ts: datetime
     run_count: int
-    definition: Definition
+    definition: FiringDefinition
 
 
 class Unplanned(NamedTuple):
@@ -65,7 +65,7 @@ def parked_for(overdue: timedelta) -> timedelta:
     return timedelta(seconds=min(MAX_PARKED_S, max(MIN_PARKED_S, overdue.total_seconds() / 2)))
 
 
-class Decision(NamedTuple):
+class FireDecision(NamedTuple):
     """One row of the ledger to be."""
 
     fire_ts: datetime
@@ -82,7 +82,7 @@ class Firing(NamedTuple):
     """All that one step decides for one schedule."""
 
     due: Due
-    decisions: tuple[Decision, ...]
+    decisions: tuple[FireDecision, ...]
     next: Next | None
     """The time to decide after these. None: no more, or, for `delay`, not before the run has ended."""
     is_completed: bool
@@ -96,7 +96,7 @@ class Firing(NamedTuple):
         return count_fires(self.decisions)
 
 
-def count_fires(decisions: tuple[Decision, ...]) -> int:
+def count_fires(decisions: tuple[FireDecision, ...]) -> int:
     if len(decisions) == 1:
         return 1 if decisions[0].reason is None else 0
     return sum(1 for decision in decisions if decision.reason is None)
@@ -110,13 +110,13 @@ def plan_firing(due: Due, cadence: Cadence, now: datetime, calendars: CalendarBo
         return _plan_delay(due, cadence, now)
     following = next_after(cadence, due.schedule_id, due.fire_ts)
     if following is None or following.run_ts > now:
-        decisions: tuple[Decision, ...] = (_decide_last(due, cadence, now),)
+        decisions: tuple[FireDecision, ...] = (_decide_last(due, cadence, now),)
     else:
         decisions = _plan_missed(due, cadence, now)
     return _finish(due, cadence, decisions, following, now)
 
 
-def _decide_last(due: Due, cadence: Cadence, now: datetime) -> Decision:
+def _decide_last(due: Due, cadence: Cadence, now: datetime) -> FireDecision:
     """Decide the only time that is due."""
     run_ts = due.run_ts
     if run_ts > due.fire_ts:
@@ -129,7 +129,7 @@ def _decide_last(due: Due, cadence: Cadence, now: datetime) -> Decision:
     return decision._replace(is_catchup=decision.reason is None)
 
 
-def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> Decision:
+def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> FireDecision:
     """One row that decides every nominal time up to `now`, because the schedule may not fire any more.
 
     Also one that still waits for its jitter: nobody will come back to it.
@@ -139,7 +139,7 @@ def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> 
 
 
 def _finish(
-    due: Due, cadence: Cadence, decisions: tuple[Decision, ...], following: Next | None, now: datetime
+    due: Due, cadence: Cadence, decisions: tuple[FireDecision, ...], following: Next | None, now: datetime
 ) -> Firing:
     if cadence.max_runs is not None:
         decisions = _within_max_runs(decisions, cadence.max_runs - due.run_count)
@@ -152,7 +152,7 @@ def _finish(
     return Firing(due, decisions, upcoming, is_completed=upcoming is None)
 
 
-def _within_max_runs(decisions: tuple[Decision, ...], left: int) -> tuple[Decision, ...]:
+def _within_max_runs(decisions: tuple[FireDecision, ...], left: int) -> tuple[FireDecision, ...]:
     kept = []
     for decision in decisions:
         kept.append(decision)
@@ -182,14 +182,14 @@ def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
     return Next(fire_ts, fire_ts)
 
 
-def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime) -> Decision:
+def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime) -> FireDecision:
     """Decide one time by itself."""
     reason = None
     if cadence.calendars or cadence.policies.window is not None:
         reason = _forbidden(cadence, fire_ts)
     if reason is None and _is_late(cadence, run_ts, now):
         reason = SkipReason.MISFIRE
-    return Decision(fire_ts, run_ts, reason)
+    return FireDecision(fire_ts, run_ts, reason)
 
 
 def _is_late(cadence: Cadence, run_ts: datetime, now: datetime) -> bool:
@@ -216,7 +216,7 @@ def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
     return None
 
 
-def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
+def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision, ...]:
     """Several times are due at once: the misfire policy says which of them fire."""
     match cadence.policies.misfire.policy:
         case MisfirePolicy.FIRE_ONCE:
@@ -228,7 +228,7 @@ def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, .
             return _fire_latest(due, cadence, now, int(SKIP_AFTER_S) + 1, is_catchup=False)
 
 
-def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[Decision, ...]:
+def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision, ...]:
     last, count = _last_due(due, cadence, now)
     chosen = _latest_allowed(due, cadence, last)
     if chosen is None or chosen == last:
@@ -268,7 +268,7 @@ def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
 
 def _fire_latest(
     due: Due, cadence: Cadence, now: datetime, most: int, *, is_catchup: bool
-) -> tuple[Decision, ...]:
+) -> tuple[FireDecision, ...]:
     """Fire the latest `most` times that are not too late, oldest first; one row decides those before.
 
     Its cost does not grow with `most`: a catch-up takes one step for every few times that it fires.
@@ -277,7 +277,7 @@ def _fire_latest(
     oldest = due.fire_ts if count <= most else _nth_latest(cadence, due.fire_ts, last, most)
     first = _first_not_late(due, cadence, oldest, last, now)
     kept = 0 if first is None else _count_from(cadence, first, last)
-    rows: list[Decision] = []
+    rows: list[FireDecision] = []
     if kept < count:
         last_given_up = last if first is None else _before(due, cadence, first)
         rows.append(_row(due, cadence, last_given_up, count - kept, SkipReason.MISFIRE))
@@ -363,14 +363,14 @@ def _count_from(cadence: Cadence, first: datetime, last: datetime) -> int:
     return 1 if following is None else 1 + cadence.recurrence.count(following, last)
 
 
-def _row(due: Due, cadence: Cadence, last: datetime, count: int, reason: SkipReason | None) -> Decision:
+def _row(due: Due, cadence: Cadence, last: datetime, count: int, reason: SkipReason | None) -> FireDecision:
     return _row_from(due, cadence, due.fire_ts, last, count, reason)
 
 
 def _row_from(
     due: Due, cadence: Cadence, first: datetime, last: datetime, count: int, reason: SkipReason | None
-) -> Decision:
+) -> FireDecision:
     run_ts = due.run_ts if last == due.fire_ts else run_ts_of(cadence, due.schedule_id, last)
     if count == 1:
-        return Decision(last, run_ts, reason)
-    return Decision(last, run_ts, reason, count - 1, first)
+        return FireDecision(last, run_ts, reason)
+    return FireDecision(last, run_ts, reason, count - 1, first)

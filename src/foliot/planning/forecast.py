@@ -47,7 +47,7 @@ _UTC = zone("UTC")
 # --- when a schedule may fire --------------------------------------------------------------------------
 
 
-class Stretch(NamedTuple):
+class TimeRange(NamedTuple):
     """A stretch of time, `start` up to but not including `end`."""
 
     start: datetime
@@ -74,14 +74,14 @@ class Allowance(NamedTuple):
             return SkipReason.CALENDAR
         return None
 
-    def stretch_from(self, instant: datetime, until: datetime) -> Stretch | None:
+    def stretch_from(self, instant: datetime, until: datetime) -> TimeRange | None:
         """The first stretch before `until` in which it may fire, from the instant on; None: there is none.
 
         Goes from one opening or closing to the next, however many times lie in between, and gives up
         after MOST_LOOKED_AT of them.
         """
         if not self.is_limited:
-            return Stretch(instant, until) if instant < until else None
+            return TimeRange(instant, until) if instant < until else None
         at, end = naive_utc(instant), naive_utc(until)
         start = None
         for _ in range(MOST_LOOKED_AT):
@@ -95,7 +95,7 @@ class Allowance(NamedTuple):
             at = change
         if start is None:
             return None
-        return Stretch(start.replace(tzinfo=UTC), min(at, end).replace(tzinfo=UTC))
+        return TimeRange(start.replace(tzinfo=UTC), min(at, end).replace(tzinfo=UTC))
 
     def _state_at(self, at: datetime) -> tuple[bool, datetime]:
         """Whether it may fire at a moment (naive UTC), and until when at least that stays so."""
@@ -231,7 +231,7 @@ class _Course(NamedTuple):
         low, high = max(low, self.after + INSTANT), min(high, self.last)
         return self.recurrence.count(low, high) if low <= high else 0
 
-    def stretches(self) -> Iterator[Stretch]:
+    def stretches(self) -> Iterator[TimeRange]:
         """Where the recurrence may fire, in order."""
         end = self.last + INSTANT
         stretch = self.allowance.stretch_from(self.after + INSTANT, end)
@@ -295,7 +295,7 @@ def _with_runs(course: _Course, runs: int) -> _Course | None:
     return course
 
 
-def _nth(course: _Course, stretch: Stretch, number: int) -> datetime:
+def _nth(course: _Course, stretch: TimeRange, number: int) -> datetime:
     """The time of that number in a stretch that has it, counted from 1."""
     low, high = stretch.start, stretch.end - INSTANT
     while low < high:

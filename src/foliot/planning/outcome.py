@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from foliot.model.execution import Status
-from foliot.model.policy import Delivery, Retry
+from foliot.model.policy import Delivery, RetryPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Outcome:
 def outcome_of(
     ended: Status,
     *,
-    retry: Retry,
+    retry: RetryPolicy,
     delivery: Delivery,
     failures: int,
     execution_id: UUID,
@@ -45,7 +45,7 @@ def outcome_of(
     return Outcome(Status.RETRYING, now + timedelta(seconds=delay_s))
 
 
-def backoff_s(retry: Retry, failures: int, execution_id: UUID) -> float:
+def backoff_s(retry: RetryPolicy, failures: int, execution_id: UUID) -> float:
     """How long to wait after the `failures`-th failure: exponential, capped, spread by up to a half."""
     exponent = min(failures - 1, 64)
     delay_s = float(min(retry.initial_delay_seconds * retry.multiplier**exponent, retry.max_delay_seconds))

@@ -13,17 +13,17 @@ class OpenCounts(NamedTuple):
     held: int = 0
     """Those of them that wait until others have ended."""
 
-    def plus(self, admission: "Admission") -> "OpenCounts":
+    def plus(self, admission: "OverlapDecision") -> "OpenCounts":
         """The numbers after one more execution was admitted so."""
-        if admission in (Admission.SKIP, Admission.WAIT):
+        if admission in (OverlapDecision.SKIP, OverlapDecision.WAIT):
             return self
-        return OpenCounts(self.total + 1, self.held + (admission is not Admission.RUN))
+        return OpenCounts(self.total + 1, self.held + (admission is not OverlapDecision.RUN))
 
 
 NONE_OPEN = OpenCounts()
 
 
-class Admission(Enum):
+class OverlapDecision(Enum):
     """What becomes of an execution that is about to be inserted."""
 
     RUN = auto()
@@ -36,7 +36,7 @@ class Admission(Enum):
     """Not inserted: `max_queued` are held already. It may be skipped as little as held; try again later."""
 
 
-def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool) -> Admission:
+def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool) -> OverlapDecision:
     """Decide by the executions that are open right now, counted under the schedule's lock.
 
     Only an ordinary scheduled time may be skipped: manual runs, backfills, times that `fire_all` makes good,
@@ -44,12 +44,12 @@ def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool)
     of held ones is full.
     """
     if overlap.policy is OverlapPolicy.ALLOW or opened.total < overlap.max_instances:
-        return Admission.RUN
+        return OverlapDecision.RUN
     if overlap.policy is OverlapPolicy.CANCEL_RUNNING:
-        return Admission.REPLACE
+        return OverlapDecision.REPLACE
     if is_skippable and (overlap.policy is OverlapPolicy.SKIP or opened.held >= overlap.max_queued):
-        return Admission.SKIP
-    return Admission.WAIT if opened.held >= overlap.max_queued else Admission.HOLD
+        return OverlapDecision.SKIP
+    return OverlapDecision.WAIT if opened.held >= overlap.max_queued else OverlapDecision.HOLD
 
 
 def count_admissible(overlap: Overlap, opened: OpenCounts, most: int) -> tuple[int, int]:
@@ -57,9 +57,9 @@ def count_admissible(overlap: Overlap, opened: OpenCounts, most: int) -> tuple[i
     inserted = ready = 0
     while inserted < most:
         admission = admit_execution(overlap, opened, is_skippable=False)
-        if admission is Admission.WAIT:
+        if admission is OverlapDecision.WAIT:
             break
         opened = opened.plus(admission)
         inserted += 1
-        ready += admission is Admission.RUN
+        ready += admission is OverlapDecision.RUN
     return inserted, ready

@@ -30,7 +30,7 @@ from foliot.timing.cron_fields import is_hashed, normalise, parse
 from foliot.timing.describe import describe
 from foliot.timing.recurrence import Recurrence
 from foliot.timing.rule_parts import Frequency, parse_rule, require_bounded_count
-from foliot.timing.zone import HIGHEST, LOWEST, Span, check_zone, naive_utc, spans_at, zone
+from foliot.timing.zone import HIGHEST, LOWEST, OffsetSpan, check_zone, naive_utc, spans_at, zone
 
 MOST_FIRES = 1_000
 MOST_LOOKED_AT = 1_000
@@ -425,7 +425,7 @@ def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[Caution]:
             yield caution
 
 
-def _changes(tz: ZoneInfo, first: datetime, last: datetime) -> Iterator[Span]:
+def _changes(tz: ZoneInfo, first: datetime, last: datetime) -> Iterator[OffsetSpan]:
     low, high = naive_utc(first), naive_utc(last)
     for year in range(low.year, high.year + 1):
         for span in spans_at(tz, datetime(year, 1, 2)):  # noqa: DTZ001

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from foliot.model.policy import Retry
+from foliot.model.policy import RetryPolicy
 from foliot.model.schedule import ScheduleSpec
 
 
@@ -13,7 +13,7 @@ class TaskDefaults:
 
     queue: str | None = None
     timeout_seconds: float | None = None
-    retry: Retry | None = None
+    retry: RetryPolicy | None = None
 
 
 def fill_in(spec: ScheduleSpec, defaults: TaskDefaults | None) -> ScheduleSpec:

@@ -9,7 +9,7 @@ renewing, settling, shipping) how long each has been in one step, or has failed.
 import asyncio
 from collections.abc import Callable, Mapping
 
-from foliot.model.event import BatchFired, Event, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
+from foliot.model.event import BatchFired, DomainEvent, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
 from foliot.probing.recent import Recent
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
@@ -39,7 +39,7 @@ class Pulse:
         self.clock = clock
         self._last_sign_at: dict[int, float] = {}
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         match event:
             case LeaderElected():
                 self._last_sign_at[event.shard] = self.clock.monotonic()

@@ -28,14 +28,14 @@ JSON = "application/json"
 _HEAD_END = b"\r\n\r\n"
 
 
-class Answer(NamedTuple):
+class ProbeResponse(NamedTuple):
     status: HTTPStatus
     content: bytes
     content_type: str = "text/plain; charset=utf-8"
 
 
-def _refusal(status: HTTPStatus) -> Answer:
-    return Answer(status, f"{status.value} {status.phrase}\n".encode())
+def _refusal(status: HTTPStatus) -> ProbeResponse:
+    return ProbeResponse(status, f"{status.value} {status.phrase}\n".encode())
 
 
 class _Request:
@@ -58,7 +58,7 @@ class ProbeServer:
         self._probes = probes
         self._limit_s = limit_s
         self._connections: set[asyncio.Task[None]] = set()
-        self._paths: dict[str, Callable[[str], Awaitable[Answer]]] = {
+        self._paths: dict[str, Callable[[str], Awaitable[ProbeResponse]]] = {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
             "/metrics": self._metrics,
@@ -132,7 +132,7 @@ class ProbeServer:
         while unread > 0 and (part := await reader.read(MOST_HEAD_BYTES)):
             unread -= len(part)
 
-    async def _answer_to(self, head: bytes) -> tuple[bytes, Answer]:
+    async def _answer_to(self, head: bytes) -> tuple[bytes, ProbeResponse]:
         request = _Request()
         parser = httptools.HttpRequestParser(request)
         try:
@@ -151,14 +151,14 @@ class ProbeServer:
 
     # --- what is served ---------------------------------------------------------------------------
 
-    async def _healthz(self, _accept: str) -> Answer:
-        return Answer(HTTPStatus.OK, json.dumps({"status": "ok"}).encode(), JSON)
+    async def _healthz(self, _accept: str) -> ProbeResponse:
+        return ProbeResponse(HTTPStatus.OK, json.dumps({"status": "ok"}).encode(), JSON)
 
-    async def _readyz(self, _accept: str) -> Answer:
+    async def _readyz(self, _accept: str) -> ProbeResponse:
         problems = await self._probes.problems()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-        return Answer(status, json.dumps(readiness_document(problems)).encode(), JSON)
+        return ProbeResponse(status, json.dumps(readiness_document(problems)).encode(), JSON)
 
-    async def _metrics(self, accept: str) -> Answer:
+    async def _metrics(self, accept: str) -> ProbeResponse:
         content, content_type = await self._probes.page.answer(accept)
-        return Answer(HTTPStatus.OK, content, content_type)
+        return ProbeResponse(HTTPStatus.OK, content, content_type)

@@ -18,8 +18,8 @@ from uuid import UUID
 from foliot.model.instant import EPOCH
 from foliot.model.policy import Priority
 from foliot.planning.fire import Due
-from foliot.scheduler.term import Term
-from foliot.store.protocol import FiringStore, Lane
+from foliot.scheduler.term import LeaderState
+from foliot.store.protocol import FiringStore, LoadRange
 
 MAX_ROWS = 1_000
 """Rows per portion: converting and queueing them takes 20 to 30 ms."""
@@ -36,7 +36,7 @@ class BacklogReader:
         self._unvisited: deque[Priority] = deque()
         self._after_host: UUID | None = None
         """The host of the latest lane of the first unvisited priority."""
-        self._unfinished: deque[Lane] = deque()
+        self._unfinished: deque[LoadRange] = deque()
 
     @property
     def is_reading(self) -> bool:
@@ -55,11 +55,11 @@ class BacklogReader:
         self._unvisited.clear()
         self._unfinished.clear()
 
-    async def read(self, term: Term) -> int:
+    async def read(self, term: LeaderState) -> int:
         """Queue the next portion; return how many schedules were queued."""
         if self._until is None:
             return 0
-        lanes: list[Lane] = []
+        lanes: list[LoadRange] = []
         try:
             await self._take_lanes(lanes)
             if not lanes:
@@ -78,7 +78,9 @@ class BacklogReader:
             raise
         return self._queue(term, lanes, found, per_lane)
 
-    def _queue(self, term: Term, lanes: Sequence[Lane], found: Sequence[Due], per_lane: int) -> int:
+    def _queue(
+        self, term: LeaderState, lanes: Sequence[LoadRange], found: Sequence[Due], per_lane: int
+    ) -> int:
         by_lane: dict[tuple[UUID, Priority], list[Due]] = {}
         for due in found:
             by_lane.setdefault((due.host_id, due.definition.priority), []).append(due)
@@ -95,12 +97,12 @@ class BacklogReader:
                 self._unfinished.append(lane._replace(from_ts=reached_ts))
         return total
 
-    async def _take_lanes(self, lanes: list[Lane]) -> None:
+    async def _take_lanes(self, lanes: list[LoadRange]) -> None:
         """Take lanes that were not visited yet; if there are none, those that have more."""
         while self._unvisited and len(lanes) < MAX_LANES:
             wanted = MAX_LANES - len(lanes)
             hosts = await self._store.load_hosts(after=self._after_host, limit=wanted)
-            lanes += [Lane(host_id, self._unvisited[0], EPOCH) for host_id in hosts]
+            lanes += [LoadRange(host_id, self._unvisited[0], EPOCH) for host_id in hosts]
             if len(hosts) < wanted:
                 self._unvisited.popleft()
                 self._after_host = None

@@ -20,7 +20,7 @@ from foliot.planning.fire import Firing
 from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.published import Published
 from foliot.service import Wake
-from foliot.store.protocol import DispatchStore, Fired, Waiting
+from foliot.store.protocol import ClaimableExecution, DispatchStore, Fired
 from foliot.timing.clock import ClusterClock
 from foliot.transport.protocol import Ticket
 
@@ -99,7 +99,7 @@ class Dispatcher:
         now = self._clock.now()
         is_first = self._looked_until is None
         since = (self._looked_until or now - FIRST_LOOK) - OVERLAP
-        after: Waiting | None = None
+        after: ClaimableExecution | None = None
         monotonic = self._clock.monotonic()
         for _ in range(MOST_PAGES):
             page = await self._store.waiting(
@@ -122,8 +122,8 @@ class Dispatcher:
     async def _publish_again(self) -> None:
         now, monotonic = self._clock.now(), self._clock.monotonic()
         there = [priority for priority, way in self._outgoing.items() if not way.carrier.is_away]
-        left: list[Waiting] = []
-        after: Waiting | None = None
+        left: list[ClaimableExecution] = []
+        after: ClaimableExecution | None = None
         for _ in range(MOST_PAGES if there else 0):
             page = await self._store.waiting(
                 there,
@@ -147,7 +147,7 @@ class Dispatcher:
             if count:
                 self._observer.notify(TicketsRepublished(way.carrier.kind, count))
 
-    def _publish(self, waiting: Sequence[Waiting], now: float) -> None:
+    def _publish(self, waiting: Sequence[ClaimableExecution], now: float) -> None:
         for each in waiting:
             self._published.add(each.execution_id, each.attempt, now)
         self._put(

@@ -28,7 +28,7 @@ from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
 from foliot.planning.fire import PLAN_HOLDS, Due, Firing, Unplanned, plan_firing
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Fired, FiringStore
@@ -57,10 +57,10 @@ class FiringService:
     ) -> None:
         self.wake = Wake()
         self.reload_wake: Wake | None = None
-        self.read_calendars: Callable[[Term], Awaitable[None]] | None = None
+        self.read_calendars: Callable[[LeaderState], Awaitable[None]] | None = None
         self.on_fired: Callable[[Sequence[Firing], Fired], None] | None = None
         """Told what was fired for workers, when it is committed."""
-        self.term: Term | None = None
+        self.term: LeaderState | None = None
         self._leadership = leadership
         self._store = store
         self._clock = clock
@@ -70,7 +70,7 @@ class FiringService:
         self._reported: set[tuple[UUID, int]] = set()
         """Versions of schedules that were reported as parked."""
 
-    def begin(self, term: Term) -> None:
+    def begin(self, term: LeaderState) -> None:
         self.term = term
         self.wake.set()
 
@@ -99,7 +99,7 @@ class FiringService:
         pause_s = term.seconds_until_due(now)
         return self._idle_s if pause_s is None else min(pause_s, self._idle_s)
 
-    async def _fire_all(self, term: Term) -> None:
+    async def _fire_all(self, term: LeaderState) -> None:
         """Decide what is in the queue, a batch at a time, while we lead; not for too long in one step."""
         commits: set[asyncio.Task[None]] = set()
         ends_at = self._clock.monotonic() + MAX_STEP_S
@@ -133,7 +133,7 @@ class FiringService:
             task.result()
         return rest
 
-    async def _plan(self, term: Term, batch: Sequence[Due]) -> list[Firing]:
+    async def _plan(self, term: LeaderState, batch: Sequence[Due]) -> list[Firing]:
         firings = []
         missing: list[Due] = []
         failed: list[Unplanned] = []
@@ -156,7 +156,7 @@ class FiringService:
         return firings
 
     async def _plan_once_more(
-        self, term: Term, missing: Sequence[Due], failed: list[Unplanned]
+        self, term: LeaderState, missing: Sequence[Due], failed: list[Unplanned]
     ) -> list[Firing]:
         """A calendar may be newer than what the term knows; only one that is really gone parks a schedule."""
         if self.read_calendars is not None:
@@ -170,7 +170,7 @@ class FiringService:
                 failed.append(Unplanned(due, _reason_of(error)))
         return firings
 
-    async def _park(self, term: Term, unplanned: Sequence[Unplanned]) -> None:
+    async def _park(self, term: LeaderState, unplanned: Sequence[Unplanned]) -> None:
         """What can't be planned, at least not here, must not hold up the others: it is tried again later."""
         parked = await self._store.park(term.lease, unplanned, now=self._clock.now())
         dues = [each.due for each in unplanned]
@@ -191,7 +191,7 @@ class FiringService:
         self._reported.add(version)
         return True
 
-    async def _commit(self, term: Term, firings: Sequence[Firing], planned_ts: datetime) -> None:
+    async def _commit(self, term: LeaderState, firings: Sequence[Firing], planned_ts: datetime) -> None:
         if not firings:
             return
         started = self._clock.monotonic()
@@ -239,7 +239,7 @@ class FiringService:
         )
 
     async def _commit_without(
-        self, term: Term, firings: Sequence[Firing], error: UnreadableTargetError, planned_ts: datetime
+        self, term: LeaderState, firings: Sequence[Firing], error: UnreadableTargetError, planned_ts: datetime
     ) -> None:
         dues = [firing.due for firing in firings if firing.due.schedule_id in error.reasons]
         others = [firing for firing in firings if firing.due.schedule_id not in error.reasons]
@@ -250,21 +250,21 @@ class FiringService:
             raise
         await self._commit(term, others, planned_ts)
 
-    def _step_down(self, term: Term) -> None:
+    def _step_down(self, term: LeaderState) -> None:
         """A write was fenced: another instance leads."""
         self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
         if self._leadership.lease == term.lease:
             self._leadership.lose("a write was fenced")
 
-    def _give_up(self, term: Term, dues: Sequence[Due]) -> None:
+    def _give_up(self, term: LeaderState, dues: Sequence[Due]) -> None:
         """What becomes of these is not known here; their rows are read again."""
         term.in_flight.difference_update(due.schedule_id for due in dues)
         self._read_again(term, dues)
 
-    def _land(self, term: Term, firings: Sequence[Firing]) -> None:
+    def _land(self, term: LeaderState, firings: Sequence[Firing]) -> None:
         term.in_flight.difference_update(firing.due.schedule_id for firing in firings)
 
-    def _remember(self, term: Term, firings: Sequence[Firing], fired: Fired) -> None:
+    def _remember(self, term: LeaderState, firings: Sequence[Firing], fired: Fired) -> None:
         """Put the schedules back with their next times; read those again that are other than planned."""
         others = _not_as_planned(firings, fired)
         again, moved = [], []
@@ -288,7 +288,7 @@ class FiringService:
         if again:
             self._read_again(term, again)
 
-    def _read_again(self, term: Term, dues: Sequence[Due]) -> None:
+    def _read_again(self, term: LeaderState, dues: Sequence[Due]) -> None:
         term.to_reload.update(due.schedule_id for due in dues)
         if self.reload_wake is not None:
             self.reload_wake.set()

@@ -20,7 +20,7 @@ from foliot.lease.leadership import Leadership
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     AgentFailed,
-    Event,
+    DomainEvent,
     ExecutionsReleased,
     ExecutionsRescued,
     ExecutionsSettled,
@@ -202,7 +202,7 @@ class Janitor:
         return LEAST_PAUSE_S if count >= portion else every_s
 
 
-def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[Event]:
+def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[DomainEvent]:
     """An agent that let its time pass is no worker that vanished: its attempt has timed out."""
     vanished = [each for each in lost if not each.is_remote]
     if vanished:

@@ -16,9 +16,9 @@ from uuid import UUID
 from foliot.lease.leadership import Leadership
 from foliot.model.event import Observer, SchedulesLoaded
 from foliot.scheduler.backlog import MAX_EXCLUDED, BacklogReader
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.service import Wake
-from foliot.store.protocol import CalendarStore, FiringStore, Position
+from foliot.store.protocol import CalendarStore, FiringStore, LoadPosition
 from foliot.timing.calendar import Calendar
 from foliot.timing.clock import ClusterClock
 
@@ -52,7 +52,7 @@ class Loader:
         poll_s: float,
     ) -> None:
         self.wake = Wake()
-        self.term: Term | None = None
+        self.term: LeaderState | None = None
         self._leadership = leadership
         self._store = store
         self._calendars = calendars
@@ -66,7 +66,7 @@ class Loader:
         self._backlog = BacklogReader(store)
         self._hinted: set[UUID] = set()
 
-    def begin(self, term: Term) -> None:
+    def begin(self, term: LeaderState) -> None:
         """Start over for a new term."""
         self.term = term
         self._hinted.clear()
@@ -113,7 +113,7 @@ class Loader:
             return IN_FLIGHT_PAUSE_S
         return max(0.0, self._polled_at + self._poll_s - self._clock.monotonic())
 
-    async def read_calendars(self, term: Term) -> None:
+    async def read_calendars(self, term: LeaderState) -> None:
         """Take over the calendars as they are now, unless none has changed."""
         revision = await self._calendars.revision()
         if revision == term.calendar_revision:
@@ -127,7 +127,7 @@ class Loader:
         }
         term.calendar_revision = revision
 
-    async def _reload(self, term: Term, schedule_ids: set[UUID]) -> None:
+    async def _reload(self, term: LeaderState, schedule_ids: set[UUID]) -> None:
         # A row in flight is looked at when its transaction has returned.
         asked = list(schedule_ids - term.in_flight)[:PAGE]
         if not asked:
@@ -144,14 +144,14 @@ class Loader:
         self._observer.notify(SchedulesLoaded(term.lease.shard.number, len(found), "hint"))
         self._firing_wake.set()
 
-    def _is_load_wanted(self, term: Term) -> bool:
+    def _is_load_wanted(self, term: LeaderState) -> bool:
         if len(term.wheel) + len(term.queue) >= MOST_ENTRIES:
             return False
         ahead_s = (term.position.run_ts - self._clock.now()).total_seconds()
         # Not for every second that passes: a sixtieth of the horizon at a time.
         return ahead_s < self._horizon_s * 59 / 60
 
-    async def _load_page(self, term: Term) -> None:
+    async def _load_page(self, term: LeaderState) -> None:
         until = self._clock.now() + timedelta(seconds=self._horizon_s)
         # Before the read: what is fired meanwhile may get a next time that this page should have had, and its
         # row may not show it yet.
@@ -162,22 +162,22 @@ class Loader:
             is_whole = len(page) < PAGE
             last = page[-1] if page else None
             if is_whole or last is None:
-                term.position = Position(until, UUID(int=2**128 - 1))
+                term.position = LoadPosition(until, UUID(int=2**128 - 1))
             else:
-                term.position = Position(last.run_ts, last.schedule_id)
+                term.position = LoadPosition(last.run_ts, last.schedule_id)
         finally:
             term.known_until = term.position.run_ts
         if page:
             self._observer.notify(SchedulesLoaded(term.lease.shard.number, len(page), "horizon"))
 
-    def _is_overdue_wanted(self, term: Term, *, is_poll_wanted: bool) -> bool:
+    def _is_overdue_wanted(self, term: LeaderState, *, is_poll_wanted: bool) -> bool:
         if len(term.queue) <= MAX_QUEUED:
             return is_poll_wanted or self._backlog.is_reading
         if len(term.queue) >= MOST_ENTRIES:
             return False
         return self._clock.monotonic() >= self._overdue_read_at + self._poll_s * BUSY_POLLS
 
-    async def _read_overdue(self, term: Term) -> None:
+    async def _read_overdue(self, term: LeaderState) -> None:
         self._overdue_read_at = self._clock.monotonic()
         if not self._backlog.is_reading:
             until = self._clock.now() - timedelta(seconds=OVERDUE_AFTER_S)

@@ -8,7 +8,7 @@ from uuid import UUID
 from foliot.lease.database import LEAST_WAIT_S
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.shard import ShardScheduler
-from foliot.scheduler.sharing import Decision, Patience, View, decide, view_of
+from foliot.scheduler.sharing import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
 from foliot.service import Service, Wake
 from foliot.store.hints import Hint, Hints
 from foliot.store.survey import Survey, Surveys
@@ -56,7 +56,7 @@ class Scheduler:
         self._clock = clock
         self._make = make
         self._pace = pace
-        self._patience = Patience(pace.ttl_s)
+        self._patience = LeaderlessTimer(pace.ttl_s)
         self._keeps_until = float("-inf")
         hints.listen(Hint.SCHEDULES, self._schedules_changed)
         hints.listen(Hint.ENDED, self._executions_ended)
@@ -105,7 +105,7 @@ class Scheduler:
         for shard in self.shards:
             shard.leadership.lose("the number of shards has changed")
         self.shards = [self._make(Shard(number, count)) for number in range(count)]
-        self._patience = Patience(self._pace.ttl_s)
+        self._patience = LeaderlessTimer(self._pace.ttl_s)
         self.on_changed(before, self.services)
 
     async def _share_out(self, survey: Survey) -> None:
@@ -121,7 +121,7 @@ class Scheduler:
                 leaving.append(shard)
         await asyncio.gather(*(shard.hand_over() for shard in leaving))
 
-    def _decide(self, view: View) -> Decision:
+    def _decide(self, view: ClusterView) -> ShareDecision:
         decision = decide(self._instance_id, view)
         now = self._clock.monotonic()
         overdue = self._patience.ended(view.unled, now) - decision.take
@@ -130,7 +130,7 @@ class Scheduler:
         if overdue:
             self._keeps_until = now + KEEPS_FOR_TTLS * self._pace.ttl_s
         if now < self._keeps_until:
-            return Decision(take=decision.take | overdue)
+            return ShareDecision(take=decision.take | overdue)
         return decision
 
     # --- hints ------------------------------------------------------------------------------------

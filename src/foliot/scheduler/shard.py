@@ -16,7 +16,7 @@ from foliot.scheduler.janitor import HousekeepingOptions, Janitor
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.pending_events import PendingEventPublisher
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.service import Service
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Store
@@ -120,7 +120,7 @@ class ShardScheduler:
         return found if self.dispatcher is None else (*found, self.dispatcher)
 
     def _begin(self, lease: Lease) -> None:
-        term = Term(lease, self._clock.now())
+        term = LeaderState(lease, self._clock.now())
         self.loader.begin(term)
         self.firing.begin(term)
         self.janitor.begin()

@@ -19,7 +19,7 @@ from foliot.store.survey import Survey
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ClusterView:
     """A survey as far as sharing out goes."""
 
     holders: tuple[str | None, ...]
@@ -33,14 +33,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ShareDecision:
     """What one scheduler is to do."""
 
     take: frozenset[int] = frozenset()
     leave: frozenset[int] = frozenset()
 
 
-def view_of(survey: Survey, me: str, ttl_s: float) -> View:
+def view_of(survey: Survey, me: str, ttl_s: float) -> ClusterView:
     """Who leads, and who could. A heartbeat from the future is as good as none, as for those who take leases.
 
     Who leads gives signs of life by its leases. Whose lease ran out is gone, whatever its row in the registry
@@ -60,25 +60,25 @@ def view_of(survey: Survey, me: str, ttl_s: float) -> View:
     draining = {seen.instance_id for seen in survey.schedulers if seen.is_draining}
     # One that leads without a row in the registry has lost it for a moment: it will be back.
     live |= {holder for holder in holders if holder is not None}
-    return View(holders, frozenset(live - draining or live))
+    return ClusterView(holders, frozenset(live - draining or live))
 
 
-def decide(me: str, view: View) -> Decision:
+def decide(me: str, view: ClusterView) -> ShareDecision:
     """What `me` is to take of what is free, and to hand over of what it leads."""
     mine = [number for number, holder in enumerate(view.holders) if holder == me]
     if me not in view.candidates:
-        return Decision(leave=frozenset(mine))
+        return ShareDecision(leave=frozenset(mine))
     if len(view.holders) == 1:
-        return Decision(take=frozenset({0}))
+        return ShareDecision(take=frozenset({0}))
     shares = shares_of(view)
-    return Decision(
+    return ShareDecision(
         take=frozenset(_given_out(view, shares)[me]),
         # The last ones: those that have led for long are rather the first.
         leave=frozenset(mine[shares[me] :]),
     )
 
 
-def shares_of(view: View) -> Mapping[str, int]:
+def shares_of(view: ClusterView) -> Mapping[str, int]:
     """How many shards each candidate is to lead."""
     held = _held(view)
     richest_first = sorted(view.candidates, key=lambda each: (-held[each], each))
@@ -86,7 +86,7 @@ def shares_of(view: View) -> Mapping[str, int]:
     return {each: least + (rank < more) for rank, each in enumerate(richest_first)}
 
 
-def _given_out(view: View, shares: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
+def _given_out(view: ClusterView, shares: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
     """Each free shard to the candidate with the most room."""
     held = _held(view)
     room = {each: shares[each] - held[each] for each in view.candidates}
@@ -98,11 +98,11 @@ def _given_out(view: View, shares: Mapping[str, int]) -> Mapping[str, Sequence[i
     return given
 
 
-def _held(view: View) -> Mapping[str, int]:
+def _held(view: ClusterView) -> Mapping[str, int]:
     return {each: view.holders.count(each) for each in view.candidates}
 
 
-class Patience:
+class LeaderlessTimer:
     """How long each shard has been led by nobody, as one scheduler has seen it."""
 
     def __init__(self, patience_s: float) -> None:

@@ -10,7 +10,7 @@ from foliot.model.instant import micros_of
 from foliot.model.lease import Lease
 from foliot.planning.fire import Due
 from foliot.scheduler.due_queue import DueQueue
-from foliot.store.protocol import Position
+from foliot.store.protocol import LoadPosition
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.wheel import TimingWheel
 
@@ -21,14 +21,14 @@ MOVED_PER_SLICE = 1_000
 """When very many schedules come due at one instant, the event loop gets a turn after so many of them."""
 
 
-class Term:
+class LeaderState:
     def __init__(self, lease: Lease, now: datetime) -> None:
         self.lease = lease
         self.wheel: TimingWheel[Due] = TimingWheel(micros_of(now))
         self.queue = DueQueue()
         self.in_flight: set[UUID] = set()
         """Being decided by a transaction that has not returned yet."""
-        self.position = Position(now - LOAD_BEGINS_BEFORE, UUID(int=0))
+        self.position = LoadPosition(now - LOAD_BEGINS_BEFORE, UUID(int=0))
         """How far the load has come."""
         self.known_until = self.position.run_ts
         """What is due up to then belongs in memory: it was loaded, or a page with it is being read."""

@@ -209,7 +209,7 @@ def _allowed_name(entry: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AddressRefusal:
     """Why a host is not taken, in words for whoever wrote it."""
 
     code: str
@@ -223,18 +223,18 @@ class AddressGuard:
     def __init__(self, allow: HttpAllow | None = None) -> None:
         self._allow = allow or HttpAllow()
 
-    def refusal_of(self, text: str) -> Refusal | None:
+    def refusal_of(self, text: str) -> AddressRefusal | None:
         """What can be said against a host without resolving it."""
         try:
             host = Host.read(text)
         except ValueError as error:
-            return Refusal(
+            return AddressRefusal(
                 "host", f"its host {error}", "a host name, or an address such as 192.0.2.7 or [::1]"
             )
         if host.address is not None and not self._admits(host.name, host.address):
             return _internal(text)
         if not host.is_plain:
-            return Refusal(
+            return AddressRefusal(
                 "address_spelling", f"{text} is an odd spelling of {host.name}", "write it plainly"
             )
         # With networks allowed it depends on what the name resolves to: left to the connection.
@@ -256,6 +256,6 @@ class AddressGuard:
         )
 
 
-def _internal(text: str) -> Refusal:
+def _internal(text: str) -> AddressRefusal:
     hint = f"use a public address, or have an operator allow it with {SETTING}"
-    return Refusal("internal_address", f"{text} is an internal address", hint)
+    return AddressRefusal("internal_address", f"{text} is an internal address", hint)

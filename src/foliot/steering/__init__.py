@@ -15,7 +15,7 @@ at, and observers are told. A crash between the two costs a poll interval, never
 """
 
 from foliot.model.event import Observer
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.steering.agents import AgentSteering
 from foliot.steering.apply import ApplySteering
 from foliot.steering.cluster import ClusterSteering
@@ -38,9 +38,9 @@ class Steering:
         observer: Observer,
         clock: ClusterClock,
         *,
-        admission: Admission | None = None,
+        admission: DefinitionChecker | None = None,
     ) -> None:
-        admission = admission or Admission(store)
+        admission = admission or DefinitionChecker(store)
         self.schedules = ScheduleSteering(store, hints, observer, admission)
         self.apply = ApplySteering(store, self.schedules, admission)
         self.executions = ExecutionSteering(store, hints, observer)

@@ -25,7 +25,7 @@ from foliot.target.protocol import Target
 MOST_PROBLEMS = 20
 
 
-class Admission:
+class DefinitionChecker:
     def __init__(
         self,
         store: SqlStore,

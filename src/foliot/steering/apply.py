@@ -17,7 +17,7 @@ from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author, Owner, create, edit
 from foliot.planning.document_diff import Difference, diff
-from foliot.steering.admission import Admission, completed
+from foliot.steering.admission import DefinitionChecker, completed
 from foliot.steering.schedules import ScheduleSteering
 from foliot.store.schedule_list import ScheduleFilter
 from foliot.store.sql import SqlStore
@@ -56,7 +56,7 @@ class AppliedStep:
 
 
 class ApplySteering:
-    def __init__(self, store: SqlStore, schedules: ScheduleSteering, admission: Admission) -> None:
+    def __init__(self, store: SqlStore, schedules: ScheduleSteering, admission: DefinitionChecker) -> None:
         self._store = store
         self._schedules = schedules
         self._admission = admission

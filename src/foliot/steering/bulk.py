@@ -14,25 +14,25 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class BulkResult(Generic[T]):
     item: T
     error: FoliotError | None = None
 
 
-async def on_each(items: Sequence[T], act: Callable[[T], Awaitable[object]]) -> list[Outcome[T]]:
+async def on_each(items: Sequence[T], act: Callable[[T], Awaitable[object]]) -> list[BulkResult[T]]:
     """Act on each, in order as they begin. One that is refused stops no other; a database that is gone stops
     all."""
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def one(item: T) -> Outcome[T]:
+    async def one(item: T) -> BulkResult[T]:
         async with turns:
             try:
                 await act(item)
             except DatabaseUnreachableError:
                 raise
             except FoliotError as error:
-                return Outcome(item, error)
-            return Outcome(item)
+                return BulkResult(item, error)
+            return BulkResult(item)
 
     tasks = [asyncio.create_task(one(item)) for item in items]
     try:

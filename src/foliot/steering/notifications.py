@@ -10,7 +10,7 @@ from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import HttpTarget
 from foliot.model.trigger import OnceTrigger
 from foliot.planning.change import Author
-from foliot.steering.admission import Admission
+from foliot.steering.admission import DefinitionChecker
 from foliot.store.hints import Hint, Hints
 from foliot.store.notification_rules import Redefine
 from foliot.store.sql import SqlStore
@@ -25,7 +25,7 @@ class _ChecksDifferError(Exception):
 class NotificationSteering:
     """What belongs to another host is not found."""
 
-    def __init__(self, store: SqlStore, hints: Hints, admission: Admission) -> None:
+    def __init__(self, store: SqlStore, hints: Hints, admission: DefinitionChecker) -> None:
         self._rules = store.notification_rules
         self._notifications = store.notifications
         self._hints = hints

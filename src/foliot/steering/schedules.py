@@ -24,8 +24,8 @@ from foliot.model.ids import schedule_id_of
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.model.target import EventTarget
-from foliot.planning.change import Author, Change, Owner, adopt, create, delete, edit, pause, resume
-from foliot.steering.admission import Admission, completed
+from foliot.planning.change import Author, Owner, PlannedChange, adopt, create, delete, edit, pause, resume
+from foliot.steering.admission import DefinitionChecker, completed
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Triggered
 from foliot.store.sql import SqlStore
@@ -43,7 +43,9 @@ class _ChecksDifferError(Exception):
 class ScheduleSteering:
     """With a `host_id`, schedules of other hosts are not found."""
 
-    def __init__(self, store: SqlStore, hints: Hints, observer: Observer, admission: Admission) -> None:
+    def __init__(
+        self, store: SqlStore, hints: Hints, observer: Observer, admission: DefinitionChecker
+    ) -> None:
         self._store = store
         self._hints = hints
         self._observer = observer
@@ -75,9 +77,9 @@ class ScheduleSteering:
         spec = await self._admission.complete(spec)
         check_target = await self._admission.checker(spec)
         calendars = await self._calendars_for(host_id, spec)
-        planned: list[Change] = []
+        planned: list[PlannedChange] = []
 
-        def plan(now: datetime) -> Change:
+        def plan(now: datetime) -> PlannedChange:
             change = create(
                 spec,
                 host_id=host_id,
@@ -133,7 +135,7 @@ class ScheduleSteering:
         check_target = await self._admission.checker(foreseen)
         calendars = await self._calendars_for(known.host_id, foreseen)
 
-        def plan(schedule: Schedule, now: datetime) -> Change | None:
+        def plan(schedule: Schedule, now: datetime) -> PlannedChange | None:
             spec = wanted if isinstance(wanted, ScheduleSpec) else wanted(schedule)
             if (spec.target, spec.calendars) != (foreseen.target, foreseen.calendars):
                 raise _ChecksDifferError
@@ -156,7 +158,7 @@ class ScheduleSteering:
     ) -> Schedule:
         """Nothing becomes due until it is resumed, or until then."""
 
-        def plan(known: Schedule, now: datetime) -> Change | None:
+        def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             if until_ts is not None and until_ts <= now:
                 detail = "must lie in the future"
                 raise InvalidError.at("/until_ts", "in_the_past", detail, "a later time, or none")
@@ -172,7 +174,7 @@ class ScheduleSteering:
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Schedule:
-        def plan(known: Schedule, now: datetime) -> Change | None:
+        def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             return resume(known, now=now, author=author)
 
         return await self._change(schedule_id, plan, author, host_id, expected_version)
@@ -185,7 +187,7 @@ class ScheduleSteering:
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Schedule:
-        def plan(known: Schedule, now: datetime) -> Change | None:
+        def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             return delete(known, now=now, author=author)
 
         return await self._change(schedule_id, plan, author, host_id, expected_version)
@@ -193,14 +195,14 @@ class ScheduleSteering:
     async def _change(
         self,
         schedule_id: UUID,
-        plan: Callable[[Schedule, datetime], Change | None],
+        plan: Callable[[Schedule, datetime], PlannedChange | None],
         author: Author,
         host_id: UUID | None,
         expected_version: int | None,
     ) -> Schedule:
-        planned: list[Change | None] = []
+        planned: list[PlannedChange | None] = []
 
-        def remembered(schedule: Schedule, now: datetime) -> Change | None:
+        def remembered(schedule: Schedule, now: datetime) -> PlannedChange | None:
             planned.append(plan(schedule, now))
             return planned[-1]
 
@@ -218,7 +220,7 @@ class ScheduleSteering:
             return None
         return await self._store.calendars.names(host_id)
 
-    def _tell(self, change: Change, author: Author, skipped: SkippedExecution | None = None) -> None:
+    def _tell(self, change: PlannedChange, author: Author, skipped: SkippedExecution | None = None) -> None:
         schedule = change.schedule
         self._hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
         self._observer.notify(

@@ -11,7 +11,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.model.lease import Shard
 from foliot.planning.fire import PLAN_HOLDS, Firing
-from foliot.store.columns import Batch, Shape, Spread
+from foliot.store.columns import Batch, BatchColumns, Shape
 from foliot.store.dialect import Dialect
 from foliot.store.schema import schedule_t
 from foliot.store.shards import is_of
@@ -51,7 +51,7 @@ def lay_out_planned(dialect: Dialect, firings: Sequence[Firing]) -> Batch:
     )
 
 
-_PLANNED = Spread(
+_PLANNED = BatchColumns(
     "planned",
     {
         "schedule_id": Uuid(),

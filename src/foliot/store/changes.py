@@ -87,7 +87,7 @@ class Look:
     """False: there is more than a look reads."""
 
 
-class Changes:
+class ChangeFeed:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect

@@ -23,7 +23,7 @@ CLAIM_GRACE_S = 3.0
 _C = consumer_claim_t.c
 
 
-class Claim(NamedTuple):
+class ConsumerClaim(NamedTuple):
     place: str
     """The partition of the outbox, or topic and partition of Kafka."""
     offset: int
@@ -42,7 +42,7 @@ async def make_claim(
     offset: int,
     owner: str,
     reach: int,
-) -> Claim:
+) -> ConsumerClaim:
     """Note that the owner is about to handle what is at this offset. `reach`: how far a batch may read."""
     now = dialect.now()
     fresh = {"claim_offset": offset, "claimed_by": owner, "claimed_ts": now}
@@ -53,7 +53,7 @@ async def make_claim(
         .returning(_C.place)
     )
     if made.first() is not None:
-        return Claim(place, offset)
+        return ConsumerClaim(place, offset)
     row = (
         await connection.execute(select(consumer_claim_t).where(*_key(group, place)).with_for_update())
     ).one()
@@ -67,7 +67,7 @@ async def make_claim(
         .where(*_key(group, place))
         .values(**fresh, crashes=crashes, careful_until=careful_until)
     )
-    return Claim(place, offset, crashes, offset < careful_until)
+    return ConsumerClaim(place, offset, crashes, offset < careful_until)
 
 
 async def end_claim(connection: AsyncConnection, group: str, place: str) -> None:
@@ -81,7 +81,7 @@ class Claims:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take_back(self, group: str, claim: Claim, owner: str) -> None:
+    async def take_back(self, group: str, claim: ConsumerClaim, owner: str) -> None:
         """The owner lives and did not finish. Whoever has taken it for dead has counted a crash too many."""
 
         async def work(connection: AsyncConnection) -> None:

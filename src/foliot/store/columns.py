@@ -27,7 +27,7 @@ class Batch(NamedTuple):
     """What to run the statement with."""
 
 
-class Spread:
+class BatchColumns:
     """Rows of given columns as a table, and each column of it as an expression.
 
     A value that all rows share is one parameter instead of a column: most columns of a batch hold one value,

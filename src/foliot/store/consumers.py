@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.store.claims import Claim, Claims, is_claimed_by_other, make_claim
+from foliot.store.claims import Claims, ConsumerClaim, is_claimed_by_other, make_claim
 from foliot.store.database import Database
 from foliot.store.dead_letters import DeadLetterRows
 from foliot.store.dialect import Dialect, Limit, Pool
@@ -47,7 +47,7 @@ from foliot.store.schema import (
 T = TypeVar("T")
 
 
-class Position(NamedTuple):
+class PartitionPosition(NamedTuple):
     """How far a partition of a group has come."""
 
     partition_id: int
@@ -59,7 +59,7 @@ class Position(NamedTuple):
 class GroupStanding:
     """A group as it stood when the store looked."""
 
-    positions: tuple[Position, ...]
+    positions: tuple[PartitionPosition, ...]
     log_end: int
     """The offset that the next event gets."""
 
@@ -100,7 +100,7 @@ class Consumers:
                 .where(table.c.group_id == group)
                 .order_by(table.c.partition_id)
             )
-            return GroupStanding(tuple(Position(*row) for row in rows), end)
+            return GroupStanding(tuple(PartitionPosition(*row) for row in rows), end)
 
     async def begin_group(self, group: str, partitions: int, *, from_end: bool) -> None:
         """Give a group its rows, at the first message there is or after the last, unless it has them."""
@@ -129,7 +129,7 @@ class Consumers:
                     .with_for_update(skip_locked=True)
                 )
             ).all()
-            locked = GroupStanding(tuple(Position(*row) for row in rows), 0)
+            locked = GroupStanding(tuple(PartitionPosition(*row) for row in rows), 0)
             if locked.partitions == partitions:
                 return True
             if len(rows) != locked.partitions or not locked.is_even:
@@ -153,12 +153,12 @@ class Consumers:
                 )
             )
 
-    async def claim(self, group: str, *, before: int, owner: str, reach: int) -> Claim | None:
+    async def claim(self, group: str, *, before: int, owner: str, reach: int) -> ConsumerClaim | None:
         """Claim the partition that is furthest behind of those before this offset that nobody has."""
         table = consumer_offsets
         place = cast(table.c.partition_id, String)
 
-        async def work(connection: AsyncConnection) -> Claim | None:
+        async def work(connection: AsyncConnection) -> ConsumerClaim | None:
             found = await connection.execute(
                 select(table.c.partition_id, table.c.next_offset)
                 .where(
@@ -185,10 +185,12 @@ class Consumers:
 
         return await self._database.write(Pool.CONSUMER, work)
 
-    async def claim_elsewhere(self, group: str, place: str, offset: int, *, owner: str, reach: int) -> Claim:
+    async def claim_elsewhere(
+        self, group: str, place: str, offset: int, *, owner: str, reach: int
+    ) -> ConsumerClaim:
         """Claim a place whose owner somebody else decides, as Kafka does."""
 
-        async def work(connection: AsyncConnection) -> Claim:
+        async def work(connection: AsyncConnection) -> ConsumerClaim:
             return await make_claim(
                 connection, self.dialect, group=group, place=place, offset=offset, owner=owner, reach=reach
             )
@@ -223,8 +225,8 @@ class Consumers:
 
 
 async def take_partition(
-    connection: AsyncConnection, group: str, claim: Claim, owner: str
-) -> Position | None:
+    connection: AsyncConnection, group: str, claim: ConsumerClaim, owner: str
+) -> PartitionPosition | None:
     """Lock the claimed partition; None if it is another's by now."""
     table, claims = consumer_offsets, consumer_claim_t
     is_mine = exists().where(
@@ -241,11 +243,11 @@ async def take_partition(
         .with_for_update(skip_locked=True)
     )
     row = found.one_or_none()
-    return None if row is None else Position(*row)
+    return None if row is None else PartitionPosition(*row)
 
 
 async def move_partition(
-    connection: AsyncConnection, dialect: Dialect, group: str, position: Position, next_offset: int
+    connection: AsyncConnection, dialect: Dialect, group: str, position: PartitionPosition, next_offset: int
 ) -> None:
     table = consumer_offsets
     moved = await connection.execute(

@@ -55,7 +55,7 @@ class DueNotification(NamedTuple):
     """Its schedule is paused or deleted."""
 
 
-class Delivery(NamedTuple):
+class DeliveryResult(NamedTuple):
     """How a try ended: with `retry_in_s` it is tried again, else it is over."""
 
     due: DueNotification
@@ -189,7 +189,7 @@ class Deliveries:
         )
         return set((await connection.execute(statement)).scalars())
 
-    async def settle(self, delivery: Delivery) -> bool:
+    async def settle(self, delivery: DeliveryResult) -> bool:
         """Write down how a try ended; False: it was no longer this courier's, and nothing is written."""
         table = notification_t
         due, now = delivery.due, self._dialect.now()

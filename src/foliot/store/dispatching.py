@@ -14,7 +14,7 @@ from foliot.model.execution import TriggeredBy
 from foliot.model.policy import Priority, priority_from
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Waiting
+from foliot.store.protocol import ClaimableExecution
 from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t
 from foliot.store.types import Instant
 
@@ -33,10 +33,10 @@ class Dispatching:
         *,
         since: datetime,
         until: datetime,
-        after: Waiting | None = None,
+        after: ClaimableExecution | None = None,
         limit: int,
         with_fired: bool,
-    ) -> list[Waiting]:
+    ) -> list[ClaimableExecution]:
         table = execution_t
         if after is not None:
             since = max(since, after.ready_ts - timedelta(microseconds=1))
@@ -73,9 +73,11 @@ class Dispatching:
         statement = found.order_by(columns["ready_ts"], columns["execution_id"]).limit(limit)
         async with self._database.read(Pool.FIRING) as connection:
             rows: Sequence[Any] = (await connection.execute(statement)).all()
-        return [Waiting(row[0], row[1], row[2], priority_from(row[3]), row[4], row[5]) for row in rows]
+        return [
+            ClaimableExecution(row[0], row[1], row[2], priority_from(row[3]), row[4], row[5]) for row in rows
+        ]
 
-    def _conditions(self, after: Waiting | None, *, with_fired: bool) -> list[ColumnElement[bool]]:
+    def _conditions(self, after: ClaimableExecution | None, *, with_fired: bool) -> list[ColumnElement[bool]]:
         table, found = execution_t, list[ColumnElement[bool]]()
         if after is not None:
             is_behind = and_(table.c.ready_ts == after.ready_ts, table.c.execution_id > after.execution_id)

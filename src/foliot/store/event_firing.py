@@ -18,7 +18,7 @@ from foliot.model.ids import ids_at
 from foliot.model.lease import Lease
 from foliot.planning.events import NewEvent, UnreadableTargetError, plan_event
 from foliot.planning.fire import Firing
-from foliot.planning.overlap import Admission
+from foliot.planning.overlap import OverlapDecision
 from foliot.store.advancing import advance_planned, arguments_of, lay_out_planned
 from foliot.store.dialect import Dialect
 from foliot.store.events import write_events
@@ -71,7 +71,7 @@ async def _advance(
 def _rows_of(firings: Sequence[Firing], now: datetime) -> list[NewExecution]:
     next_id = ids_at(now)
     return [
-        NewExecution(next_id(), firing.due, decision, Admission.RUN, decision.reason)
+        NewExecution(next_id(), firing.due, decision, OverlapDecision.RUN, decision.reason)
         for firing in firings
         for decision in firing.decisions
     ]

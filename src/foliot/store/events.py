@@ -32,7 +32,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.model.ids import new_id
 from foliot.planning.events import NewEvent
-from foliot.store.columns import Shape, Spread
+from foliot.store.columns import BatchColumns, Shape
 from foliot.store.dialect import Columns, Dialect
 from foliot.store.schema import event_store_t, log_counter, outbox_message_t, schedule_t
 from foliot.store.types import Instant
@@ -55,7 +55,7 @@ _COLUMNS: Columns = {
     "ordinal": Integer(),
 }
 _STORED = tuple(name for name in _COLUMNS if name not in ("event_topic", "ordinal"))
-_EVENTS = Spread("event", _COLUMNS, by=("id", "ordinal"))
+_EVENTS = BatchColumns("event", _COLUMNS, by=("id", "ordinal"))
 
 
 async def write_events(connection: AsyncConnection, dialect: Dialect, events: Sequence[NewEvent]) -> None:

@@ -45,9 +45,9 @@ from foliot.model.ids import ids_at
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap, OverlapPolicy, priority_from
 from foliot.model.schedule import ScheduleState
-from foliot.planning.definition import Definition, policies_from
-from foliot.planning.fire import Decision, Due, Firing, Unplanned, parked_for
-from foliot.planning.overlap import NONE_OPEN, Admission, OpenCounts, admit_execution
+from foliot.planning.definition import FiringDefinition, policies_from
+from foliot.planning.fire import Due, FireDecision, Firing, Unplanned, parked_for
+from foliot.planning.overlap import NONE_OPEN, OpenCounts, OverlapDecision, admit_execution
 from foliot.store.advancing import (
     advance_and_name,
     advance_planned,
@@ -61,7 +61,7 @@ from foliot.store.dialect import Dialect, Pool
 from foliot.store.event_firing import fire_events
 from foliot.store.leases import require_lease
 from foliot.store.ledger import NewExecution, count_open, insert_executions, skipped_by
-from foliot.store.protocol import Fired, Lane, Position
+from foliot.store.protocol import Fired, LoadPosition, LoadRange
 from foliot.store.schema import host_t, schedule_t
 from foliot.store.shards import is_of
 from foliot.store.types import Instant
@@ -124,7 +124,7 @@ class FiringStatements:
         shard: Shard,
         *,
         until: datetime,
-        after: Position | None,
+        after: LoadPosition | None,
         limit: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
@@ -151,7 +151,7 @@ class FiringStatements:
     async def load_lanes(
         self,
         shard: Shard,
-        lanes: Sequence[Lane],
+        lanes: Sequence[LoadRange],
         *,
         until: datetime,
         per_lane: int,
@@ -225,7 +225,11 @@ class FiringStatements:
             opened = await self._count_open(connection, moved)
             admitted, waiting = _admit(moved, opened, now)
             rows = await insert_executions(connection, self._dialect, admitted, lease.instance_id)
-            if waiting or len(rows) < len(admitted) or any(row.admission is Admission.SKIP for row in rows):
+            if (
+                waiting
+                or len(rows) < len(admitted)
+                or any(row.admission is OverlapDecision.SKIP for row in rows)
+            ):
                 await self._uncount(connection, moved, rows, waiting, now)
             has_replaced, cancelled = await self._cancel_replaced(connection, rows)
             told = report(rows, refused, now, names)
@@ -320,7 +324,7 @@ class FiringStatements:
         self, connection: AsyncConnection, rows: Sequence[NewExecution]
     ) -> tuple[bool, Sequence[CancelledExecution]]:
         """Cancel the runs that overlap replaces; whether there were any, and those that ended at once."""
-        replaced = [row.due.schedule_id for row in rows if row.admission is Admission.REPLACE]
+        replaced = [row.due.schedule_id for row in rows if row.admission is OverlapDecision.REPLACE]
         if not replaced:
             return False, ()
         keep = [row.execution_id for row in rows]
@@ -332,7 +336,7 @@ class FiringStatements:
         connection: AsyncConnection,
         firings: Sequence[Firing],
         rows: Sequence[NewExecution],
-        waiting: Mapping[UUID, Decision],
+        waiting: Mapping[UUID, FireDecision],
         now: datetime,
     ) -> None:
         """Take back planned runs that overlap skipped or put off, or whose time was decided before."""
@@ -427,7 +431,7 @@ def _select_due(shard: Shard, until: datetime, *also: ColumnElement[bool]) -> Se
 
 def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
     priority = priority_from(row.priority)
-    definition = Definition(
+    definition = FiringDefinition(
         trigger=shared.setdefault(row.trigger_text, row.trigger_text),
         policies=shared.setdefault(row.policies_text, row.policies_text),
         anchor_ts=row.start_ts or row.effective_ts,
@@ -456,36 +460,36 @@ def _overlap_of(due: Due) -> Overlap:
 
 def _admit(
     firings: Sequence[Firing], opened: dict[UUID, OpenCounts], now: datetime
-) -> tuple[list[NewExecution], dict[UUID, Decision]]:
+) -> tuple[list[NewExecution], dict[UUID, FireDecision]]:
     """Let overlap decide on everything that is to fire: the rows, and what has to wait for room.
 
     Times of a schedule are decided in order, so of one that has to wait the first is all there is to know.
     """
     rows, next_id = [], ids_at(now)
-    waiting: dict[UUID, Decision] = {}
+    waiting: dict[UUID, FireDecision] = {}
     for firing in firings:
         due, decisions = firing.due, firing.decisions
         if len(decisions) == 1 and not (opened and due.schedule_id in opened):
             # Nearly always: one decision, and nothing open that it could overlap with.
-            rows.append(NewExecution(next_id(), due, decisions[0], Admission.RUN, decisions[0].reason))
+            rows.append(NewExecution(next_id(), due, decisions[0], OverlapDecision.RUN, decisions[0].reason))
             continue
         counts = opened.get(due.schedule_id, NONE_OPEN)
         for decision in decisions:
-            admission = Admission.RUN
+            admission = OverlapDecision.RUN
             if decision.reason is None:
                 is_skippable = not (decision.is_catchup or firing.is_delay)
                 admission = admit_execution(_overlap_of(due), counts, is_skippable=is_skippable)
-                if admission is Admission.WAIT:
+                if admission is OverlapDecision.WAIT:
                     waiting[due.schedule_id] = decision
                     break
                 counts = counts.plus(admission)
-            reason = SkipReason.OVERLAP if admission is Admission.SKIP else decision.reason
+            reason = SkipReason.OVERLAP if admission is OverlapDecision.SKIP else decision.reason
             rows.append(NewExecution(next_id(), due, decision, admission, reason))
     return rows, waiting
 
 
 def _next_of(
-    firing: Firing, waiting: Decision | None, now: datetime
+    firing: Firing, waiting: FireDecision | None, now: datetime
 ) -> tuple[datetime | None, datetime | None, str]:
     if waiting is not None:
         run_ts = now + timedelta(seconds=QUEUE_FULL_PAUSE_S)
@@ -504,7 +508,7 @@ def report(rows: Sequence[NewExecution], refused: Sequence[Due], now: datetime, 
         decision, due = row.decision, row.due
         name = names.get(due.schedule_id)
         if row.reason is None:
-            if row.admission is not Admission.RUN:
+            if row.admission is not OverlapDecision.RUN:
                 held.append(row.execution_id)
             late_s = (now - decision.run_ts).total_seconds()
             fired.append(

@@ -56,7 +56,7 @@ class VersionRecord:
     paused_until_ts: datetime | None
 
 
-class History:
+class ExecutionHistory:
     def __init__(self, database: Database) -> None:
         self._database = database
 

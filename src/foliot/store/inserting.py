@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.errors import NotFoundError, QueueFullError
 from foliot.model.event import CancelledExecution
 from foliot.model.schedule import Schedule
-from foliot.planning.overlap import Admission, OpenCounts, admit_execution
+from foliot.planning.overlap import OpenCounts, OverlapDecision, admit_execution
 from foliot.store.cancelling import request_cancel
 from foliot.store.dialect import Dialect
 from foliot.store.ledger import count_open_now
@@ -56,12 +56,12 @@ async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Sch
     open_count, held_count, now = counted.one()
     overlap = schedule.spec.overlap
     admission = admit_execution(overlap, OpenCounts(open_count, held_count), is_skippable=False)
-    if admission is Admission.WAIT:
+    if admission is OverlapDecision.WAIT:
         raise QueueFullError(schedule.schedule_id, overlap.max_queued)
     replaced: Sequence[CancelledExecution] = ()
-    if admission is Admission.REPLACE:
+    if admission is OverlapDecision.REPLACE:
         replaced = await request_cancel(connection, dialect, [schedule.schedule_id], reason="replaced")
-    return Room(admission is Admission.RUN, now, replaced)
+    return Room(admission is OverlapDecision.RUN, now, replaced)
 
 
 async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUID, queue: str) -> None:

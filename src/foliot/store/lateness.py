@@ -28,7 +28,7 @@ class Behind(NamedTuple):
     execution_id: UUID = NONE_BEFORE
 
 
-class Waiting(NamedTuple):
+class LateQueue(NamedTuple):
     """Of a queue, what waits for too long."""
 
     seen: list[Seen]
@@ -67,7 +67,7 @@ class Lateness:
 
     async def waiting(
         self, places: Mapping[Queue, Behind], now: datetime, *, share: int
-    ) -> dict[Queue, Waiting]:
+    ) -> dict[Queue, LateQueue]:
         """Of each of these queues, unless it is paused, the next that wait for too long, at most `share`."""
         table = execution_t
         wanted = self._dialect.rows(
@@ -107,7 +107,7 @@ class Lateness:
         for queue, some in of_queue.items():
             some.sort()
             known = [seen[each.execution_id] for each in some if each.execution_id in seen]
-            found[queue] = Waiting(known, some[-1] if len(some) == share else None)
+            found[queue] = LateQueue(known, some[-1] if len(some) == share else None)
         return found
 
     async def running(

@@ -20,7 +20,7 @@ from foliot.planning.change import Author
 from foliot.store.audit import Action, record_audit
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Standing
+from foliot.store.protocol import LeaseState
 from foliot.store.schema import cluster_t, scheduler_lock_t
 
 SHARDS = "shards"
@@ -34,7 +34,7 @@ class Leases:
         async with self._database.read(Pool.LEASE) as connection:
             return await _shard_count(connection)
 
-    async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> Standing:
+    async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> LeaseState:
         # A look without a lock first: followers ask every second, and a lock would make firing wait.
         async with self._database.read(Pool.LEASE) as connection:
             seen = (await connection.execute(self._select(shard))).one_or_none()
@@ -42,13 +42,13 @@ class Leases:
             raise FencedError(shard.number, 0)
         if not _is_stale(seen, ttl_s):
             silent_s = (seen.store_now - seen.last_heartbeat).total_seconds()
-            return Standing(None, seen.store_now, seen.instance_id, seen.epoch, silent_s=silent_s)
+            return LeaseState(None, seen.store_now, seen.instance_id, seen.epoch, silent_s=silent_s)
 
-        async def take_over(connection: AsyncConnection) -> Standing:
+        async def take_over(connection: AsyncConnection) -> LeaseState:
             row = await self._lock(connection, shard)
             if row is None or not _is_stale(row, ttl_s):
                 holder = "" if row is None else row.instance_id
-                return Standing(None, seen.store_now, holder, seen.epoch, is_contended=True)
+                return LeaseState(None, seen.store_now, holder, seen.epoch, is_contended=True)
             if row.shards != shard.of:
                 # Whoever asks knows another number of shards than there is: it would lead the wrong slots.
                 raise FencedError(shard.number, row.epoch)
@@ -58,7 +58,7 @@ class Leases:
                 .where(scheduler_lock_t.c.lock_id == shard.lock_id)
                 .values(instance_id=instance_id, epoch=epoch, last_heartbeat=self._database.dialect.now())
             )
-            return Standing(Lease(shard, epoch, instance_id), row.store_now, instance_id, epoch)
+            return LeaseState(Lease(shard, epoch, instance_id), row.store_now, instance_id, epoch)
 
         return await self._database.write(Pool.LEASE, take_over)
 
@@ -75,8 +75,8 @@ class Leases:
         locked = statement.with_for_update(of=scheduler_lock_t)
         return (await connection.execute(locked)).one_or_none()
 
-    async def renew(self, lease: Lease) -> Standing:
-        async def beat(connection: AsyncConnection) -> Standing:
+    async def renew(self, lease: Lease) -> LeaseState:
+        async def beat(connection: AsyncConnection) -> LeaseState:
             row = (
                 await connection.execute(
                     update(scheduler_lock_t)
@@ -86,11 +86,11 @@ class Leases:
                 )
             ).one_or_none()
             if row is not None:
-                return Standing(lease, row.last_heartbeat, lease.instance_id, lease.epoch)
+                return LeaseState(lease, row.last_heartbeat, lease.instance_id, lease.epoch)
             other = (await connection.execute(self._select(lease.shard))).one_or_none()
             if other is None:
                 raise FencedError(lease.shard.number, lease.epoch)
-            return Standing(None, other.store_now, other.instance_id, other.epoch)
+            return LeaseState(None, other.store_now, other.instance_id, other.epoch)
 
         return await self._database.write(Pool.LEASE, beat)
 

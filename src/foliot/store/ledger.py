@@ -29,9 +29,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy
-from foliot.planning.fire import Decision, Due
-from foliot.planning.overlap import Admission, OpenCounts
-from foliot.store.columns import Shape, Spread
+from foliot.planning.fire import Due, FireDecision
+from foliot.planning.overlap import OpenCounts, OverlapDecision
+from foliot.store.columns import BatchColumns, Shape
 from foliot.store.dialect import Columns, Dialect
 from foliot.store.schema import IS_OPEN, execution_t
 from foliot.store.types import Instant
@@ -42,8 +42,8 @@ class NewExecution(NamedTuple):
 
     execution_id: UUID
     due: Due
-    decision: Decision
-    admission: Admission
+    decision: FireDecision
+    admission: OverlapDecision
     reason: SkipReason | None
     """Why it is skipped, by policy or by overlap; None: it fires."""
 
@@ -112,7 +112,7 @@ _NEW_COLUMNS: Columns = {
     "is_ready": Boolean(),
     "sla_s": Float(),
 }
-_NEW = Spread("new", _NEW_COLUMNS, by=("execution_id", "schedule_id"))
+_NEW = BatchColumns("new", _NEW_COLUMNS, by=("execution_id", "schedule_id"))
 
 
 async def insert_executions(
@@ -200,6 +200,6 @@ def _values_of(row: NewExecution) -> tuple[Any, ...]:
         reason,
         definition.queue,
         definition.priority,
-        reason is None and row.admission is Admission.RUN,
+        reason is None and row.admission is OverlapDecision.RUN,
         definition.priority.sla_s,
     )

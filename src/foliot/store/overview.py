@@ -74,7 +74,7 @@ class StateCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenCounts:
+class OpenExecutionCounts:
     by_status: Mapping[Status, int]
     held: int
     """How many of the pending ones wait for another run of their schedule to end."""
@@ -99,7 +99,7 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RecentFailure:
     execution_id: UUID
     schedule_id: UUID
     schedule_name: str | None
@@ -114,11 +114,11 @@ class Overview:
     now: datetime
     leaders: Sequence[LeaderRecord]
     schedules: StateCounts
-    executions: OpenCounts
+    executions: OpenExecutionCounts
     ended_badly: Counted
     """Of the executions made in the last 24 hours."""
     next_fires: Sequence[NextFire]
-    recent_failures: Sequence[Failure]
+    recent_failures: Sequence[RecentFailure]
     overdue: Overdue
     unknown_tasks: Sequence[UnknownTask] = ()
     unserved_queues: Sequence[UnservedQueue] = ()
@@ -299,7 +299,7 @@ def _next_fire_of(row: Any) -> NextFire:
 # --- executions -----------------------------------------------------------------------------------------
 
 
-async def _open(connection: AsyncConnection, host_id: UUID) -> OpenCounts:
+async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCounts:
     table = execution_t
     claimable = (
         select(table.c.host_id, table.c.status)
@@ -332,7 +332,7 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenCounts:
         counts[Status(row.status)] += row.ours
         held_count += row.ours if row.is_held else 0
         is_capped = is_capped or row.looked_at >= MOST_OPEN
-    return OpenCounts(dict(+counts), held_count, is_capped)
+    return OpenExecutionCounts(dict(+counts), held_count, is_capped)
 
 
 def _ended(host_id: UUID, status: Status, *columns: Any) -> Select[Any]:
@@ -358,7 +358,7 @@ async def _ended_badly(connection: AsyncConnection, host_id: UUID, *, since: dat
     return Counted(min(count, MOST_BAD), count > MOST_BAD)
 
 
-async def _failures(connection: AsyncConnection, host_id: UUID) -> list[Failure]:
+async def _failures(connection: AsyncConnection, host_id: UUID) -> list[RecentFailure]:
     latest = [
         select(
             _ended(host_id, status, execution_t.c.execution_id)
@@ -386,9 +386,9 @@ async def _failures(connection: AsyncConnection, host_id: UUID) -> list[Failure]
     return [_failure_of(row) for row in await connection.execute(statement)]
 
 
-def _failure_of(row: Any) -> Failure:
+def _failure_of(row: Any) -> RecentFailure:
     lines = (row.error or "").strip().splitlines()
-    return Failure(
+    return RecentFailure(
         execution_id=row.execution_id,
         schedule_id=row.schedule_id,
         schedule_name=row.schedule_name,

@@ -10,23 +10,25 @@ from foliot.store.dialect import Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ReadOnlyReason:
     """Why nothing can be written."""
 
     what: str
     advice: str
 
 
-REPLICA = Refusal(
+REPLICA = ReadOnlyReason(
     "is a replica",
     "FOLIOT_DATABASE_URL must be the primary; a replica may be given as FOLIOT_DATABASE_READ_URL",
 )
-READ_ONLY = Refusal("takes no writes", "turn default_transaction_read_only off for this user or database")
+READ_ONLY = ReadOnlyReason(
+    "takes no writes", "turn default_transaction_read_only off for this user or database"
+)
 
 _STANDING = text("SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'")
 
 
-async def refusal_of(database: Database) -> Refusal | None:
+async def refusal_of(database: Database) -> ReadOnlyReason | None:
     """None: it takes writes, as far as it tells without one."""
     if database.dialect.name != "postgresql":
         return None

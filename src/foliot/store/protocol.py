@@ -14,7 +14,7 @@ from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.backfill import BackfillStep
-from foliot.planning.change import Author, Change
+from foliot.planning.change import Author, PlannedChange
 from foliot.planning.fire import Due, Firing, Unplanned
 from foliot.planning.task_defaults import TaskDefaults
 
@@ -22,7 +22,7 @@ from foliot.planning.task_defaults import TaskDefaults
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LeaseState:
     """How a lease stood when the store looked."""
 
     lease: Lease | None
@@ -39,14 +39,14 @@ class Standing:
 class LeaseStore(Protocol):
     async def shard_count(self) -> int: ...
 
-    async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> Standing:
+    async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> LeaseState:
         """Become the leader if the last heartbeat is older than the TTL; the epoch grows by one.
 
         Who has another proof that the leader is gone may ask with a shorter TTL.
         """
         ...
 
-    async def renew(self, lease: Lease) -> Standing:
+    async def renew(self, lease: Lease) -> LeaseState:
         """Heartbeat, on condition that the epoch is still ours."""
         ...
 
@@ -66,14 +66,14 @@ class LeaseStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class LoadPosition:
     """Where a paged load goes on."""
 
     run_ts: datetime
     schedule_id: UUID
 
 
-class Lane(NamedTuple):
+class LoadRange(NamedTuple):
     """The schedules of one host and priority, from an instant on."""
 
     host_id: UUID
@@ -111,7 +111,7 @@ class FiringStore(Protocol):
         shard: Shard,
         *,
         until: datetime,
-        after: Position | None,
+        after: LoadPosition | None,
         limit: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
@@ -125,7 +125,7 @@ class FiringStore(Protocol):
     async def load_lanes(
         self,
         shard: Shard,
-        lanes: Sequence[Lane],
+        lanes: Sequence[LoadRange],
         *,
         until: datetime,
         per_lane: int,
@@ -182,14 +182,14 @@ class Triggered(NamedTuple):
 
 
 class ScheduleStore(Protocol):
-    async def create(self, plan: Callable[[datetime], Change], author: Author) -> Schedule:
+    async def create(self, plan: Callable[[datetime], PlannedChange], author: Author) -> Schedule:
         """Store what `plan` makes of the store's time. Raises NameTakenError."""
         ...
 
     async def change(
         self,
         schedule_id: UUID,
-        plan: Callable[[Schedule, datetime], Change | None],
+        plan: Callable[[Schedule, datetime], PlannedChange | None],
         author: Author,
         *,
         host_id: UUID | None = None,
@@ -201,7 +201,7 @@ class ScheduleStore(Protocol):
     async def change_known(
         self,
         schedule_id: UUID,
-        plan: Callable[[Schedule, datetime], Change | None],
+        plan: Callable[[Schedule, datetime], PlannedChange | None],
         author: Author,
         *,
         host_id: UUID | None = None,
@@ -485,7 +485,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class HandoverResult:
     is_open: bool
     """False: it was not ours any more, or somebody had asked for it to stop."""
     cancelled: Sequence[CancelledExecution] = ()
@@ -542,7 +542,7 @@ class WorkStore(Protocol):
 
     async def accept(
         self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
-    ) -> Accepted:
+    ) -> HandoverResult:
         """Leave it to an agent, which has so long from its start to report its end.
 
         One that somebody had asked to stop is cancelled instead.
@@ -561,7 +561,7 @@ class WorkStore(Protocol):
 # --- dispatching -----------------------------------------------------------------------------------
 
 
-class Waiting(NamedTuple):
+class ClaimableExecution(NamedTuple):
     """An execution that may be claimed, and where it waits."""
 
     execution_id: UUID
@@ -580,10 +580,10 @@ class DispatchStore(Protocol):
         *,
         since: datetime,
         until: datetime,
-        after: Waiting | None = None,
+        after: ClaimableExecution | None = None,
         limit: int,
         with_fired: bool,
-    ) -> list[Waiting]:
+    ) -> list[ClaimableExecution]:
         """What became ready in (since, until] and was not claimed, in queues that are not paused.
 
         In order of readiness, those behind `after`. Without what is as it was fired, if so asked: whoever

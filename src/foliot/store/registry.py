@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import delete, func, null, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.policy import Retry
+from foliot.model.policy import RetryPolicy
 from foliot.planning.task_defaults import TaskDefaults
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
@@ -128,6 +128,6 @@ class Registry:
         await self._database.write(Pool.WORK, work)
 
 
-def _retry_of(document: Any) -> Retry | None:
+def _retry_of(document: Any) -> RetryPolicy | None:
     # A newer version may have written fields that this one does not know.
-    return None if document is None else Retry.model_validate(document, extra="ignore")
+    return None if document is None else RetryPolicy.model_validate(document, extra="ignore")

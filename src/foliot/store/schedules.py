@@ -23,8 +23,8 @@ from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule, stored_document
 from foliot.model.target import EventTarget
 from foliot.model.trigger import OnceTrigger
-from foliot.planning.change import Author, Change, due_of, without_next
-from foliot.planning.overlap import Admission
+from foliot.planning.change import Author, PlannedChange, due_of, without_next
+from foliot.planning.overlap import OverlapDecision
 from foliot.store.audit import Action, audit_write
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
@@ -53,7 +53,7 @@ class Schedules:
 
     # --- changing ---------------------------------------------------------------------------------
 
-    async def create(self, plan: Callable[[datetime], Change], author: Author) -> Schedule:
+    async def create(self, plan: Callable[[datetime], PlannedChange], author: Author) -> Schedule:
         async def work(connection: AsyncConnection) -> Schedule:
             change = plan(await self._now(connection))
             with _named(change.schedule):
@@ -65,7 +65,7 @@ class Schedules:
     async def change(
         self,
         schedule_id: UUID,
-        plan: Callable[[Schedule, datetime], Change | None],
+        plan: Callable[[Schedule, datetime], PlannedChange | None],
         author: Author,
         *,
         host_id: UUID | None = None,
@@ -79,7 +79,7 @@ class Schedules:
     async def change_known(
         self,
         schedule_id: UUID,
-        plan: Callable[[Schedule, datetime], Change | None],
+        plan: Callable[[Schedule, datetime], PlannedChange | None],
         author: Author,
         *,
         host_id: UUID | None = None,
@@ -103,7 +103,7 @@ class Schedules:
 
         return await self._database.write(Pool.API, work)
 
-    async def _replace(self, connection: AsyncConnection, change: Change) -> None:
+    async def _replace(self, connection: AsyncConnection, change: PlannedChange) -> None:
         schedule = change.schedule
         values = row_of(schedule)
         for fixed in ("schedule_id", "host_id", "slot", "created_by", "created_ts", "run_count"):
@@ -119,7 +119,7 @@ class Schedules:
         assert result.rowcount == 1, "the row is locked, so its version can't have moved"
 
     async def _decide(
-        self, connection: AsyncConnection, before: Schedule, change: Change
+        self, connection: AsyncConnection, before: Schedule, change: PlannedChange
     ) -> SkippedExecution | None:
         decision = change.decision
         if decision is None:
@@ -127,14 +127,14 @@ class Schedules:
         reason = decision.reason
         assert reason is not None, "what fires is decided by the leader"
         row = NewExecution(
-            new_id(change.schedule.updated_ts), due_of(before), decision, Admission.RUN, reason
+            new_id(change.schedule.updated_ts), due_of(before), decision, OverlapDecision.RUN, reason
         )
         written = await insert_executions(connection, self._dialect, [row], None)
         return skipped_by(row, reason, change.schedule.spec.name) if written else None
 
     async def _without_decided(
-        self, connection: AsyncConnection, before: Schedule, change: Change, now: datetime
-    ) -> Change:
+        self, connection: AsyncConnection, before: Schedule, change: PlannedChange, now: datetime
+    ) -> PlannedChange:
         """A `once` may be moved back to a time that has passed; if that was decided, it is not due again.
 
         Other schedules go on: firing leaves the decided time out and sets the next one.
@@ -153,7 +153,7 @@ class Schedules:
         return without_next(change) if is_decided else change
 
     async def _cancel_deleted(
-        self, connection: AsyncConnection, change: Change
+        self, connection: AsyncConnection, change: PlannedChange
     ) -> Sequence[CancelledExecution]:
         if change.kind is not ChangeKind.DELETED:
             return ()
@@ -167,7 +167,7 @@ class Schedules:
         )
 
     async def _record(
-        self, connection: AsyncConnection, before: Schedule | None, change: Change, author: Author
+        self, connection: AsyncConnection, before: Schedule | None, change: PlannedChange, author: Author
     ) -> None:
         schedule = change.schedule
         if before is not None:

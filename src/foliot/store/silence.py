@@ -12,7 +12,7 @@ from sqlalchemy import Select, String, Uuid, and_, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import SkipReason, Status
-from foliot.model.incident import Run, Subject, Version
+from foliot.model.incident import Run, Subject, VersionStart
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import (
@@ -43,7 +43,7 @@ _NOT_DUE = tuple(
 """Times that were not to run."""
 
 
-class Standing(NamedTuple):
+class SilenceState(NamedTuple):
     """How a schedule stands."""
 
     subject: Subject
@@ -60,7 +60,7 @@ class Since(NamedTuple):
     since_ts: datetime
 
 
-class Span(NamedTuple):
+class ScheduleWindow(NamedTuple):
     """A schedule, and the time in which something is looked for, its ends included."""
 
     schedule_id: UUID
@@ -86,7 +86,7 @@ class Silence:
         named: Collection[str] | None = None,
         after_name: str = "",
         limit: int,
-    ) -> list[Standing]:
+    ) -> list[SilenceState]:
         """Schedules of a host in order of name: all, or those with these names or ids."""
         status, last = schedule_status_t, execution_t
         statement = (
@@ -118,7 +118,7 @@ class Silence:
         async with self._database.read(Pool.FIRING) as connection:
             rows = (await connection.execute(statement)).all()
         return [
-            Standing(
+            SilenceState(
                 subject_of(row, now),
                 None if row.execution_id is None else run_of(row),
                 row.next_fire_ts,
@@ -128,7 +128,7 @@ class Silence:
             for row in rows
         ]
 
-    async def versions(self, schedule_ids: Collection[UUID]) -> dict[UUID, list[Version]]:
+    async def versions(self, schedule_ids: Collection[UUID]) -> dict[UUID, list[VersionStart]]:
         """The latest versions of each, oldest first."""
         if not schedule_ids:
             return {}
@@ -156,11 +156,11 @@ class Silence:
             )
             .order_by(table.c.schedule_id, table.c.aggregate_version)
         )
-        found: dict[UUID, list[Version]] = {}
+        found: dict[UUID, list[VersionStart]] = {}
         async with self._database.read(Pool.FIRING) as connection:
             for row in await connection.execute(statement):
                 timing = (row.effective_ts, row.end_ts, row.max_runs)
-                version = Version(
+                version = VersionStart(
                     row.created_ts, row.paused, row.paused_until_ts, row.is_active is not False, timing
                 )
                 found.setdefault(row.schedule_id, []).append(version)
@@ -196,7 +196,7 @@ class Silence:
         rows = await self._read(statement.add_columns(given.c.since_ts))
         return {Since(row.schedule_id, row.since_ts): row.missed_from_ts or row.fire_ts for row in rows}
 
-    async def latest_due(self, spans: Collection[Span]) -> dict[Span, datetime]:
+    async def latest_due(self, spans: Collection[ScheduleWindow]) -> dict[ScheduleWindow, datetime]:
         """The latest time in each span that was to run, whatever became of it."""
         if not spans:
             return {}
@@ -221,7 +221,7 @@ class Silence:
         )
         statement = self._dialect.of_each(given, first, table.c.execution_id)
         rows = await self._read(statement.add_columns(given.c.from_ts, given.c.until_ts))
-        return {Span(row.schedule_id, row.from_ts, row.until_ts): row.fire_ts for row in rows}
+        return {ScheduleWindow(row.schedule_id, row.from_ts, row.until_ts): row.fire_ts for row in rows}
 
     async def _read(self, statement: Select[Any]) -> Sequence[Any]:
         async with self._database.read(Pool.FIRING) as connection:

@@ -14,7 +14,7 @@ from foliot.store.agents import Agents
 from foliot.store.audit import Audit
 from foliot.store.backfills import Backfills
 from foliot.store.calendars import Calendars
-from foliot.store.changes import Changes
+from foliot.store.changes import ChangeFeed
 from foliot.store.consumers import Consumers
 from foliot.store.database import Database
 from foliot.store.dead_letters import DeadLetterRows
@@ -24,7 +24,7 @@ from foliot.store.event_admin import EventAdmin
 from foliot.store.execution_list import ExecutionList
 from foliot.store.executions import Executions
 from foliot.store.firing import FiringStatements
-from foliot.store.history import History
+from foliot.store.history import ExecutionHistory
 from foliot.store.hosts import Hosts
 from foliot.store.idempotency import IdempotencyKeys
 from foliot.store.incidents import Incidents
@@ -89,7 +89,7 @@ class SqlStore:
     calendars: Calendars
     schedule_list: ScheduleList
     execution_list: ExecutionList
-    history: History
+    history: ExecutionHistory
     overviews: Overviews
     timeline: Timeline
     statistics: Statistics
@@ -101,7 +101,7 @@ class SqlStore:
     hosts: Hosts
     idempotency: IdempotencyKeys
     rates: Rates
-    changes: Changes
+    changes: ChangeFeed
     outbox: OutboxList
     relays: Relays
     consumers: Consumers
@@ -132,7 +132,7 @@ class SqlStore:
             calendars=Calendars(database),
             schedule_list=ScheduleList(database),
             execution_list=ExecutionList(database),
-            history=History(database),
+            history=ExecutionHistory(database),
             overviews=Overviews(database),
             timeline=Timeline(database),
             statistics=Statistics(database),
@@ -144,7 +144,7 @@ class SqlStore:
             hosts=Hosts(database),
             idempotency=IdempotencyKeys(database),
             rates=Rates(database),
-            changes=Changes(database),
+            changes=ChangeFeed(database),
             outbox=OutboxList(database),
             relays=Relays(database),
             consumers=Consumers(database),

@@ -47,7 +47,7 @@ _KINDS = ("triggered_by = 'scheduler'", "triggered_by = 'backfill'", IS_BY_HAND)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class DurationSummary:
     """How long something took, in seconds."""
 
     p50_s: float
@@ -73,9 +73,9 @@ class RecentExecution:
 @dataclass(frozen=True, slots=True)
 class ScheduleStatistics:
     by_status: Mapping[Status, int]
-    duration: Spread | None
+    duration: DurationSummary | None
     """Of the last attempts; None: nothing has run."""
-    start_delay: Spread | None
+    start_delay: DurationSummary | None
     """From being ready to being started."""
     last: Sequence[RecentExecution]
     """Latest first."""
@@ -261,11 +261,11 @@ def _days_of(rows: Sequence[Any], since_ts: datetime) -> tuple[list[DayCounts], 
     return [DayCounts(day, dict(counts)) for day, counts in by_day.items()], since_ts
 
 
-def _spread(values: Iterator[float | None]) -> Spread | None:
+def _spread(values: Iterator[float | None]) -> DurationSummary | None:
     known = sorted(value for value in values if value is not None)
     if not known:
         return None
-    return Spread(_percentile(known, 50), _percentile(known, 95), known[-1])
+    return DurationSummary(_percentile(known, 50), _percentile(known, 95), known[-1])
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:

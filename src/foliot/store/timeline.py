@@ -31,7 +31,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.instant import EPOCH, micros_of
 from foliot.model.policy import priority_from
-from foliot.planning.definition import Definition
+from foliot.planning.definition import FiringDefinition
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins
 from foliot.store.database import Database
@@ -337,7 +337,7 @@ def _due_of(row: Any, texts: dict[str, str]) -> Due:
         fire_ts=row.next_fire_ts,
         run_ts=row.next_run_ts,
         run_count=row.run_count,
-        definition=Definition(
+        definition=FiringDefinition(
             trigger=texts.setdefault(row.trigger_text, row.trigger_text),
             policies=texts.setdefault(row.policies_text, row.policies_text),
             anchor_ts=row.start_ts or row.effective_ts,

@@ -41,12 +41,12 @@ from foliot.planning.change import Author
 from foliot.store.attempts import EndedAttempt, record_attempts
 from foliot.store.audit import Action, record_audit
 from foliot.store.cancelling import cancel_locked
-from foliot.store.columns import Shape, Spread
+from foliot.store.columns import BatchColumns, Shape
 from foliot.store.database import Database
 from foliot.store.delays import set_next_after_end
 from foliot.store.dialect import Columns, Dialect, Pool
 from foliot.store.locking import lock_schedules, schedule_name
-from foliot.store.protocol import Accepted, Claim, ClaimScope, Renewal, Settled, Settlement
+from foliot.store.protocol import Claim, ClaimScope, HandoverResult, Renewal, Settled, Settlement
 from foliot.store.schema import (
     IS_CLAIMABLE,
     execution_t,
@@ -211,8 +211,8 @@ class Work:
 
     async def accept(
         self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
-    ) -> Accepted:
-        async def work(connection: AsyncConnection) -> Accepted:
+    ) -> HandoverResult:
+        async def work(connection: AsyncConnection) -> HandoverResult:
             result = await connection.execute(
                 update(execution_t)
                 .where(
@@ -230,10 +230,10 @@ class Work:
             )
             row = result.one_or_none()
             if row is None or not row.cancel_requested:
-                return Accepted(row is not None)
+                return HandoverResult(row is not None)
             # Nobody renews it from now on, so nobody would see that it was to stop.
             reason = row.reason or "cancelled"
-            return Accepted(False, await cancel_locked(connection, self._dialect, [row], reason=reason))
+            return HandoverResult(False, await cancel_locked(connection, self._dialect, [row], reason=reason))
 
         return await self._database.write(Pool.WORK, work)
 
@@ -291,7 +291,7 @@ def is_failure(status: Status) -> bool:
 
 _MINE: Columns = {"execution_id": Uuid(), "attempt": Integer()}
 
-_ENDED = Spread(
+_ENDED = BatchColumns(
     "ended",
     {
         **_MINE,

@@ -19,7 +19,7 @@ from datetime import UTC
 from typing import Any
 from uuid import UUID, uuid5
 
-from foliot.celery_app import Call, CeleryApp, CeleryRefusedError, CeleryUnreachableError, TaskState
+from foliot.celery_app import CeleryApp, CeleryCall, CeleryRefusedError, CeleryUnreachableError, TaskState
 from foliot.model.errors import Problem
 from foliot.model.hiding import running
 from foliot.model.schedule import ScheduleSpec
@@ -145,11 +145,11 @@ class _Work:
             await self._revoke(task_id)
         return None
 
-    def _call(self) -> Call:
+    def _call(self) -> CeleryCall:
         target = self._target
         # Laid over them after the secrets are in place: who may trigger a schedule may not send its secrets.
         kwargs = {**resolve(target.kwargs, self._secrets), **self._assignment.args}
-        return Call(
+        return CeleryCall(
             target.task,
             self._task_id,
             resolve(target.args, self._secrets),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from foliot.model.errors import FoliotError, InvalidError, Problem
-from foliot.model.policy import Retry
+from foliot.model.policy import RetryPolicy
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
 from foliot.planning.task_defaults import TaskDefaults
@@ -64,7 +64,7 @@ class Task:
     description: str
     queue: str | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
-    retry: Retry | None = None
+    retry: RetryPolicy | None = None
     is_system: bool = False
     isolation: IsolationKind | None = None
     """Where a sync function runs; None: in a process if another process can find it, else in a thread."""

@@ -26,7 +26,7 @@ from foliot.security.secrets import NAME, Redactor, SecretError, SecretResolver,
 from foliot.target.http_answer import judge, read_answer
 from foliot.target.http_connect import guarded_pool
 from foliot.target.http_request import Callback, build_request
-from foliot.target.protocol import TIMED_OUT, Accepted, Assignment, AttemptFailedError
+from foliot.target.protocol import TIMED_OUT, AcceptedByAgent, Assignment, AttemptFailedError
 from foliot.timing.clock import Clock
 
 _NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError)
@@ -72,7 +72,7 @@ class HttpRunner:
         refusal = self._guard.refusal_of(host)
         return [Problem("/target/url", refusal.code, refusal.detail, refusal.hint)] if refusal else []
 
-    async def run(self, assignment: Assignment) -> dict[str, Any] | Accepted:
+    async def run(self, assignment: Assignment) -> dict[str, Any] | AcceptedByAgent:
         target = assignment.spec.target
         assert isinstance(target, HttpTarget)
         names = references([target.url, target.headers, target.body])
@@ -86,7 +86,7 @@ class HttpRunner:
 
     async def _ask(
         self, assignment: Assignment, target: HttpTarget, secrets: Mapping[str, str], redactor: Redactor
-    ) -> dict[str, Any] | Accepted:
+    ) -> dict[str, Any] | AcceptedByAgent:
         calling_back = {} if self.callback is None else await self.callback.headers(assignment.fire, secrets)
         request = build_request(assignment, target, secrets, calling_back)
         if problems := self._check_host(request.url.host.decode("ascii")):

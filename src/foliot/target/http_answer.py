@@ -15,7 +15,7 @@ import httpcore2
 import orjson
 
 from foliot.security.secrets import Redactor
-from foliot.target.protocol import Accepted, AttemptFailedError
+from foliot.target.protocol import AcceptedByAgent, AttemptFailedError
 
 BODY_BYTES = 64 * 1024
 RESULT_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ _INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentResponse:
     """What is kept of an answer, with secrets hidden."""
 
     status_code: int
@@ -55,7 +55,7 @@ class Answer:
             return str(self.status_code)
 
 
-async def read_answer(response: httpcore2.Response, redactor: Redactor) -> Answer:
+async def read_answer(response: httpcore2.Response, redactor: Redactor) -> AgentResponse:
     """Read up to the cap. The response is left to be closed: what was cut off ends its connection."""
     headers: dict[str, str] = {}
     for name, value in response.headers:
@@ -65,7 +65,7 @@ async def read_answer(response: httpcore2.Response, redactor: Redactor) -> Answe
     content_type = headers.get("content-type", "")
     kept = {name: redactor.text(headers[name])[:HEADER_LENGTH] for name in KEPT_HEADERS if name in headers}
     body = None if content is None else _body_of(content, content_type, redactor, is_cut=is_truncated)
-    answer = Answer(response.status, kept, body, is_truncated, headers.get("date"))
+    answer = AgentResponse(response.status, kept, body, is_truncated, headers.get("date"))
     if content and len(orjson.dumps(answer.result)) > RESULT_BYTES:
         return _fitted(
             replace(answer, body=_text_of(content, redactor, is_cut=is_truncated), is_truncated=True)
@@ -73,7 +73,7 @@ async def read_answer(response: httpcore2.Response, redactor: Redactor) -> Answe
     return answer
 
 
-def _fitted(answer: Answer) -> Answer:
+def _fitted(answer: AgentResponse) -> AgentResponse:
     """Text grows when it is written as JSON; how much depends on what is in it."""
     while len(orjson.dumps(answer.result)) > RESULT_BYTES:
         answer = replace(answer, body=answer.body[: len(answer.body) * 3 // 4])
@@ -118,18 +118,18 @@ def _text_of(content: bytes, redactor: Redactor, *, is_cut: bool) -> str:
 
 
 def judge(
-    answer: Answer,
+    answer: AgentResponse,
     expected: tuple[int, ...] | None,
     now: datetime,
     *,
     can_call_back: bool,
     who: str = "agent",
-) -> dict[str, Any] | Accepted:
+) -> dict[str, Any] | AcceptedByAgent:
     """The result of an attempt; an AttemptFailedError when the answer is not a success."""
     status = answer.status_code
     is_expected = status in expected if expected is not None else 200 <= status < 300
     if status == HTTPStatus.ACCEPTED and can_call_back and (expected is None or not is_expected):
-        return Accepted(_external_id(answer.body))
+        return AcceptedByAgent(_external_id(answer.body))
     if is_expected:
         return answer.result
     if 300 <= status < 400:
@@ -156,7 +156,7 @@ def _external_id(body: Any) -> str | None:
     return held[:EXTERNAL_ID_LENGTH] or None
 
 
-def _retry_after_s(answer: Answer, now: datetime) -> float | None:
+def _retry_after_s(answer: AgentResponse, now: datetime) -> float | None:
     asked = answer.headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
         # Compared by length first: a number of a thousand digits is no number of seconds.

@@ -92,7 +92,7 @@ class Assignment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedByAgent:
     """A result that is none yet: an agent has taken the work over and will report its end by itself."""
 
     external_id: str | None = None

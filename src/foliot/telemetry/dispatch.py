@@ -6,25 +6,25 @@ from typing import TypeVar, cast
 
 import structlog
 
-from foliot.model.event import Event
+from foliot.model.event import DomainEvent
 
-Kind = TypeVar("Kind", bound=Event)
+Kind = TypeVar("Kind", bound=DomainEvent)
 
 
 class Dispatch:
     """Hands each event to the handler of its type; events without one pass by. Never raises."""
 
     def __init__(self) -> None:
-        self._handlers: dict[type[Event], Callable[[Event], None]] = {}
-        self._failed: set[type[Event]] = set()
+        self._handlers: dict[type[DomainEvent], Callable[[DomainEvent], None]] = {}
+        self._failed: set[type[DomainEvent]] = set()
 
     def on(self, kind: type[Kind], handler: Callable[[Kind], None]) -> None:
-        self._handlers[kind] = cast("Callable[[Event], None]", handler)
+        self._handlers[kind] = cast("Callable[[DomainEvent], None]", handler)
 
-    def handles(self, kind: type[Event]) -> bool:
+    def handles(self, kind: type[DomainEvent]) -> bool:
         return kind in self._handlers
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         handler = self._handlers.get(type(event))
         if handler is None:
             return
@@ -33,7 +33,7 @@ class Dispatch:
         except Exception as error:
             self._report(event, error)
 
-    def _report(self, event: Event, error: Exception) -> None:
+    def _report(self, event: DomainEvent, error: Exception) -> None:
         """Say it once per type of event: a defect here must not drown the log at thousands a second."""
         if type(event) in self._failed:
             return

@@ -22,7 +22,7 @@ from foliot.model.event import (
     ClockObserved,
     ConsumerLagChanged,
     CredentialRefused,
-    Event,
+    DomainEvent,
     EventsConsumed,
     EventsDeadLettered,
     ExecutionRetried,
@@ -109,7 +109,7 @@ MOST_LINES = 20
 LARGE_OFFSET_S = 1.0
 """A clock this far from the database's is worth a warning: nothing fires wrong, but its log lines mislead."""
 
-LINES: dict[type[Event], int] = {
+LINES: dict[type[DomainEvent], int] = {
     InstanceStopped: logging.INFO,
     MemoryLimitPassed: logging.WARNING,
     LeaderElected: logging.INFO,
@@ -192,11 +192,11 @@ class LogObserver(Dispatch):
         self.on(ClockObserved, self._clock_observed)
         self.on(RequestFailed, self._request_failed)
 
-    def _line(self, kind: type[Event], level: int) -> Callable[[Event], None]:
+    def _line(self, kind: type[DomainEvent], level: int) -> Callable[[DomainEvent], None]:
         name = _snake_case(kind.__name__)
         columns = [(field.name, _outside_name(field.name)) for field in fields(kind)]
 
-        def write(event: Event) -> None:
+        def write(event: DomainEvent) -> None:
             values = ((outside, getattr(event, inside)) for inside, outside in columns)
             self._log.log(level, name, **{outside: value for outside, value in values if value is not None})
 

@@ -12,11 +12,11 @@ from typing import Any, Self
 from uuid import UUID
 
 from foliot.model.errors import NotFoundError
-from foliot.model.event import Event
+from foliot.model.event import DomainEvent
 from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
-from foliot.plan import Plan
+from foliot.plan import InstanceSpec
 from foliot.planning.change import Author
 from foliot.runtime import Instance
 from foliot.sdk import Foliot
@@ -32,9 +32,9 @@ class Recorder:
     """An observer that keeps what it was told."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[DomainEvent] = []
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         self.events.append(event)
 
 
@@ -83,7 +83,7 @@ class TestApp:
                 hints="off",
             )
             self._instance = Instance(
-                Plan(
+                InstanceSpec(
                     settings=settings,
                     tasks=self.app.tasks,
                     schedules=tuple(self.app.schedules.values()),

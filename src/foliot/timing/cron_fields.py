@@ -38,7 +38,7 @@ _ANY_TIME = datetime(2000, 1, 1)  # noqa: DTZ001
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CronField:
     name: str
     attribute: str
     """Where cronsim keeps what it read."""
@@ -55,12 +55,12 @@ class Field:
 
 
 FIELDS = (
-    Field("second", "seconds", 0, 59, 59, "0-59, such as 30, */10 or 0,30"),
-    Field("minute", "minutes", 0, 59, 59, "0-59, such as 30, */15, 0-29 or H"),
-    Field("hour", "hours", 0, 23, 23, "0-23, such as 9, */2, 9-17 or H(0-5)"),
-    Field("day-of-month", "days", 1, 31, 28, "1-31, such as 15, */2, L, LW, 15W or ?"),
-    Field("month", "months", 1, 12, 12, "1-12 or JAN-DEC, such as 6, */3 or JAN,JUL"),
-    Field(
+    CronField("second", "seconds", 0, 59, 59, "0-59, such as 30, */10 or 0,30"),
+    CronField("minute", "minutes", 0, 59, 59, "0-59, such as 30, */15, 0-29 or H"),
+    CronField("hour", "hours", 0, 23, 23, "0-23, such as 9, */2, 9-17 or H(0-5)"),
+    CronField("day-of-month", "days", 1, 31, 28, "1-31, such as 15, */2, L, LW, 15W or ?"),
+    CronField("month", "months", 1, 12, 12, "1-12 or JAN-DEC, such as 6, */3 or JAN,JUL"),
+    CronField(
         "day-of-week", "weekdays", 0, 7, 6, "0-7 (0 and 7 are Sunday) or SUN-SAT, such as 1-5, FRI#2, 5L or ?"
     ),
 )
@@ -158,7 +158,7 @@ Item = int | tuple[int, int]
 
 
 @lru_cache(maxsize=8192)
-def _read(field: Field, part: str, key: str) -> "_Read":
+def _read(field: CronField, part: str, key: str) -> "_Read":
     # Remembered by field: a million different expressions are made of a few hundred different fields, and
     # reading one anew costs as much as finding fifty fire times.
     terms = _Terms(set(), set())
@@ -199,7 +199,7 @@ class _Terms:
     values: set[Item]
     nearest: set[int]
 
-    def add(self, field: Field, part: str, term: str, key: str) -> None:
+    def add(self, field: CronField, part: str, term: str, key: str) -> None:
         if term == "?":
             if field.attribute not in ("days", "weekdays") or part != "?":
                 raise field.problem(part, "can not be read: ? stands alone, for a day field left open")
@@ -226,7 +226,7 @@ class _Terms:
         self.values.update(_plain(field, part, term))
 
 
-def _plain(field: Field, part: str, term: str) -> set[Item]:
+def _plain(field: CronField, part: str, term: str) -> set[Item]:
     parts = ["*"] * 6
     parts[FIELDS.index(field)] = term
     try:
@@ -235,7 +235,7 @@ def _plain(field: Field, part: str, term: str) -> set[Item]:
         raise field.problem(part) from None
 
 
-def _hashed(field: Field, part: str, term: re.Match[str], key: str) -> Iterable[int]:
+def _hashed(field: CronField, part: str, term: re.Match[str], key: str) -> Iterable[int]:
     low, high = field.lowest, field.highest_hashed
     if term[1] is not None:
         low, high = int(term[1]), int(term[2])

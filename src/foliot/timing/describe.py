@@ -16,7 +16,7 @@ from foliot.model.trigger import (
     Trigger,
 )
 from foliot.timing.cron_fields import H_TERM, is_hashed, normalise
-from foliot.timing.rule_parts import Frequency, Rule, parse_rule
+from foliot.timing.rule_parts import Frequency, RecurrenceRule, parse_rule
 
 _OPTIONS = Options(use_24hour_time_format=True, locale_code="en_GB")
 _WORDS = GetText(_OPTIONS.locale_code)
@@ -129,7 +129,7 @@ def _term(term: str, unit: str) -> str:
     return f"{'an' if unit == 'hour' else 'a'} {unit} of its own{within}"
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: RecurrenceRule) -> str:
     words = [_every(rule.interval, _PERIODS[rule.freq])]
     if rule.byday:
         words.append("on " + _list([_weekday(day, nth) for day, nth in rule.byday]))

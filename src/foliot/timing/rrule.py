@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from foliot.model.policy import Dst
 from foliot.timing.day import DayTimes, DayWalls
 from foliot.timing.rule_days import RuleDays
-from foliot.timing.rule_parts import Frequency, Rule, parse_rule, refuse
+from foliot.timing.rule_parts import Frequency, RecurrenceRule, parse_rule, refuse
 from foliot.timing.rule_periods import PeriodWalls
 from foliot.timing.rule_positions import PickedWalls
 from foliot.timing.wall import REAL_TIME, TICK, OnWall, WallTimes
@@ -39,7 +39,7 @@ def _refuse_silent(why: str) -> NoReturn:
     refuse(f"this rule never fires: {why}", "look at its BY parts, INTERVAL and UNTIL", "never_fires")
 
 
-def _walls(rule: Rule, first: datetime) -> WallTimes:
+def _walls(rule: RecurrenceRule, first: datetime) -> WallTimes:
     if rule.freq >= Frequency.HOURLY:
         return PeriodWalls(rule, first)
     days = RuleDays(rule, first.date())
@@ -49,7 +49,7 @@ def _walls(rule: Rule, first: datetime) -> WallTimes:
     return PickedWalls(days, times, rule.bysetpos) if rule.bysetpos else DayWalls(days, times)
 
 
-def _last(rule: Rule, walls: WallTimes, first: datetime, tz: ZoneInfo) -> datetime:
+def _last(rule: RecurrenceRule, walls: WallTimes, first: datetime, tz: ZoneInfo) -> datetime:
     """The last wall-clock time that COUNT or UNTIL leaves."""
     if rule.count is not None:
         return _nth(walls, first, rule.count)

@@ -13,7 +13,7 @@ from math import gcd
 
 from dateutil.rrule import YEARLY, rrule, weekday
 
-from foliot.timing.rule_parts import Frequency, Rule
+from foliot.timing.rule_parts import Frequency, RecurrenceRule
 
 # What the calendar repeats in: 400 years, as periods of each frequency.
 _CYCLE = {
@@ -29,7 +29,7 @@ class RuleDays:
 
     __slots__ = ("_by_shape", "_by_year", "_freq", "_interval", "_phase", "_rule", "_start", "_wkst", "reach")
 
-    def __init__(self, rule: Rule, start: date) -> None:
+    def __init__(self, rule: RecurrenceRule, start: date) -> None:
         self._freq = rule.freq
         self._interval = rule.interval
         self._wkst = rule.wkst
@@ -139,7 +139,7 @@ def _shape(year: int) -> tuple[int, bool, bool]:
 _YEAR_OF_SHAPE = {_shape(year): year for year in range(9972, 10_000)}
 
 
-def _allowed_days(rule: Rule, start: date, year: int) -> tuple[int, ...]:
+def _allowed_days(rule: RecurrenceRule, start: date, year: int) -> tuple[int, ...]:
     """The days of a year, numbered from 0, that the rule's filters allow, whatever its INTERVAL."""
     bymonth, bymonthday, byday = rule.bymonth, rule.bymonthday, rule.byday
     if not (rule.byweekno or rule.byyearday or bymonthday or byday):

@@ -28,7 +28,7 @@ Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class RecurrenceRule:
     """A recurrence rule, read. An empty tuple: the part was not given."""
 
     freq: Frequency
@@ -82,14 +82,14 @@ def refuse(detail: str, hint: str, code: str = "bad_rule") -> NoReturn:
     raise InvalidError.at(POINTER, code, detail, hint)
 
 
-def parse_rule(text: str) -> Rule:
+def parse_rule(text: str) -> RecurrenceRule:
     """The rule, or an InvalidError that names the part at fault."""
     parts = _split(text)
     if "FREQ" not in parts:
         refuse("FREQ is missing", f"FREQ= one of: {', '.join(f.name for f in Frequency)}")
     if parts["FREQ"] not in Frequency.__members__:
         refuse(f'FREQ "{parts["FREQ"]}" is not known', f"one of: {', '.join(f.name for f in Frequency)}")
-    rule = Rule(
+    rule = RecurrenceRule(
         freq=Frequency[parts["FREQ"]],
         interval=_number("INTERVAL", parts["INTERVAL"], 1, _MOST) if "INTERVAL" in parts else 1,
         count=_number("COUNT", parts["COUNT"], 1, _MOST) if "COUNT" in parts else None,
@@ -184,7 +184,7 @@ def _until(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if read[3] else moment
 
 
-def _check(rule: Rule, parts: dict[str, str]) -> None:
+def _check(rule: RecurrenceRule, parts: dict[str, str]) -> None:
     """Refuse combinations that RFC 5545 forbids, and filters on short frequencies that mean a long search."""
     freq = rule.freq
     filters = {name for name in parts if name.startswith("BY")}

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from datetime import datetime, timedelta
 from math import gcd
 
-from foliot.timing.rule_parts import Frequency, Rule
+from foliot.timing.rule_parts import Frequency, RecurrenceRule
 
 _ORIGIN = datetime(1, 1, 1)  # noqa: DTZ001
 """A Monday."""
@@ -23,7 +23,7 @@ class PeriodWalls:
 
     __slots__ = ("_cycle", "_first", "_interval", "_offsets", "_pattern", "_unit_s")
 
-    def __init__(self, rule: Rule, start: datetime) -> None:
+    def __init__(self, rule: RecurrenceRule, start: datetime) -> None:
         self._unit_s = _UNIT_S[rule.freq]
         self._interval = rule.interval
         self._first = (start - _ORIGIN) // (self._unit_s * _SECOND)
@@ -81,7 +81,7 @@ def _seconds(wall: datetime) -> int:
     return (wall - _ORIGIN) // _SECOND
 
 
-def _offsets(rule: Rule, start: datetime) -> tuple[int, ...]:
+def _offsets(rule: RecurrenceRule, start: datetime) -> tuple[int, ...]:
     """At which seconds within a period it fires."""
     if rule.freq is Frequency.SECONDLY:
         return (0,)
@@ -91,7 +91,7 @@ def _offsets(rule: Rule, start: datetime) -> tuple[int, ...]:
     return tuple(minute * 60 + second for minute in rule.byminute or (start.minute,) for second in seconds)
 
 
-def _is_allowed(rule: Rule, period: int) -> bool:
+def _is_allowed(rule: RecurrenceRule, period: int) -> bool:
     if rule.freq is Frequency.SECONDLY:
         return True
     if rule.freq is Frequency.MINUTELY:

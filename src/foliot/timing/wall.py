@@ -17,7 +17,7 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from foliot.model.policy import Dst, DstGap, DstRepeat
-from foliot.timing.zone import HIGHEST, LOWEST, Span, naive_utc, spans_at
+from foliot.timing.zone import HIGHEST, LOWEST, OffsetSpan, naive_utc, spans_at
 
 REAL_TIME = Dst(gap=DstGap.SKIP, repeat=DstRepeat.BOTH)
 """Every real instant whose wall clock matches: both hours of a repeat, and nothing in a gap."""
@@ -46,7 +46,7 @@ class WallTimes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class WallTimeRange:
     """A stretch of UTC [start, end) with one offset, and the wall times [floor, ceiling) that it owns."""
 
     start: datetime
@@ -58,7 +58,7 @@ class Stretch:
     ceiling: datetime
 
     @classmethod
-    def of(cls, span: Span, dst: Dst) -> "Stretch":
+    def of(cls, span: OffsetSpan, dst: Dst) -> "WallTimeRange":
         floor, ceiling = span.start + span.offset, span.end + span.offset
         opens_gap = span.offset_before < span.offset
         opens_repeat = span.offset_before > span.offset
@@ -82,10 +82,10 @@ class ZoneStretches:
     def __init__(self, tz: ZoneInfo, dst: Dst) -> None:
         self._tz = tz
         self._dst = dst
-        self._years: dict[datetime, tuple[Stretch, ...]] = {}
+        self._years: dict[datetime, tuple[WallTimeRange, ...]] = {}
         self._last = self._find(datetime(2000, 1, 1))  # noqa: DTZ001
 
-    def at(self, instant: datetime) -> Stretch:
+    def at(self, instant: datetime) -> WallTimeRange:
         """The stretch that an instant (naive UTC, within LOWEST and HIGHEST) lies in."""
         last = self._last
         if last.start <= instant < last.end:
@@ -93,12 +93,12 @@ class ZoneStretches:
         self._last = found = self._find(instant)
         return found
 
-    def _find(self, instant: datetime) -> Stretch:
+    def _find(self, instant: datetime) -> WallTimeRange:
         spans = spans_at(self._tz, instant)
         key = spans[0].start
         stretches = self._years.get(key)
         if stretches is None:
-            stretches = tuple(Stretch.of(span, self._dst) for span in spans)
+            stretches = tuple(WallTimeRange.of(span, self._dst) for span in spans)
             if len(self._years) > 200:
                 self._years.clear()
             self._years[key] = stretches
@@ -138,7 +138,7 @@ class OnWall:
             return stretch.instant(wall)
         return self._in_later(stretch, searched, wall)
 
-    def _in_later(self, stretch: Stretch, searched: datetime, wall: datetime | None) -> datetime | None:
+    def _in_later(self, stretch: WallTimeRange, searched: datetime, wall: datetime | None) -> datetime | None:
         """The first instant in a later stretch; `wall` is the first wall time after `searched`."""
         for _ in range(_PATIENCE):
             if stretch.end >= HIGHEST:
@@ -172,7 +172,7 @@ class OnWall:
             return stretch.instant(wall)
         return self._in_earlier(stretch, limit, wall)
 
-    def _in_earlier(self, stretch: Stretch, limit: datetime, wall: datetime | None) -> datetime | None:
+    def _in_earlier(self, stretch: WallTimeRange, limit: datetime, wall: datetime | None) -> datetime | None:
         """The last instant in an earlier stretch; `wall` is the last wall time before `limit`."""
         for _ in range(_PATIENCE):
             if stretch.start <= LOWEST:
@@ -204,7 +204,7 @@ class OnWall:
             moment = until
         return total
 
-    def _count_in(self, stretch: Stretch, start: datetime, end: datetime) -> int:
+    def _count_in(self, stretch: WallTimeRange, start: datetime, end: datetime) -> int:
         """How many instants in [start, end), both within the stretch."""
         opening = stretch.start + stretch.offset
         low = max(start + stretch.offset, stretch.floor)

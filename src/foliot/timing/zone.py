@@ -56,7 +56,7 @@ def naive_utc(instant: datetime) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OffsetSpan:
     """A stretch of UTC, `start` up to but not including `end`, in which a zone keeps one offset.
 
     Spans also end with the year, where usually nothing changes: that bounds the search for their ends.
@@ -69,7 +69,7 @@ class Span:
     offset_after: timedelta
 
 
-def spans_at(tz: ZoneInfo, instant: datetime) -> tuple[Span, ...]:
+def spans_at(tz: ZoneInfo, instant: datetime) -> tuple[OffsetSpan, ...]:
     """The spans of the year of an instant (naive UTC), in order and without holes."""
     if tz.key == "UTC" or tz.key.startswith("Etc/"):
         return _fixed_span(tz)
@@ -77,13 +77,13 @@ def spans_at(tz: ZoneInfo, instant: datetime) -> tuple[Span, ...]:
 
 
 @lru_cache(maxsize=64)
-def _fixed_span(tz: ZoneInfo) -> tuple[Span, ...]:
+def _fixed_span(tz: ZoneInfo) -> tuple[OffsetSpan, ...]:
     offset = _offset(tz, LOWEST)
-    return (Span(LOWEST, HIGHEST, offset, offset, offset),)
+    return (OffsetSpan(LOWEST, HIGHEST, offset, offset, offset),)
 
 
 @lru_cache(maxsize=8192)
-def _spans_of_year(tz: ZoneInfo, year: int) -> tuple[Span, ...]:
+def _spans_of_year(tz: ZoneInfo, year: int) -> tuple[OffsetSpan, ...]:
     start = LOWEST if year < _FIRST_YEAR else datetime(year, 1, 1)  # noqa: DTZ001
     end = min(HIGHEST, datetime(year + 1, 1, 1) if year < 9999 else HIGHEST)  # noqa: DTZ001
     first = _offset(tz, start)
@@ -92,7 +92,7 @@ def _spans_of_year(tz: ZoneInfo, year: int) -> tuple[Span, ...]:
     offsets = [first, *(_offset(tz, change) for change in changes)]
     around = [_offset(tz, start - _SECOND), *offsets, _offset(tz, end)]
     return tuple(
-        Span(edges[i], edges[i + 1], offsets[i], around[i], around[i + 2]) for i in range(len(offsets))
+        OffsetSpan(edges[i], edges[i + 1], offsets[i], around[i], around[i + 2]) for i in range(len(offsets))
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from foliot.transport.places import by_urgency
-from foliot.transport.protocol import Delivery
+from foliot.transport.protocol import ReceivedTicket
 
 LEFT_LYING_S = 0.3
 
@@ -17,12 +17,12 @@ class Arrivals:
 
     def __init__(self, rest: Callable[[], Awaitable[None]]) -> None:
         self._rest = rest
-        self._held: list[Delivery] = []
+        self._held: list[ReceivedTicket] = []
         self._came = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._resting: asyncio.Task[None] | None = None
 
-    def put(self, delivery: Delivery) -> None:
+    def put(self, delivery: ReceivedTicket) -> None:
         self._held.append(delivery)
         self._came.set()
 
@@ -39,7 +39,7 @@ class Arrivals:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LEFT_LYING_S, self._begin_rest)
 
-    def take(self, most: int) -> list[Delivery]:
+    def take(self, most: int) -> list[ReceivedTicket]:
         held = by_urgency(self._held)
         self._held = held[most:]
         if not self._held:

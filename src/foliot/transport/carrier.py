@@ -11,7 +11,7 @@ from foliot.model.policy import Priority
 from foliot.timing.clock import Clock
 from foliot.transport.opening import open_transport
 from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket, Transport
+from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket, Transport
 
 
 class Carrier:
@@ -48,7 +48,9 @@ class Carrier:
             raise
         self._answered()
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+    async def receive(
+        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ReceivedTicket]:
         try:
             with self._counting():
                 found = await self.transport.receive(lanes, most=most, wait_s=wait_s)
@@ -58,11 +60,11 @@ class Carrier:
         self._answered()
         return found
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         with self._counting():
             await self.transport.acknowledge(deliveries)
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         with self._counting():
             await self.transport.give_back(deliveries)
 

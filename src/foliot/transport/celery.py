@@ -7,8 +7,8 @@ the execution's id. One that comes twice, or late, finds nothing to claim.
 import asyncio
 from collections.abc import Sequence
 
-from foliot.celery_app import Call, CeleryApp, CeleryRefusedError, CeleryUnreachableError
-from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+from foliot.celery_app import CeleryApp, CeleryCall, CeleryRefusedError, CeleryUnreachableError
+from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
 
 TASK = "foliot.execute"
 EXPIRES_S = 3600.0
@@ -39,24 +39,30 @@ class CeleryTransport:
                 f"Celery has no queue {', '.join(sorted(missing))}: see foliot_queues"
             )
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:  # noqa: ARG002
+    async def receive(
+        self,
+        lanes: Sequence[BrokerQueue],  # noqa: ARG002
+        *,
+        most: int,  # noqa: ARG002
+        wait_s: float,
+    ) -> list[ReceivedTicket]:
         """Nothing, ever: Celery's workers do."""
         await asyncio.sleep(wait_s)
         return []
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """Nothing to do: there are none."""
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """Nothing to do: there are none."""
 
     async def close(self) -> None:
         """The application is closed by whoever opened it."""
 
 
-def _call(ticket: Ticket, queue: str) -> Call:
+def _call(ticket: Ticket, queue: str) -> CeleryCall:
     execution_id = str(ticket.execution_id)
-    return Call(
+    return CeleryCall(
         TASK,
         execution_id,
         [execution_id],

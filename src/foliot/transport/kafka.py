@@ -19,9 +19,9 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 from foliot.timing.clock import Clock
 from foliot.transport.address import read_address
 from foliot.transport.kafka_access import access_of
-from foliot.transport.kafka_progress import Progress
+from foliot.transport.kafka_progress import OffsetTracker
 from foliot.transport.places import GROUP, by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import SETTING, BrokerUnreachableError, Delivery, Lane, Ticket
+from foliot.transport.protocol import SETTING, BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
 from foliot.transport.quiet import quieten
 from foliot.transport.reaching import CALL_S, all_of, reaching
 
@@ -55,10 +55,10 @@ class KafkaTransport:
         self._clock = clock
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, BrokerQueue] = {}
         """By the topics that are subscribed to."""
         self._made: set[str] = set()
-        self._progress: dict[TopicPartition, Progress] = {}
+        self._progress: dict[TopicPartition, OffsetTracker] = {}
         self._probed_at = float("-inf")
         self._turn = asyncio.Lock()
 
@@ -87,7 +87,9 @@ class KafkaTransport:
         ]
         await all_of(sent)
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+    async def receive(
+        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ReceivedTicket]:
         async with self._reaching(within_s=CALL_S + wait_s):
             consumer = await self._consuming(lanes)
             found = await self._fetch(consumer, lanes, most)
@@ -100,7 +102,7 @@ class KafkaTransport:
                 await self._probe(consumer)
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         if self._consumer is None:
             return
         for each in deliveries:
@@ -117,7 +119,7 @@ class KafkaTransport:
                 if where in self._progress:
                     self._progress[where].committed(moved[where])
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """A log takes nothing back: they are written again, at its end."""
         await self.publish([each.ticket for each in deliveries])
         await self.acknowledge(deliveries)
@@ -148,7 +150,7 @@ class KafkaTransport:
                 self._producer = producer
             return self._producer
 
-    async def _consuming(self, lanes: Sequence[Lane]) -> AIOKafkaConsumer:
+    async def _consuming(self, lanes: Sequence[BrokerQueue]) -> AIOKafkaConsumer:
         topics = {place_of(lane): lane for lane in lanes}
         await self._make_topics(set(topics))
         async with self._turn:
@@ -197,10 +199,12 @@ class KafkaTransport:
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _fetch(self, consumer: AIOKafkaConsumer, lanes: Sequence[Lane], most: int) -> list[Delivery]:
+    async def _fetch(
+        self, consumer: AIOKafkaConsumer, lanes: Sequence[BrokerQueue], most: int
+    ) -> list[ReceivedTicket]:
         """What is here already, the most urgent lanes first."""
         assigned = consumer.assignment()
-        found: list[Delivery] = []
+        found: list[ReceivedTicket] = []
         for lane in in_order(lanes):
             mine = [each for each in assigned if each.topic == place_of(lane)]
             if mine and len(found) < most:
@@ -208,24 +212,24 @@ class KafkaTransport:
                 found += self._deliveries(got)
         return found
 
-    def _deliveries(self, records: Mapping[TopicPartition, Sequence[Any]]) -> list[Delivery]:
+    def _deliveries(self, records: Mapping[TopicPartition, Sequence[Any]]) -> list[ReceivedTicket]:
         found = []
         for where, batch in records.items():
-            progress = self._progress.setdefault(where, Progress())
+            progress = self._progress.setdefault(where, OffsetTracker())
             for record in batch:
                 progress.given(record.offset)
                 ticket = read(self._lanes[where.topic], record.value or b"")
                 if ticket is None:
                     progress.done(record.offset)
                 else:
-                    found.append(Delivery(ticket, (progress, record.offset)))
+                    found.append(ReceivedTicket(ticket, (progress, record.offset)))
         return found
 
 
 class _Forgetting(ConsumerRebalanceListener):  # type: ignore[misc]
     """Partitions change hands: those that come back begin again where the last commit was."""
 
-    def __init__(self, progress: dict[TopicPartition, Progress]) -> None:
+    def __init__(self, progress: dict[TopicPartition, OffsetTracker]) -> None:
         self._progress = progress
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:

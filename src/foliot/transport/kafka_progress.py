@@ -3,7 +3,7 @@
 from collections import deque
 
 
-class Progress:
+class OffsetTracker:
     def __init__(self) -> None:
         self._given: deque[int] = deque()
         self._done: set[int] = set()

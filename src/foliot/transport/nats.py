@@ -22,7 +22,7 @@ from foliot.model.broker import name_at_broker
 from foliot.timing.clock import Clock
 from foliot.transport.arrivals import Arrivals
 from foliot.transport.places import by_urgency, in_order, read, written
-from foliot.transport.protocol import Delivery, Lane, Ticket
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 from foliot.transport.reaching import CALL_S, all_of, reaching
 
 STREAM = "FOLIOT_TICKETS"
@@ -44,12 +44,12 @@ class NatsTransport:
         self._client: Client | None = None
         self._stream: JetStreamContext | None = None
         self._inbox = ""
-        self._consumers: set[Lane] = set()
-        self._pulls: dict[str, Lane] = {}
+        self._consumers: set[BrokerQueue] = set()
+        self._pulls: dict[str, BrokerQueue] = {}
         """Requests that may still bring something, by where their answers go."""
-        self._waiting: dict[Lane, float] = {}
+        self._waiting: dict[BrokerQueue, float] = {}
         """Until when the server keeps our request for the next ticket."""
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, BrokerQueue] = {}
         """By their subjects."""
         self._spoke = asyncio.Event()
         """The server has said something since this was last cleared."""
@@ -73,7 +73,9 @@ class NatsTransport:
             if not tickets:
                 await client.flush(timeout=int(CALL_S))
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+    async def receive(
+        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ReceivedTicket]:
         ordered = in_order(lanes)
         await self._arrivals.open()
         try:
@@ -95,14 +97,14 @@ class NatsTransport:
             self._arrivals.leave()
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         async with self._reaching():
             client, _ = await self._connected()
             for each in deliveries:
                 await _message_of(each).ack()
             await client.flush(timeout=int(CALL_S))
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         async with self._reaching():
             client, _ = await self._connected()
             for each in deliveries:
@@ -173,7 +175,7 @@ class NatsTransport:
             # It is there, and somebody has set it up otherwise: replicated, for instance.
             await stream.stream_info(STREAM)
 
-    async def _make_consumers(self, lanes: Sequence[Lane]) -> None:
+    async def _make_consumers(self, lanes: Sequence[BrokerQueue]) -> None:
         _, stream = await self._connected()
         for lane in lanes:
             if lane not in self._consumers:
@@ -190,7 +192,7 @@ class NatsTransport:
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _fetch(self, lanes: Sequence[Lane], most: int) -> None:
+    async def _fetch(self, lanes: Sequence[BrokerQueue], most: int) -> None:
         """Whatever is there now, lane by lane, until there is enough."""
         for lane in lanes:
             wanted = most - self._arrivals.count
@@ -210,14 +212,14 @@ class NatsTransport:
                     patience_s = SILENCE_S
             self._pulls.pop(place, None)
 
-    async def _ask_for_next(self, lanes: Sequence[Lane], wait_s: float) -> None:
+    async def _ask_for_next(self, lanes: Sequence[BrokerQueue], wait_s: float) -> None:
         now = self._clock.monotonic()
         for lane in lanes:
             if self._waiting.get(lane, now) <= now:
                 self._waiting[lane] = now + wait_s
                 await self._pull(lane, {"batch": 1, "expires": int(wait_s * 1e9)})
 
-    async def _pull(self, lane: Lane, request: dict[str, object]) -> str:
+    async def _pull(self, lane: BrokerQueue, request: dict[str, object]) -> str:
         client, _ = await self._connected()
         self._number += 1
         place = f"{self._inbox}.{self._number}"
@@ -240,7 +242,7 @@ class NatsTransport:
             if ticket is None:
                 await message.term()
             else:
-                self._arrivals.put(Delivery(ticket, message))
+                self._arrivals.put(ReceivedTicket(ticket, message))
         self._spoke.set()
 
     async def _rest(self) -> None:
@@ -254,15 +256,15 @@ def _token(text: str) -> str:
     return name_at_broker(text).replace(".", "_2e_")
 
 
-def _subject(lane: Lane) -> str:
+def _subject(lane: BrokerQueue) -> str:
     return f"{SUBJECTS}.{lane.priority}.{_token(lane.queue)}"
 
 
-def _consumer(lane: Lane) -> str:
+def _consumer(lane: BrokerQueue) -> str:
     return f"foliot-{lane.priority}-{_token(lane.queue)}"
 
 
-def _message_of(delivery: Delivery) -> Msg:
+def _message_of(delivery: ReceivedTicket) -> Msg:
     message: Msg = delivery.receipt
     return message
 

@@ -17,7 +17,7 @@ class BrokerUnreachableError(FoliotError):
     """The broker can't be reached, or went away in the middle."""
 
 
-class Lane(NamedTuple):
+class BrokerQueue(NamedTuple):
     """Where tickets wait: one place at the broker for each queue and priority, shared by all hosts."""
 
     queue: str
@@ -39,12 +39,12 @@ class Ticket(NamedTuple):
         return str(fire_span(self.execution_id, self.trace_context))
 
     @property
-    def lane(self) -> Lane:
-        return Lane(self.queue, self.priority)
+    def lane(self) -> BrokerQueue:
+        return BrokerQueue(self.queue, self.priority)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Delivery:
+class ReceivedTicket:
     """A ticket as it came; `receipt` is the transport's own, and says what to acknowledge."""
 
     ticket: Ticket
@@ -60,7 +60,9 @@ class Transport(Protocol):
         """Hand these to the broker; it has confirmed all of them when this returns. None: is it there?"""
         ...
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+    async def receive(
+        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ReceivedTicket]:
         """Up to `most` tickets of these lanes, the most urgent priority first; waits for the first of them.
 
         What was received and not acknowledged counts against nobody else: the broker keeps it for this
@@ -68,11 +70,11 @@ class Transport(Protocol):
         """
         ...
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """These have been seen to: they are not delivered again."""
         ...
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """These have not been seen to: another may have them now."""
         ...
 

@@ -21,7 +21,7 @@ from aio_pika.exceptions import AMQPError, ChannelClosed, ChannelInvalidStateErr
 
 from foliot.transport.arrivals import Arrivals
 from foliot.transport.places import by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
 from foliot.transport.quiet import quieten
 from foliot.transport.reaching import CALL_S, all_of, reaching
 
@@ -42,9 +42,9 @@ class RabbitTransport:
         self._is_broken = False
         self._out: AbstractChannel | None = None
         self._in: AbstractChannel | None = None
-        self._declared: set[Lane] = set()
-        self._queues: dict[Lane, AbstractQueue] = {}
-        self._consumers: dict[Lane, str] = {}
+        self._declared: set[BrokerQueue] = set()
+        self._queues: dict[BrokerQueue, AbstractQueue] = {}
+        self._consumers: dict[BrokerQueue, str] = {}
         self._arrivals = Arrivals(self._rest)
         self._turn = asyncio.Lock()
 
@@ -63,7 +63,9 @@ class RabbitTransport:
                 self._declared.clear()
                 raise
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+    async def receive(
+        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ReceivedTicket]:
         most = min(most, MOST_AT_ONCE)
         await self._arrivals.open()
         try:
@@ -83,12 +85,12 @@ class RabbitTransport:
             self._arrivals.leave()
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         async with self._reaching():
             for each in deliveries:
                 await _message_of(each).ack()
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         async with self._reaching():
             for each in deliveries:
                 await _message_of(each).nack(requeue=True)
@@ -141,7 +143,7 @@ class RabbitTransport:
         channel = await self._connection.channel(publisher_confirms=False)
         await channel.close()
 
-    async def _declare(self, lane: Lane) -> None:
+    async def _declare(self, lane: BrokerQueue) -> None:
         """Make its queue: a quorum queue, or what the server has; one that is there stays what it is."""
         connection = self._connection
         assert connection is not None
@@ -160,7 +162,7 @@ class RabbitTransport:
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _open(self, lanes: Sequence[Lane]) -> dict[Lane, AbstractQueue]:
+    async def _open(self, lanes: Sequence[BrokerQueue]) -> dict[BrokerQueue, AbstractQueue]:
         """The queues of these lanes, the most urgent first; nothing is pushed to us from others."""
         _, incoming = await self._connected()
         for lane in set(lanes) - self._declared:
@@ -170,8 +172,8 @@ class RabbitTransport:
         await self._end(self._consumers.keys() - set(lanes))
         return {lane: self._queues[lane] for lane in in_order(lanes)}
 
-    async def _fetch(self, queues: dict[Lane, AbstractQueue], most: int) -> list[Delivery]:
-        found: list[Delivery] = []
+    async def _fetch(self, queues: dict[BrokerQueue, AbstractQueue], most: int) -> list[ReceivedTicket]:
+        found: list[ReceivedTicket] = []
         for lane, queue in queues.items():
             while len(found) < most:
                 message = await queue.get(fail=False, timeout=None)
@@ -180,26 +182,26 @@ class RabbitTransport:
                 found += await self._delivery(lane, message)
         return found
 
-    async def _consume(self, queues: dict[Lane, AbstractQueue]) -> None:
+    async def _consume(self, queues: dict[BrokerQueue, AbstractQueue]) -> None:
         for lane, queue in queues.items():
             if lane not in self._consumers:
 
-                async def arrived(message: AbstractIncomingMessage, lane: Lane = lane) -> None:
+                async def arrived(message: AbstractIncomingMessage, lane: BrokerQueue = lane) -> None:
                     for delivery in await self._delivery(lane, message):
                         self._arrivals.put(delivery)
 
                 self._consumers[lane] = await queue.consume(arrived)
 
-    async def _end(self, lanes: Iterable[Lane]) -> None:
+    async def _end(self, lanes: Iterable[BrokerQueue]) -> None:
         for lane in list(lanes):
             await self._queues[lane].cancel(self._consumers.pop(lane))
 
-    async def _delivery(self, lane: Lane, message: AbstractIncomingMessage) -> list[Delivery]:
+    async def _delivery(self, lane: BrokerQueue, message: AbstractIncomingMessage) -> list[ReceivedTicket]:
         ticket = read(lane, message.body)
         if ticket is None:
             await message.ack()
             return []
-        return [Delivery(ticket, message)]
+        return [ReceivedTicket(ticket, message)]
 
     async def _rest(self) -> None:
         """Nobody receives: let others have what was pushed to us."""
@@ -216,6 +218,6 @@ def _message(ticket: Ticket) -> aio_pika.Message:
     )
 
 
-def _message_of(delivery: Delivery) -> AbstractIncomingMessage:
+def _message_of(delivery: ReceivedTicket) -> AbstractIncomingMessage:
     message: AbstractIncomingMessage = delivery.receipt
     return message

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from foliot.timing.clock import Clock
 from foliot.transport.places import GROUP, by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import Delivery, Lane, Ticket
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 from foliot.transport.reaching import CALL_S, reaching
 
 CONSUMER = "worker"
@@ -51,7 +51,7 @@ class RedisTransport:
         self._clock = clock
         self._abandoned_s = abandoned_s
         self._looked_at = float("-inf")
-        self._known: set[Lane] = set()
+        self._known: set[BrokerQueue] = set()
         self._redis = Redis.from_url(
             address,
             socket_connect_timeout=CALL_S,
@@ -67,7 +67,9 @@ class RedisTransport:
                 pipeline.xadd(place_of(ticket.lane), {FIELD: written(ticket)})
             await (pipeline.execute() if tickets else self._redis.ping())
 
-    async def receive(self, lanes: Sequence[Lane], *, most: int, wait_s: float) -> list[Delivery]:
+    async def receive(
+        self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
+    ) -> list[ReceivedTicket]:
         ordered = in_order(lanes)
         async with self._reaching(within_s=CALL_S + wait_s):
             try:
@@ -83,13 +85,13 @@ class RedisTransport:
                 raise
         return by_urgency(found)
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         async with self._reaching(), self._redis.pipeline(transaction=True) as pipeline:
             for each in deliveries:
                 _drop(pipeline, each)
             await pipeline.execute()
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         async with self._reaching(), self._redis.pipeline(transaction=True) as pipeline:
             for each in deliveries:
                 pipeline.xadd(place_of(each.ticket.lane), {FIELD: written(each.ticket)})
@@ -106,7 +108,7 @@ class RedisTransport:
 
     # --- receiving --------------------------------------------------------------------------------
 
-    async def _make_groups(self, lanes: Sequence[Lane]) -> None:
+    async def _make_groups(self, lanes: Sequence[BrokerQueue]) -> None:
         for lane in set(lanes) - self._known:
             try:
                 await self._redis.xgroup_create(place_of(lane), GROUP, id="0", mkstream=True)
@@ -115,11 +117,11 @@ class RedisTransport:
                     raise
             self._known.add(lane)
 
-    async def _abandoned(self, lanes: Sequence[Lane], most: int) -> list[Delivery]:
+    async def _abandoned(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:
         """What another has had for too long. Looked for now and then only."""
         if self._clock.monotonic() - self._looked_at < self._abandoned_s / 3:
             return []
-        found: list[Delivery] = []
+        found: list[ReceivedTicket] = []
         for lane in lanes:
             if len(found) < most:
                 _, entries, *_ = await self._redis.xautoclaim(
@@ -135,21 +137,21 @@ class RedisTransport:
             self._looked_at = self._clock.monotonic()
         return found
 
-    async def _fetched(self, lanes: Sequence[Lane], most: int) -> list[Delivery]:
+    async def _fetched(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:
         keys = [place_of(lane) for lane in lanes]
         rows: Any = await self._fetch(keys=keys, args=[GROUP, CONSUMER, most])
-        found: list[Delivery] = []
+        found: list[ReceivedTicket] = []
         for number, entry_id, body in rows:
             found += await self._delivery(lanes[number - 1], entry_id, body)
         return found
 
-    async def _first(self, lanes: Sequence[Lane], most: int, wait_s: float) -> list[Delivery]:
+    async def _first(self, lanes: Sequence[BrokerQueue], most: int, wait_s: float) -> list[ReceivedTicket]:
         """Wait for one; with it comes at most one of each other lane."""
         by_place = {place_of(lane).encode(): lane for lane in lanes}
         streams: Any = dict.fromkeys(by_place, ">")
         block = max(1, int(wait_s * 1000))
         answer: Any = await self._redis.xreadgroup(GROUP, CONSUMER, streams, count=1, block=block)
-        found: list[Delivery] = []
+        found: list[ReceivedTicket] = []
         for place, entries in answer or ():
             for entry_id, fields in entries:
                 found += await self._delivery(by_place[place], entry_id, fields[FIELD.encode()])
@@ -160,17 +162,17 @@ class RedisTransport:
             found += await self._fetched(lanes, most - len(found))
         return found[:most]
 
-    async def _delivery(self, lane: Lane, entry_id: bytes, body: bytes) -> list[Delivery]:
+    async def _delivery(self, lane: BrokerQueue, entry_id: bytes, body: bytes) -> list[ReceivedTicket]:
         ticket = read(lane, body)
         if ticket is None:
             place = place_of(lane)
             await self._redis.xack(place, GROUP, entry_id)
             await self._redis.xdel(place, entry_id)
             return []
-        return [Delivery(ticket, entry_id)]
+        return [ReceivedTicket(ticket, entry_id)]
 
 
-def _drop(pipeline: Any, delivery: Delivery) -> None:
+def _drop(pipeline: Any, delivery: ReceivedTicket) -> None:
     place = place_of(delivery.ticket.lane)
     pipeline.xack(place, GROUP, delivery.receipt)
     pipeline.xdel(place, delivery.receipt)

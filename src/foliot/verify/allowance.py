@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from foliot.verify.finding import Finding, Kind, Tally
-from foliot.verify.history import History, Row, Version
+from foliot.verify.finding import Finding, FindingKind, Tally
+from foliot.verify.history import Row, StoredHistory, VersionPeriod
 from foliot.verify.walker import Document
 
 SKIP_AFTER_S = 10.0
@@ -45,7 +45,7 @@ def _is_within(day: date, days: Any) -> bool:
 Calendars = Mapping[tuple[UUID, str], CalendarDays]
 
 
-def judge_rows(history: History, calendars: Calendars, tally: Tally) -> Iterator[Finding]:
+def judge_rows(history: StoredHistory, calendars: Calendars, tally: Tally) -> Iterator[Finding]:
     """What is wrong with how the rows were decided, each by itself."""
     for row in history.rows:
         late_s = (row.created_ts - row.fire_ts).total_seconds()
@@ -55,7 +55,7 @@ def judge_rows(history: History, calendars: Calendars, tally: Tally) -> Iterator
         version = history.version.get(row.version)
         if version is None:
             wrong = f"a row of version {row.version}, which the schedule never had"
-            yield _finding(history, row, Kind.PHANTOM, wrong, "one of its versions")
+            yield _finding(history, row, FindingKind.PHANTOM, wrong, "one of its versions")
             continue
         document = version.document
         if late_s >= SKIP_AFTER_S or row.reason == _MISFIRE:
@@ -66,7 +66,7 @@ def judge_rows(history: History, calendars: Calendars, tally: Tally) -> Iterator
             yield from _judge_calendars(history, row, version, calendars, tally)
 
 
-def _judge_lateness(history: History, row: Row, document: Document, late_s: float) -> Iterator[Finding]:
+def _judge_lateness(history: StoredHistory, row: Row, document: Document, late_s: float) -> Iterator[Finding]:
     misfire = document.get("misfire") or {}
     policy, most_s = misfire.get("policy", "fire_once"), float(misfire.get("grace_seconds", 3600))
     if policy == "skip":
@@ -74,26 +74,26 @@ def _judge_lateness(history: History, row: Row, document: Document, late_s: floa
     jitter_s = float(document.get("jitter_seconds") or 0)
     if row.has_fired and late_s > most_s + jitter_s + SLACK_S:
         wrong = f"fired {late_s:.1f} s after its time"
-        yield _finding(history, row, Kind.LATE, wrong, f"skipped: it may be {most_s:g} s late")
+        yield _finding(history, row, FindingKind.LATE, wrong, f"skipped: it may be {most_s:g} s late")
     # Rows without an instance were written by a change of the schedule; `fire_all` gives up what is too much.
     is_by_lateness = row.reason == _MISFIRE and row.scheduler_instance_id is not None and policy != "fire_all"
     if is_by_lateness and late_s < most_s:
         wrong = f"skipped as late, {late_s:.1f} s after its time"
-        yield _finding(history, row, Kind.LATE, wrong, f"it may be {most_s:g} s late")
+        yield _finding(history, row, FindingKind.LATE, wrong, f"it may be {most_s:g} s late")
 
 
-def _judge_window(history: History, row: Row, window: Document) -> Iterator[Finding]:
+def _judge_window(history: StoredHistory, row: Row, window: Document) -> Iterator[Finding]:
     local = row.fire_ts.astimezone(ZoneInfo(window.get("timezone") or "UTC"))
     days, hours = window.get("days_of_week"), window.get("hours_of_day")
     is_inside = (not days or local.isoweekday() in days) and (hours is None or local.hour in hours)
     if row.has_fired and not is_inside:
-        yield _finding(history, row, Kind.FORBIDDEN, "fired outside its window", "skipped: window")
+        yield _finding(history, row, FindingKind.FORBIDDEN, "fired outside its window", "skipped: window")
     if row.reason == _WINDOW and is_inside:
-        yield _finding(history, row, Kind.FORBIDDEN, "skipped: window, but it lies inside", "to fire")
+        yield _finding(history, row, FindingKind.FORBIDDEN, "skipped: window, but it lies inside", "to fire")
 
 
 def _judge_calendars(
-    history: History, row: Row, version: Version, calendars: Calendars, tally: Tally
+    history: StoredHistory, row: Row, version: VersionPeriod, calendars: Calendars, tally: Tally
 ) -> Iterator[Finding]:
     names = version.document["calendars"]
     known = [calendars.get((history.standing.host_id, name)) for name in names]
@@ -102,14 +102,14 @@ def _judge_calendars(
     zone = version.document["trigger"].get("timezone") or "UTC"
     is_excluded = any(each.excludes(row.fire_ts, zone) for each in usable)
     if row.has_fired and is_excluded:
-        yield _finding(history, row, Kind.FORBIDDEN, "fired on an excluded day", "skipped: calendar")
+        yield _finding(history, row, FindingKind.FORBIDDEN, "fired on an excluded day", "skipped: calendar")
     if len(usable) < len(names):
         tally.not_checked["a calendar that changed since, or has holidays of countries"] += 1
     elif row.reason == _CALENDAR and not is_excluded:
         yield _finding(
-            history, row, Kind.FORBIDDEN, "skipped: calendar, on a day that is not in it", "to fire"
+            history, row, FindingKind.FORBIDDEN, "skipped: calendar, on a day that is not in it", "to fire"
         )
 
 
-def _finding(history: History, row: Row, kind: Kind, wrong: str, right: str) -> Finding:
+def _finding(history: StoredHistory, row: Row, kind: FindingKind, wrong: str, right: str) -> Finding:
     return Finding(kind, wrong, right, row.fire_ts, history.standing.name, history.standing.schedule_id)

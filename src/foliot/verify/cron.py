@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from zoneinfo import ZoneInfo
 
-from foliot.verify.walls import DAY, REAL_TIME, Changes, on_day
+from foliot.verify.walls import DAY, REAL_TIME, DstRules, on_day
 
 _NICKNAMES = {
     "@HOURLY": "0 * * * *",
@@ -29,7 +29,7 @@ _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _HASHED = re.compile(r"H(?:\((\d+)-(\d+)\))?(?:/(\d+))?")
 
 
-class UnreadableError(Exception):
+class UnsupportedExpressionError(Exception):
     """The walker does not know what this means, so it can't check it."""
 
 
@@ -83,7 +83,7 @@ def read_expression(text: str, key: str) -> Expression:
     if len(parts) == 5:
         parts.insert(0, "0")
     if len(parts) != 6:
-        raise UnreadableError(f"cron expression {text!r}")
+        raise UnsupportedExpressionError(f"cron expression {text!r}")
     try:
         second, minute, hour = (
             sorted(_numbers(part, field, key)) for part, field in zip(parts[:3], _FIELDS[:3], strict=True)
@@ -107,12 +107,12 @@ def read_expression(text: str, key: str) -> Expression:
             _ = [_is_month_day(term, day, key) for term in read.days]
             _ = [_is_weekday(term, day, key) for term in read.weekdays]
     except (ValueError, KeyError) as error:
-        raise UnreadableError(f"cron expression {text!r}") from error
+        raise UnsupportedExpressionError(f"cron expression {text!r}") from error
     return read
 
 
 def cron_times(
-    read: Expression, zone: ZoneInfo, changes: Changes, first: datetime, last: datetime
+    read: Expression, zone: ZoneInfo, changes: DstRules, first: datetime, last: datetime
 ) -> Iterator[datetime]:
     """Its times from first to last, both included, in order."""
     if read.follows_real_time:

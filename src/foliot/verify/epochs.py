@@ -11,7 +11,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.store.schema import audit_t, execution_t, schedule_t, scheduler_lock_t
-from foliot.verify.finding import Finding, Kind, Span
+from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
 
 async def read_epochs(connection: AsyncConnection) -> dict[int, int]:
@@ -22,27 +22,27 @@ async def read_epochs(connection: AsyncConnection) -> dict[int, int]:
 
 
 async def check_epochs(
-    connection: AsyncConnection, span: Span, epochs: Mapping[int, int], known: Mapping[int, int]
+    connection: AsyncConnection, span: VerifiedSpan, epochs: Mapping[int, int], known: Mapping[int, int]
 ) -> AsyncIterator[Finding]:
     """`known` are epochs that were seen before."""
     for shard, epoch in known.items():
         if shard in epochs and epochs[shard] < epoch:
             wrong = f"the epoch of shard {shard} is {epochs[shard]}"
-            yield Finding(Kind.EPOCH, wrong, f"at least {epoch}, which it had reached before")
+            yield Finding(FindingKind.EPOCH, wrong, f"at least {epoch}, which it had reached before")
     if not epochs:
         return
     for shard, leaders in (await _leaders(connection, span, len(epochs))).items():
         if leaders > epochs[shard]:
             wrong = f"shard {shard} was led {leaders} times in turn, its epoch is {epochs[shard]}"
-            yield Finding(Kind.EPOCH, wrong, f"an epoch of at least {leaders}, or fewer leaders")
+            yield Finding(FindingKind.EPOCH, wrong, f"an epoch of at least {leaders}, or fewer leaders")
 
 
-async def _leaders(connection: AsyncConnection, span: Span, shards: int) -> dict[int, int]:
+async def _leaders(connection: AsyncConnection, span: VerifiedSpan, shards: int) -> dict[int, int]:
     """How often each shard came into other hands, since the number of shards was last changed."""
     resharded = select(func.max(audit_t.c.audit_ts)).where(audit_t.c.action.like("%reshard%"))
     changed = (await connection.execute(resharded)).scalar_one()
     if changed is not None:
-        span = Span(max(span.first, changed), span.last)
+        span = VerifiedSpan(max(span.first, changed), span.last)
     rows = execution_t
     shard = schedule_t.c.slot % shards
     in_order = func.lag(rows.c.scheduler_instance_id).over(

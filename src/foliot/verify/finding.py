@@ -10,7 +10,7 @@ from foliot.model.ids import first_id_at
 from foliot.model.instant import EPOCH
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What is wrong."""
 
     GAP = "gap"
@@ -52,7 +52,7 @@ class Verdict(StrEnum):
 class Finding:
     """One thing that is wrong, and what would be right."""
 
-    kind: Kind
+    kind: FindingKind
     wrong: str
     right: str
     at: datetime | None = None
@@ -64,7 +64,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class VerifiedSpan:
     """The time that is looked at, both ends included."""
 
     first: datetime
@@ -95,7 +95,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    span: Span
+    span: VerifiedSpan
     is_cut: bool
     """Older history was left out, because retention may have deleted it."""
     tally: Tally
@@ -104,12 +104,12 @@ class Report:
     findings: tuple[Finding, ...]
 
     @property
-    def counts(self) -> dict[Kind, int]:
+    def counts(self) -> dict[FindingKind, int]:
         """How often each kind of wrong was found."""
-        found: Counter[Kind] = Counter()
+        found: Counter[FindingKind] = Counter()
         for each in self.findings:
             found[each.kind] += each.count
-        return {kind: found[kind] for kind in Kind if found[kind]}
+        return {kind: found[kind] for kind in FindingKind if found[kind]}
 
     @property
     def verdict(self) -> Verdict:

@@ -11,7 +11,7 @@ SKIPPED = "skipped"
 ERROR = "error"
 
 
-class Standing(NamedTuple):
+class CurrentState(NamedTuple):
     """How a schedule stands now."""
 
     schedule_id: UUID
@@ -21,7 +21,7 @@ class Standing(NamedTuple):
     run_count: int
 
 
-class Version(NamedTuple):
+class VersionPeriod(NamedTuple):
     """A schedule as it was from one change to the next."""
 
     number: int
@@ -56,11 +56,11 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class History:
+class StoredHistory:
     """All that is stored of one schedule within the span that is looked at."""
 
-    standing: Standing
-    versions: Sequence[Version]
+    standing: CurrentState
+    versions: Sequence[VersionPeriod]
     """In order, from the first on."""
     rows: Sequence[Row]
     """In order of their fire times."""
@@ -68,7 +68,7 @@ class History:
     """The last row before the span."""
 
     @cached_property
-    def version(self) -> dict[int, Version]:
+    def version(self) -> dict[int, VersionPeriod]:
         return {each.number: each for each in self.versions}
 
     @cached_property

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from foliot.verify.finding import Finding, Kind, Span, Tally
-from foliot.verify.history import History, Row
+from foliot.verify.finding import Finding, FindingKind, Tally, VerifiedSpan
+from foliot.verify.history import Row, StoredHistory
 from foliot.verify.stretches import rests_after, revived_ts
 
 
-def compare(history: History, due: Sequence[datetime], span: Span, tally: Tally) -> list[Finding]:
+def compare(
+    history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: Tally
+) -> list[Finding]:
     """What is wrong with the rows, given every time that was due within the span."""
     tally.due_times += len(due)
     before = history.before
@@ -29,7 +31,9 @@ def compare(history: History, due: Sequence[datetime], span: Span, tally: Tally)
 class _Comparison:
     """One pass over rows and due times, both in order."""
 
-    def __init__(self, history: History, due: Sequence[datetime], span: Span, tally: Tally) -> None:
+    def __init__(
+        self, history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: Tally
+    ) -> None:
         self._history = history
         self._due = due
         self._span = span
@@ -52,7 +56,7 @@ class _Comparison:
         is_double = decided_to is not None and first <= decided_to
         if is_double:
             wrong = f"the row of {_told(row.fire_ts)} decides what another has decided"
-            yield self._finding(Kind.DOUBLE, first, wrong, "one row for each time")
+            yield self._finding(FindingKind.DOUBLE, first, wrong, "one row for each time")
         else:
             yield from self._gaps(bisect_left(self._due, first, self._position))
         low = self._position
@@ -72,7 +76,10 @@ class _Comparison:
             near = self._nearest(row.fire_ts)
             right = "no row: nothing was due" if near is None else f"the nearest due time is {_told(near)}"
             yield self._finding(
-                Kind.PHANTOM, row.fire_ts, f"a row of version {row.version} for a time that is none", right
+                FindingKind.PHANTOM,
+                row.fire_ts,
+                f"a row of version {row.version} for a time that is none",
+                right,
             )
             return
         if row.first_ts < self._span.first:
@@ -80,7 +87,7 @@ class _Comparison:
         if len(decided) != row.missed_count + 1 or decided[0] != row.first_ts:
             wrong = f"says to decide {row.missed_count + 1} times from {_told(row.first_ts)} on"
             right = f"{len(decided)} from {_told(decided[0])} on"
-            yield self._finding(Kind.MISCOUNT, row.fire_ts, wrong, right)
+            yield self._finding(FindingKind.MISCOUNT, row.fire_ts, wrong, right)
 
     def _gaps(self, end: int) -> Iterator[Finding]:
         """Everything up to there was due and has no row."""
@@ -89,7 +96,7 @@ class _Comparison:
         if missing:
             until = f" up to {_told(missing[-1])}" if len(missing) > 1 else ""
             wrong = f"no row decides it{until}"
-            yield self._finding(Kind.GAP, missing[0], wrong, "one row for each time", len(missing))
+            yield self._finding(FindingKind.GAP, missing[0], wrong, "one row for each time", len(missing))
 
     def _take_rest(self) -> Iterator[Finding]:
         next_ts = self._history.standing.next_fire_ts
@@ -111,12 +118,12 @@ class _Comparison:
         near = self._due[max(0, index - 1) : index + 1]
         return min(near, key=lambda each: abs(each - instant), default=None)
 
-    def _finding(self, kind: Kind, at: datetime, wrong: str, right: str, count: int = 1) -> Finding:
+    def _finding(self, kind: FindingKind, at: datetime, wrong: str, right: str, count: int = 1) -> Finding:
         standing = self._history.standing
         return Finding(kind, wrong, right, at, standing.name, standing.schedule_id, count)
 
 
-def compare_delays(history: History) -> Iterator[Finding]:
+def compare_delays(history: StoredHistory) -> Iterator[Finding]:
     """A delay has no times of its own: only that runs are as far apart as it says can be seen."""
     for earlier, later in pairwise(history.rows):
         version = history.version.get(later.version)
@@ -126,7 +133,7 @@ def compare_delays(history: History) -> Iterator[Finding]:
         if later.fire_ts - earlier.fire_ts < delay:
             standing = history.standing
             yield Finding(
-                Kind.EARLY,
+                FindingKind.EARLY,
                 f"{(later.fire_ts - earlier.fire_ts).total_seconds():g} s after the run before it",
                 f"at least {delay.total_seconds():g} s",
                 later.fire_ts,

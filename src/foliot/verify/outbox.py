@@ -15,7 +15,7 @@ from foliot.store.schema import (
     pending_event_t,
     schedule_version_t,
 )
-from foliot.verify.finding import Finding, Kind, Span
+from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 from foliot.verify.states import MOST
 
 _M = outbox_message_t.c
@@ -30,7 +30,7 @@ class _Log(NamedTuple):
     messages: int
 
 
-async def check_outbox(connection: AsyncConnection, span: Span) -> AsyncIterator[Finding]:
+async def check_outbox(connection: AsyncConnection, span: VerifiedSpan) -> AsyncIterator[Finding]:
     log = await _log_of(connection, span)
     if log is not None:
         async for finding in _check_offsets(connection, log):
@@ -43,12 +43,12 @@ async def check_outbox(connection: AsyncConnection, span: Span) -> AsyncIterator
         yield finding
 
 
-async def count_messages(connection: AsyncConnection, span: Span) -> int:
+async def count_messages(connection: AsyncConnection, span: VerifiedSpan) -> int:
     log = await _log_of(connection, span)
     return 0 if log is None else log.messages
 
 
-async def _log_of(connection: AsyncConnection, span: Span) -> _Log | None:
+async def _log_of(connection: AsyncConnection, span: VerifiedSpan) -> _Log | None:
     # Ids and offsets grow together, but not in step: from the first offset on everything counts.
     begin = select(func.min(_M.c_offset)).where(_M.id >= first_id_at(span.first)).scalar_subquery()
     following = select(func.max(log_counter.c.next_offset)).scalar_subquery()
@@ -65,14 +65,14 @@ async def _check_offsets(connection: AsyncConnection, log: _Log) -> AsyncIterato
     holes = select(steps.c.before, steps.c.c_offset).where(steps.c.c_offset > steps.c.before + 1)
     for low, high in await connection.execute(holes.limit(MOST)):
         wrong = f"no message has offset {low + 1}" + (f" up to {high - 1}" if high - low > 2 else "")
-        yield Finding(Kind.OUTBOX_GAP, wrong, "offsets without gaps", count=high - low - 1)
+        yield Finding(FindingKind.OUTBOX_GAP, wrong, "offsets without gaps", count=high - low - 1)
     if log.last + 1 < log.next_offset:
         missing = log.next_offset - log.last - 1
         wrong = f"the last message has offset {log.last}, the counter stands at {log.next_offset}"
-        yield Finding(Kind.OUTBOX_GAP, wrong, "a message for every offset given out", count=missing)
+        yield Finding(FindingKind.OUTBOX_GAP, wrong, "a message for every offset given out", count=missing)
     if log.last >= log.next_offset:
         wrong = f"a message has offset {log.last}, the counter stands at {log.next_offset}"
-        yield Finding(Kind.OUTBOX_ORDER, wrong, "offsets below the counter")
+        yield Finding(FindingKind.OUTBOX_ORDER, wrong, "offsets below the counter")
 
 
 async def _check_order(connection: AsyncConnection, log: _Log) -> AsyncIterator[Finding]:
@@ -86,7 +86,7 @@ async def _check_order(connection: AsyncConnection, log: _Log) -> AsyncIterator[
     wrong_steps = select(steps).where(steps.c.aggregate_version <= steps.c.before)
     for row in await connection.execute(wrong_steps.limit(MOST)):
         is_double = row.aggregate_version == row.before
-        kind = Kind.OUTBOX_DOUBLE if is_double else Kind.OUTBOX_ORDER
+        kind = FindingKind.OUTBOX_DOUBLE if is_double else FindingKind.OUTBOX_ORDER
         wrong = f"offset {row.c_offset}: event {row.aggregate_version} of {row.aggregate_id} comes " + (
             "again" if is_double else f"after event {row.before}"
         )
@@ -104,14 +104,14 @@ async def _check_transactions(connection: AsyncConnection, log: _Log) -> AsyncIt
     )
     for identity, offset, count, expected in await connection.execute(statement.limit(MOST)):
         is_double = count > expected
-        kind = Kind.OUTBOX_DOUBLE if is_double else Kind.OUTBOX_ORDER
+        kind = FindingKind.OUTBOX_DOUBLE if is_double else FindingKind.OUTBOX_ORDER
         wrong = f"transaction {identity} from offset {offset} on: " + (
             f"{count} messages of {expected}" if is_double else "its messages are not in their order"
         )
         yield Finding(kind, wrong, f"{expected} messages, one after the other")
 
 
-async def _check_events(connection: AsyncConnection, span: Span) -> AsyncIterator[Finding]:
+async def _check_events(connection: AsyncConnection, span: VerifiedSpan) -> AsyncIterator[Finding]:
     since = first_id_at(span.first)
     stored, execution = event_store_t.c, execution_t.c
     unsent = (
@@ -150,11 +150,21 @@ async def _check_events(connection: AsyncConnection, span: Span) -> AsyncIterato
             pending_event_t.c.id.is_(None),
         )
     )
-    told: tuple[tuple[Select[Any], Kind, str, str], ...] = (
-        (unsent, Kind.OUTBOX_GAP, "the event store has it, the outbox has no message", "both"),
-        (unstored, Kind.OUTBOX_DOUBLE, "the outbox has a message that the event store has not", "both"),
-        (unfired, Kind.OUTBOX_DOUBLE, "an event that no execution has fired", "an execution with its id"),
-        (unsaid, Kind.OUTBOX_GAP, "fired, and no event was written", "an event with its id"),
+    told: tuple[tuple[Select[Any], FindingKind, str, str], ...] = (
+        (unsent, FindingKind.OUTBOX_GAP, "the event store has it, the outbox has no message", "both"),
+        (
+            unstored,
+            FindingKind.OUTBOX_DOUBLE,
+            "the outbox has a message that the event store has not",
+            "both",
+        ),
+        (
+            unfired,
+            FindingKind.OUTBOX_DOUBLE,
+            "an event that no execution has fired",
+            "an execution with its id",
+        ),
+        (unsaid, FindingKind.OUTBOX_GAP, "fired, and no event was written", "an event with its id"),
     )
     for statement, kind, wrong, right in told:
         for identity, at in await connection.execute(statement.limit(MOST)):

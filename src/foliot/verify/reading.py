@@ -19,8 +19,8 @@ from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import calendar_t, execution_t, schedule_t, schedule_version_t
 from foliot.verify.allowance import CalendarDays, Calendars
-from foliot.verify.finding import Span
-from foliot.verify.history import History, Row, Standing, Version
+from foliot.verify.finding import VerifiedSpan
+from foliot.verify.history import CurrentState, Row, StoredHistory, VersionPeriod
 
 SCHEDULES_PER_PAGE = 100
 ROWS_PER_PAGE = 50_000
@@ -59,8 +59,8 @@ async def read_calendars(connection: AsyncConnection) -> Calendars:
 
 
 async def read_histories(
-    connection: AsyncConnection, dialect: Dialect, span: Span, *, is_to_the_end: bool
-) -> AsyncIterator[History]:
+    connection: AsyncConnection, dialect: Dialect, span: VerifiedSpan, *, is_to_the_end: bool
+) -> AsyncIterator[StoredHistory]:
     """Every schedule that was there within the span, in the order of their ids."""
     after: UUID | None = None
     while True:
@@ -73,11 +73,13 @@ async def read_histories(
         before = await _rows_before(connection, wanted, span)
         for standing in page:
             key = standing.schedule_id
-            yield History(standing, versions.get(key, ()), rows.get(key, ()), before.get(key))
+            yield StoredHistory(standing, versions.get(key, ()), rows.get(key, ()), before.get(key))
         after = page[-1].schedule_id
 
 
-async def _schedules(connection: AsyncConnection, span: Span, after: UUID | None) -> list[Standing]:
+async def _schedules(
+    connection: AsyncConnection, span: VerifiedSpan, after: UUID | None
+) -> list[CurrentState]:
     table = schedule_t
     statement = (
         select(
@@ -96,10 +98,12 @@ async def _schedules(connection: AsyncConnection, span: Span, after: UUID | None
     )
     if after is not None:
         statement = statement.where(table.c.schedule_id > after)
-    return [Standing._make(row) for row in await connection.execute(statement)]
+    return [CurrentState._make(row) for row in await connection.execute(statement)]
 
 
-async def _versions(connection: AsyncConnection, wanted: FromClause, span: Span) -> dict[UUID, list[Version]]:
+async def _versions(
+    connection: AsyncConnection, wanted: FromClause, span: VerifiedSpan
+) -> dict[UUID, list[VersionPeriod]]:
     table = schedule_version_t
     statement = (
         select(
@@ -116,11 +120,11 @@ async def _versions(connection: AsyncConnection, wanted: FromClause, span: Span)
         .where(table.c.created_ts <= span.last)
         .order_by(table.c.schedule_id, table.c.aggregate_version)
     )
-    return _grouped((await connection.execute(statement)).all(), Version._make)
+    return _grouped((await connection.execute(statement)).all(), VersionPeriod._make)
 
 
 async def _rows(
-    connection: AsyncConnection, wanted: FromClause, span: Span, *, is_to_the_end: bool
+    connection: AsyncConnection, wanted: FromClause, span: VerifiedSpan, *, is_to_the_end: bool
 ) -> dict[UUID, list[Row]]:
     found: dict[UUID, list[Row]] = {}
     statement = _select_rows(wanted, span, is_to_the_end=is_to_the_end).limit(ROWS_PER_PAGE)
@@ -143,7 +147,7 @@ async def _rows(
     return found
 
 
-def _select_rows(wanted: FromClause, span: Span, *, is_to_the_end: bool) -> Select[Any]:
+def _select_rows(wanted: FromClause, span: VerifiedSpan, *, is_to_the_end: bool) -> Select[Any]:
     table = execution_t
     statement = (
         select(table.c.schedule_id, *_ROW, table.c.execution_id)
@@ -157,7 +161,9 @@ def _select_rows(wanted: FromClause, span: Span, *, is_to_the_end: bool) -> Sele
     return statement.where(or_(table.c.fire_ts <= span.last, table.c.missed_from_ts <= span.last))
 
 
-async def _rows_before(connection: AsyncConnection, wanted: FromClause, span: Span) -> dict[UUID, Row]:
+async def _rows_before(
+    connection: AsyncConnection, wanted: FromClause, span: VerifiedSpan
+) -> dict[UUID, Row]:
     """Of each schedule the last row before the span: it may have come to rest with it."""
     table, earlier = execution_t, execution_t.alias("earlier")
     latest = (

@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 from zoneinfo import ZoneInfo
 
-from foliot.verify.cron import UnreadableError
-from foliot.verify.walls import DAY, REAL_TIME, Changes, on_day
+from foliot.verify.cron import UnsupportedExpressionError
+from foliot.verify.walls import DAY, REAL_TIME, DstRules, on_day
 
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _BY_DAY = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY")
@@ -41,7 +41,7 @@ MOST_STEPS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ParsedRule:
     """A recurrence rule, read. An empty set: the part was not given."""
 
     freq: str
@@ -63,7 +63,7 @@ class Rule:
         return is_minute_open or (self.freq in _STEPS and not self.hours)
 
 
-def read_rule(text: str) -> Rule:
+def read_rule(text: str) -> ParsedRule:
     """Raises UnreadableError."""
     parts = dict(
         part.strip().split("=", 1)
@@ -71,12 +71,12 @@ def read_rule(text: str) -> Rule:
     )
     unread = sorted(set(parts) - _READ)
     if unread:
-        raise UnreadableError(f"{', '.join(unread)} in a rule")
+        raise UnsupportedExpressionError(f"{', '.join(unread)} in a rule")
 
     def numbers(name: str) -> frozenset[int]:
         return frozenset(int(each) for each in parts[name].split(",")) if name in parts else frozenset()
 
-    rule = Rule(
+    rule = ParsedRule(
         freq=parts["FREQ"],
         interval=int(parts.get("INTERVAL", "1")),
         count=int(parts["COUNT"]) if "COUNT" in parts else None,
@@ -95,7 +95,7 @@ def read_rule(text: str) -> Rule:
     )
     if len({place == 0 for _, place in rule.weekdays}) > 1:
         # To RFC 5545 MO,1TU is every Monday and the first Tuesday; to dateutil it is what is both: none.
-        raise UnreadableError("BYDAY with and without numbers in one rule")
+        raise UnsupportedExpressionError("BYDAY with and without numbers in one rule")
     return rule
 
 
@@ -108,7 +108,7 @@ def _until(text: str) -> datetime:
 
 
 def rule_times(
-    rule: Rule, anchor: datetime, zone: ZoneInfo, changes: Changes, first: datetime, last: datetime
+    rule: ParsedRule, anchor: datetime, zone: ZoneInfo, changes: DstRules, first: datetime, last: datetime
 ) -> Iterator[datetime]:
     """Its times from first to last, both included, in order, for a rule that starts at the anchor."""
     if rule.follows_real_time:
@@ -124,7 +124,9 @@ def rule_times(
     yield from sorted(found)
 
 
-def _walls(rule: Rule, start: datetime, begin: datetime, end: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+def _walls(
+    rule: ParsedRule, start: datetime, begin: datetime, end: datetime, zone: ZoneInfo
+) -> Iterator[datetime]:
     until = rule.until
     if until is not None and until.tzinfo is not None:
         until = until.astimezone(zone).replace(tzinfo=None, fold=0)
@@ -142,7 +144,7 @@ def _walls(rule: Rule, start: datetime, begin: datetime, end: datetime, zone: Zo
             yield wall
 
 
-def _on_days(rule: Rule, start: datetime, begin: datetime, end: datetime) -> Iterator[datetime]:
+def _on_days(rule: ParsedRule, start: datetime, begin: datetime, end: datetime) -> Iterator[datetime]:
     times = [
         time(hour, minute, second)
         for hour in sorted(rule.hours or {start.hour})
@@ -157,21 +159,21 @@ def _on_days(rule: Rule, start: datetime, begin: datetime, end: datetime) -> Ite
         day += DAY
 
 
-def _in_steps(rule: Rule, start: datetime, begin: datetime, end: datetime) -> Iterator[datetime]:
+def _in_steps(rule: ParsedRule, start: datetime, begin: datetime, end: datetime) -> Iterator[datetime]:
     step = _STEPS[rule.freq]
     unit = {"HOURLY": {"minute": 0, "second": 0}, "MINUTELY": {"second": 0}, "SECONDLY": {}}[rule.freq]
     origin = start.replace(**unit)  # type: ignore[arg-type]
     stride = step * rule.interval
     period = origin + max(0, (begin - origin) // stride) * stride
     if (end - period) // stride > MOST_STEPS:
-        raise UnreadableError("a rule of more steps than are walked")
+        raise UnsupportedExpressionError("a rule of more steps than are walked")
     while period <= end:
         if _is_period(rule, period):
             yield from sorted(_within(rule, start, period))
         period += stride
 
 
-def _is_period(rule: Rule, period: datetime) -> bool:
+def _is_period(rule: ParsedRule, period: datetime) -> bool:
     return (
         (not rule.weekdays or (period.weekday(), 0) in rule.weekdays)
         and (not rule.hours or period.hour in rule.hours)
@@ -179,7 +181,7 @@ def _is_period(rule: Rule, period: datetime) -> bool:
     )
 
 
-def _within(rule: Rule, start: datetime, period: datetime) -> Iterator[datetime]:
+def _within(rule: ParsedRule, start: datetime, period: datetime) -> Iterator[datetime]:
     if rule.freq == "SECONDLY":
         yield period
         return
@@ -189,7 +191,7 @@ def _within(rule: Rule, start: datetime, period: datetime) -> Iterator[datetime]
             yield period.replace(minute=minute, second=second)
 
 
-def _is_day(rule: Rule, start: date, day: date) -> bool:
+def _is_day(rule: ParsedRule, start: date, day: date) -> bool:
     month_days, weekdays, months = rule.month_days, rule.weekdays, rule.months
     if not month_days and not weekdays:
         if rule.freq == "YEARLY":
@@ -208,7 +210,7 @@ def _is_day(rule: Rule, start: date, day: date) -> bool:
     return _periods_between(rule, start, day) % rule.interval == 0
 
 
-def _is_weekday(rule: Rule, weekdays: frozenset[tuple[int, int]], day: date, length: int) -> bool:
+def _is_weekday(rule: ParsedRule, weekdays: frozenset[tuple[int, int]], day: date, length: int) -> bool:
     if rule.freq == "YEARLY" and not rule.months:
         number, of = day.timetuple().tm_yday, 366 if isleap(day.year) else 365
     else:
@@ -217,7 +219,7 @@ def _is_weekday(rule: Rule, weekdays: frozenset[tuple[int, int]], day: date, len
     return any(weekday == day.weekday() and place in places for weekday, place in weekdays)
 
 
-def _periods_between(rule: Rule, start: date, day: date) -> int:
+def _periods_between(rule: ParsedRule, start: date, day: date) -> int:
     match rule.freq:
         case "YEARLY":
             return day.year - start.year

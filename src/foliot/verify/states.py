@@ -8,16 +8,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.execution import FINAL, OPEN, SkipReason, Status, TriggeredBy
 from foliot.store.schema import attempt_t, execution_t, schedule_t
-from foliot.verify.finding import Finding, Kind, Span
+from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
 MOST = 1_000
 """How many findings of one statement are told."""
 
 
-class Rule(NamedTuple):
+class StateRule(NamedTuple):
     """Something that no row may be."""
 
-    kind: Kind
+    kind: FindingKind
     broken: ColumnElement[bool]
     wrong: str
     right: str
@@ -32,20 +32,20 @@ _RUN = frozenset({Status.SUCCESS, Status.FAILED, Status.TIMEOUT, Status.UNKNOWN}
 _TIMED = (TriggeredBy.SCHEDULER.value, TriggeredBy.BACKFILL.value)
 
 OF_EXECUTIONS = (
-    Rule(
-        Kind.EARLY,
+    StateRule(
+        FindingKind.EARLY,
         and_(_E.triggered_by.in_(_TIMED), _E.created_ts < _E.fire_ts),
         "was decided before its time had come",
         "not before its fire_ts",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         _E.status.not_in(_values(OPEN | FINAL)),
         "has a status that there is not",
         "one of the statuses",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(
             _E.status == Status.RUNNING.value,
             or_(_E.lease_until.is_(None), _E.worker_id.is_(None), _E.started_ts.is_(None), _E.attempt < 1),
@@ -53,32 +53,32 @@ OF_EXECUTIONS = (
         "runs without a worker, a lease, a start or an attempt",
         "all four",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(_E.status != Status.RUNNING.value, _E.lease_until.is_not(None)),
         "has a lease although it does not run",
         "no lease_until",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(_E.status.in_(_values(OPEN)), _E.ended_ts.is_not(None)),
         "is open although it has ended",
         "no ended_ts",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(_E.status.in_(_values(FINAL)), _E.ended_ts.is_(None)),
         "is over without an end",
         "an ended_ts",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(_E.status.in_(_values(_RUN)), or_(_E.attempt < 1, _E.started_ts.is_(None))),
         "has ended without an attempt or a start",
         "an attempt and a started_ts",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(
             _E.status == Status.SKIPPED.value,
             or_(_E.attempt != 0, _E.started_ts.is_not(None), _E.reason.is_(None)),
@@ -86,20 +86,20 @@ OF_EXECUTIONS = (
         "was skipped, and yet began or has no reason",
         "a reason and no attempt",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         and_(_E.status == Status.RETRYING.value, or_(_E.ready_ts.is_(None), _E.attempt < 1)),
         "is to be tried again, but not from when on, or was never tried",
         "a ready_ts and an attempt",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         _E.ended_ts < _E.started_ts,
         "ended before it started",
         "an ended_ts after its started_ts",
     ),
-    Rule(
-        Kind.STATE,
+    StateRule(
+        FindingKind.STATE,
         or_(
             and_(_E.missed_count > 0, _E.missed_from_ts.is_(None)),
             and_(_E.missed_count == 0, _E.missed_from_ts.is_not(None)),
@@ -108,14 +108,14 @@ OF_EXECUTIONS = (
         "decides missed times without saying from when on, or none that lie before it",
         "missed_count and an earlier missed_from_ts, or neither",
     ),
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         _E.failed_attempts > _E.attempt,
         "failed more often than it was tried",
         "failed_attempts up to attempt",
     ),
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         and_(
             _E.failed_attempts > 0,
             _E.failed_attempts
@@ -142,32 +142,32 @@ _is_overtaken = (
 )
 
 OF_ATTEMPTS = (
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         _E.execution_id.is_(None),
         "an attempt at an execution that there is not",
         "the execution that it was of",
     ),
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         or_(_A.attempt < 1, _A.attempt > _E.attempt),
         "an attempt with a number that its execution has not reached",
         "1 up to the execution's attempt",
     ),
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         _A.ended_ts < _A.started_ts,
         "an attempt that ended before it started",
         "an ended_ts after its started_ts",
     ),
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         or_(_is_overtaken, and_(_A.attempt < _E.attempt, _E.started_ts < _A.ended_ts)),
         "an attempt that had not ended when the next one started",
         "one after the other",
     ),
-    Rule(
-        Kind.ATTEMPT,
+    StateRule(
+        FindingKind.ATTEMPT,
         or_(
             _A.status == Status.SUCCESS.value,
             and_(_A.attempt == _E.attempt, _E.status == Status.SUCCESS.value),
@@ -178,7 +178,7 @@ OF_ATTEMPTS = (
 )
 
 
-async def check_states(connection: AsyncConnection, span: Span) -> AsyncIterator[Finding]:
+async def check_states(connection: AsyncConnection, span: VerifiedSpan) -> AsyncIterator[Finding]:
     named = select(schedule_t.c.schedule_name, _E.schedule_id, _E.execution_id, _E.fire_ts)
     executions = named.select_from(
         execution_t.outerjoin(schedule_t, schedule_t.c.schedule_id == _E.schedule_id)
@@ -199,11 +199,11 @@ async def check_states(connection: AsyncConnection, span: Span) -> AsyncIterator
         yield finding
 
 
-def _unowned() -> Rule:
+def _unowned() -> StateRule:
     # What was due when a schedule was deleted gets its row in the same transaction, right after.
     is_by_deleting = func.coalesce(_E.reason, "") == SkipReason.DELETED.value
-    return Rule(
-        Kind.PHANTOM,
+    return StateRule(
+        FindingKind.PHANTOM,
         and_(
             _E.triggered_by == TriggeredBy.SCHEDULER.value,
             or_(
@@ -217,7 +217,7 @@ def _unowned() -> Rule:
 
 
 async def _broken(
-    connection: AsyncConnection, rows: Select[Any], rules: Sequence[Rule]
+    connection: AsyncConnection, rows: Select[Any], rules: Sequence[StateRule]
 ) -> AsyncIterator[Finding]:
     which = case(*((rule.broken, number) for number, rule in enumerate(rules)), else_=-1)
     statement = rows.add_columns(which.label("which")).where(or_(*(rule.broken for rule in rules)))

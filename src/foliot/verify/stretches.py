@@ -11,23 +11,23 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from foliot.model.ids import hash_key
-from foliot.verify.finding import Span
-from foliot.verify.history import ERROR, History, Row, Version
+from foliot.verify.finding import VerifiedSpan
+from foliot.verify.history import ERROR, Row, StoredHistory, VersionPeriod
 from foliot.verify.walker import Walker, instant_in
 
 _TICK = timedelta(microseconds=1)
 _GRACE_S = 3600.0
 
 
-class Stretch(NamedTuple):
+class VersionSpan(NamedTuple):
     """Due times are those of this version's trigger, from first to last, both included."""
 
-    version: Version
+    version: VersionPeriod
     first: datetime
     last: datetime
 
 
-def due_times(history: History, walker: Walker, span: Span) -> Sequence[datetime]:
+def due_times(history: StoredHistory, walker: Walker, span: VerifiedSpan) -> Sequence[datetime]:
     """Every time that was due within the span, in order. Raises UnreadableError."""
     parts = []
     for version, first, last in stretches_of(history, span):
@@ -45,7 +45,7 @@ def due_times(history: History, walker: Walker, span: Span) -> Sequence[datetime
     return sorted({instant for part in parts for instant in part})
 
 
-def stretches_of(history: History, span: Span) -> Iterator[Stretch]:
+def stretches_of(history: StoredHistory, span: VerifiedSpan) -> Iterator[VersionSpan]:
     ends = [each.created_ts for each in history.versions[1:]]
     for version, end in zip(history.versions, [*ends, span.last], strict=True):
         document = version.document
@@ -60,10 +60,10 @@ def stretches_of(history: History, span: Span) -> Iterator[Stretch]:
             last = min(last, instant_in(document["end_ts"]))
         first = max(_first_of(version), span.first)
         if first <= last:
-            yield Stretch(version, first, last)
+            yield VersionSpan(version, first, last)
 
 
-def _first_of(version: Version) -> datetime:
+def _first_of(version: VersionPeriod) -> datetime:
     document, created_ts = version.document, version.created_ts
     start_ts = instant_in(document["start_ts"]) if document.get("start_ts") else None
     is_new = version.effective_ts == created_ts and version.change in ("created", "edited")
@@ -80,7 +80,7 @@ def _first_of(version: Version) -> datetime:
     return first
 
 
-def _has_run_enough(history: History, version: Version) -> bool:
+def _has_run_enough(history: StoredHistory, version: VersionPeriod) -> bool:
     most = version.document.get("max_runs")
     if most is None:
         return False
@@ -88,7 +88,7 @@ def _has_run_enough(history: History, version: Version) -> bool:
     return history.fired_before + fired >= int(most)
 
 
-def rests_after(history: History, row: Row, fired: int) -> bool:
+def rests_after(history: StoredHistory, row: Row, fired: int) -> bool:
     """Whether nothing was due after this row, before somebody gave the schedule another definition.
 
     It could not be planned and was parked, or it had run `fired` times, as often as it may.
@@ -100,7 +100,7 @@ def rests_after(history: History, row: Row, fired: int) -> bool:
     return most is not None and row.has_fired and fired >= int(most)
 
 
-def revived_ts(history: History, row: Row) -> datetime | None:
+def revived_ts(history: StoredHistory, row: Row) -> datetime | None:
     """When a schedule that came to rest with this row was given another definition; None: never."""
     for before, after in pairwise(history.versions):
         # An edit that says nothing new only puts the schedule into other hands.
@@ -113,5 +113,5 @@ def revived_ts(history: History, row: Row) -> datetime | None:
     return None
 
 
-def kinds_of(versions: Iterable[Version]) -> set[str]:
+def kinds_of(versions: Iterable[VersionPeriod]) -> set[str]:
     return {str(each.document["trigger"]["kind"]) for each in versions}

@@ -11,10 +11,10 @@ from foliot.model.instant import EPOCH
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect
 from foliot.verify.allowance import Calendars, judge_rows
-from foliot.verify.cron import UnreadableError
+from foliot.verify.cron import UnsupportedExpressionError
 from foliot.verify.epochs import check_epochs, read_epochs
-from foliot.verify.finding import Finding, Report, Span, Tally
-from foliot.verify.history import History
+from foliot.verify.finding import Finding, Report, Tally, VerifiedSpan
+from foliot.verify.history import StoredHistory
 from foliot.verify.ledger import compare, compare_delays
 from foliot.verify.outbox import check_outbox, count_messages
 from foliot.verify.reading import first_change, oldest_kept, read_calendars, read_histories, snapshot
@@ -24,7 +24,7 @@ from foliot.verify.walker import Walker
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VerifyRequest:
     """What is to be checked."""
 
     retention: timedelta
@@ -34,7 +34,9 @@ class Wanted:
     """Epochs of shards that were read before."""
 
 
-async def verify(database: Database, wanted: Wanted, told: Callable[[int], None] | None = None) -> Report:
+async def verify(
+    database: Database, wanted: VerifyRequest, told: Callable[[int], None] | None = None
+) -> Report:
     """Check the stored history from one instant to another, by default all that retention has left.
 
     `told` hears how many schedules are done.
@@ -46,7 +48,7 @@ async def verify(database: Database, wanted: Wanted, told: Callable[[int], None]
 async def verify_in(
     connection: AsyncConnection,
     dialect: Dialect,
-    wanted: Wanted,
+    wanted: VerifyRequest,
     told: Callable[[int], None] | None = None,
 ) -> Report:
     """The same for what this connection sees."""
@@ -56,7 +58,7 @@ async def verify_in(
     span, is_cut = await _span(connection, began, now, wanted)
     epochs = await read_epochs(connection)
     calendars = await read_calendars(connection)
-    walker = Walker(Span(max(span.first, began), span.last))
+    walker = Walker(VerifiedSpan(max(span.first, began), span.last))
     findings: list[Finding] = []
     async for history in read_histories(connection, dialect, span, is_to_the_end=span.last == now):
         findings += _check(history, walker, span, calendars, tally)
@@ -70,8 +72,8 @@ async def verify_in(
 
 
 async def _span(
-    connection: AsyncConnection, began: datetime, now: datetime, wanted: Wanted
-) -> tuple[Span, bool]:
+    connection: AsyncConnection, began: datetime, now: datetime, wanted: VerifyRequest
+) -> tuple[VerifiedSpan, bool]:
     """What to look at, and whether older history was left out.
 
     Nothing younger than the retention is ever deleted. Of what is older, all that is known is what is still
@@ -83,10 +85,12 @@ async def _span(
         first, is_cut = max(horizon, await oldest_kept(connection) or horizon), True
     if wanted.from_ts is not None and wanted.from_ts > first:
         first, is_cut = wanted.from_ts, False
-    return Span(first, min(wanted.to_ts or now, now)), is_cut
+    return VerifiedSpan(first, min(wanted.to_ts or now, now)), is_cut
 
 
-def _check(history: History, walker: Walker, span: Span, calendars: Calendars, tally: Tally) -> list[Finding]:
+def _check(
+    history: StoredHistory, walker: Walker, span: VerifiedSpan, calendars: Calendars, tally: Tally
+) -> list[Finding]:
     tally.schedules += 1
     tally.executions += len(history.rows)
     found = list(judge_rows(history, calendars, tally))
@@ -97,7 +101,7 @@ def _check(history: History, walker: Walker, span: Span, calendars: Calendars, t
         return found
     try:
         due = due_times(history, walker, span)
-    except UnreadableError as error:
+    except UnsupportedExpressionError as error:
         tally.not_checked[str(error)] += 1
         return found
     return [*found, *compare(history, due, span, tally)]

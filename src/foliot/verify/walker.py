@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from foliot.verify.cron import UnreadableError, cron_times, read_expression
-from foliot.verify.finding import Span
+from foliot.verify.cron import UnsupportedExpressionError, cron_times, read_expression
+from foliot.verify.finding import VerifiedSpan
 from foliot.verify.rules import read_rule, rule_times
-from foliot.verify.walls import Changes, instants_of
+from foliot.verify.walls import DstRules, instants_of
 
 Document = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def instant_in(value: str) -> datetime:
 class Walker:
     """Walks triggers over one span, and remembers those that schedules share."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: VerifiedSpan) -> None:
         self._span = span
         self._known: dict[object, Sequence[datetime]] = {}
         self._kept = 0
@@ -64,7 +64,7 @@ class Walker:
             try:
                 found = list(_walk(trigger, changes, anchor, key, self._span))
             except (ZoneInfoNotFoundError, KeyError, ValueError, OverflowError) as error:
-                raise UnreadableError(f"a trigger of kind {trigger.get('kind')}") from error
+                raise UnsupportedExpressionError(f"a trigger of kind {trigger.get('kind')}") from error
             if self._kept > _REMEMBERED:
                 self._known.clear()
                 self._kept = 0
@@ -73,9 +73,9 @@ class Walker:
         return found
 
 
-def changes_of(document: Document) -> Changes:
+def changes_of(document: Document) -> DstRules:
     dst = document.get("dst") or {}
-    return Changes(dst.get("gap", "shift"), dst.get("repeat", "first"))
+    return DstRules(dst.get("gap", "shift"), dst.get("repeat", "first"))
 
 
 def _identity(document: Document, anchor: datetime, key: str) -> object:
@@ -87,7 +87,9 @@ def _identity(document: Document, anchor: datetime, key: str) -> object:
     return (tuple(sorted(trigger.items())), changes_of(document), anchor)
 
 
-def _walk(trigger: Document, changes: Changes, anchor: datetime, key: str, span: Span) -> Iterator[datetime]:
+def _walk(
+    trigger: Document, changes: DstRules, anchor: datetime, key: str, span: VerifiedSpan
+) -> Iterator[datetime]:
     first, last = span.first, span.last
     match trigger["kind"]:
         case "cron":
@@ -99,7 +101,7 @@ def _walk(trigger: Document, changes: Changes, anchor: datetime, key: str, span:
             rule = read_rule(trigger["rule"])
             yield from rule_times(rule, anchor, _zone(trigger), changes, first, last)
         case kind:
-            raise UnreadableError(f"a trigger of kind {kind}")
+            raise UnsupportedExpressionError(f"a trigger of kind {kind}")
 
 
 def _zone(trigger: Document) -> ZoneInfo:
@@ -117,7 +119,7 @@ def elapsed(anchor: datetime, step: timedelta, first: datetime, last: datetime) 
 
 
 def _by_calendar(
-    trigger: Document, changes: Changes, anchor: datetime, first: datetime, last: datetime
+    trigger: Document, changes: DstRules, anchor: datetime, first: datetime, last: datetime
 ) -> Iterator[datetime]:
     """The anchor, and its time on the wall every so many days or months after it."""
     zone, unit, amount = _zone(trigger), trigger["frequency_unit"], trigger["frequency_time"]

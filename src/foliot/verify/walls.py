@@ -14,14 +14,14 @@ SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)
 
 
-class Changes(NamedTuple):
+class DstRules(NamedTuple):
     """What happens to wall times where clocks are changed."""
 
     gap: str = "shift"
     repeat: str = "first"
 
 
-REAL_TIME = Changes(gap="skip", repeat="both")
+REAL_TIME = DstRules(gap="skip", repeat="both")
 """Every instant at which the clock shows the time."""
 
 
@@ -35,7 +35,7 @@ def shown_at(wall: datetime, zone: ZoneInfo) -> list[datetime]:
     return sorted(found)
 
 
-def instants_of(wall: datetime, zone: ZoneInfo, changes: Changes) -> list[datetime]:
+def instants_of(wall: datetime, zone: ZoneInfo, changes: DstRules) -> list[datetime]:
     """When a wall time happens, as gap and repeat say."""
     shown = shown_at(wall, zone)
     if not shown:
@@ -63,7 +63,7 @@ def on_day(
     day: date,
     times: Sequence[timedelta],
     zone: ZoneInfo,
-    changes: Changes,
+    changes: DstRules,
     first: datetime,
     last: datetime,
 ) -> list[datetime]:

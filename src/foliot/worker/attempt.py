@@ -19,7 +19,7 @@ from foliot.target.function import RemoteFailedError, UnknownTaskError
 from foliot.target.protocol import (
     PASSED_ON,
     TIMED_OUT,
-    Accepted,
+    AcceptedByAgent,
     Assignment,
     AttemptFailedError,
     Fire,
@@ -27,7 +27,7 @@ from foliot.target.protocol import (
     Target,
 )
 from foliot.timing.clock import ClusterClock
-from foliot.worker.journal import Journal, Page
+from foliot.worker.journal import AttemptJournal, Journal
 
 UNKNOWN_TASK_PAUSE_S = 5.0
 """How long an execution is not offered again that a worker can't run, if it has too many such to pass them
@@ -40,7 +40,7 @@ coroutine that will not be cancelled or a thread, is left behind and told as sto
 _WHY_STOPPED = {None: PASSED_ON, Status.PENDING: PASSED_ON, Status.TIMEOUT: TIMED_OUT}
 
 
-class Ending(NamedTuple):
+class StopDecision(NamedTuple):
     """How an attempt that was told to stop is to be settled; without a status, not at all."""
 
     status: Status | None
@@ -116,13 +116,13 @@ class Attempt:
         self.claim = claim
         self.spec = spec
         self._journal = journal
-        self._page: Page | None = None
+        self._page: AttemptJournal | None = None
         self.clock = clock
         self.task: asyncio.Task[Any] | None = None
         self._on_ended: Callable[[Attempt, Ended], None] | None = None
         self._started_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._ending: Ending | None = None
+        self._ending: StopDecision | None = None
         self._redactor = NOTHING_HIDDEN
         self._sampling = sampling
 
@@ -141,7 +141,7 @@ class Attempt:
         """End the work: settled as the status says, or not at all when it is no longer ours."""
         if self.task is None or self.task.done() or self._ending is not None:
             return
-        self._ending = Ending(status, error)
+        self._ending = StopDecision(status, error)
         self.task.cancel(_WHY_STOPPED.get(status))
         if self._timer is not None:
             self._timer.cancel()
@@ -201,7 +201,7 @@ class Attempt:
     def _keep_external_id(self, external_id: str) -> None:
         self._opened().keep_external_id(external_id)
 
-    def _opened(self) -> Page:
+    def _opened(self) -> AttemptJournal:
         # Most work says nothing. Two threads of one that does may meet here.
         with self._journal.lock:
             if self._page is None:
@@ -228,7 +228,7 @@ class Attempt:
             self._settle(Status.FAILED, None, error, trace)
 
     def _succeed(self, value: Any) -> None:
-        if isinstance(value, Accepted):
+        if isinstance(value, AcceptedByAgent):
             assert self.spec is not None
             self._tell(Handover(self.claim, value.external_id, self.spec.timeout_seconds))
         else:
@@ -246,7 +246,7 @@ class Attempt:
                 )
             )
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: StopDecision) -> None:
         """Told to stop, and gone by now, or given up."""
         if ending.status is None:
             self._tell(None)

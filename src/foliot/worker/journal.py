@@ -25,7 +25,7 @@ LINES_WAITING = 20_000
 """How many lines may wait for a database that can't be reached."""
 
 
-class Page:
+class AttemptJournal:
     """What one attempt has said."""
 
     def __init__(self, journal: "Journal", claim: Claim) -> None:
@@ -96,7 +96,7 @@ class Journal:
         """Lines that are not written yet."""
         self._running = 0
         self._turn = asyncio.Lock()
-        self._touched: OrderedDict[tuple[UUID, int], Page] = OrderedDict()
+        self._touched: OrderedDict[tuple[UUID, int], AttemptJournal] = OrderedDict()
 
     def begin(self) -> None:
         """An attempt has begun that may say something."""
@@ -107,10 +107,10 @@ class Journal:
     def end(self) -> None:
         self._running -= 1
 
-    def open(self, claim: Claim) -> Page:
-        return Page(self, claim)
+    def open(self, claim: Claim) -> AttemptJournal:
+        return AttemptJournal(self, claim)
 
-    def turn_to(self, page: Page) -> None:
+    def turn_to(self, page: AttemptJournal) -> None:
         with self.lock:
             self._touched[(page.claim.execution_id, page.claim.attempt)] = page
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from foliot.model.policy import Priority
 from foliot.service import Wake
 from foliot.transport.carrier import Carrier
-from foliot.transport.protocol import BrokerUnreachableError, Delivery
+from foliot.transport.protocol import BrokerUnreachableError, ReceivedTicket
 from foliot.worker.worker import Worker
 
 MOST_AT_ONCE = 500
@@ -52,7 +52,7 @@ class Receiver:
             await self._claim(found)
         return 0.0
 
-    async def _claim(self, deliveries: Sequence[Delivery]) -> None:
+    async def _claim(self, deliveries: Sequence[ReceivedTicket]) -> None:
         room = self._worker.room
         wanted, others = deliveries[:room], deliveries[room:]
         try:
@@ -64,7 +64,7 @@ class Receiver:
             await self._carrier.acknowledge(wanted)
         await self._give_back(others)
 
-    async def _give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def _give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         """What can't be given back goes to another when this process has said nothing for a while."""
         if deliveries:
             with contextlib.suppress(BrokerUnreachableError):

@@ -21,7 +21,7 @@ from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Claim, ClaimScope, Settlement, WorkStore
 from foliot.target.protocol import Target
 from foliot.timing.clock import ClusterClock
-from foliot.transport.protocol import Lane
+from foliot.transport.protocol import BrokerQueue
 from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
 from foliot.worker.journal import Journal
 from foliot.worker.reach import Reach
@@ -146,10 +146,10 @@ class Worker:
         """Told when there is room again, and when the worker stops."""
         self._on_room.append(listener)
 
-    async def lanes(self, priorities: Sequence[Priority]) -> list[Lane]:
+    async def lanes(self, priorities: Sequence[Priority]) -> list[BrokerQueue]:
         """Where tickets for this worker wait."""
         names = sorted({queue for _host_id, queue in await self._known_queues()})
-        return [Lane(name, priority) for priority in priorities for name in names]
+        return [BrokerQueue(name, priority) for priority in priorities for name in names]
 
     @property
     def _is_full(self) -> bool:

@@ -20,10 +20,10 @@ from foliot.api.feed import (
     RESET_EVERY_S,
     STATUS_EVERY_S,
     Feed,
-    Kind,
     Ring,
+    StreamFilter,
+    StreamKind,
     Subscription,
-    Wanted,
 )
 from foliot.api.routes.stream import CHECK_EVERY_S, HEARTBEAT_S, messages
 from foliot.model.errors import DatabaseUnreachableError, OverloadedError
@@ -34,7 +34,7 @@ from foliot.timing.clock import VirtualClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OURS, THEIRS = UUID(int=1), UUID(int=2)
-CHANGES = frozenset({Kind.SCHEDULE, Kind.EXECUTION})
+CHANGES = frozenset({StreamKind.SCHEDULE, StreamKind.EXECUTION})
 
 
 def schedule_of(number: int = 1, *, host_id: UUID = OURS, schedule_id: UUID | None = None) -> ScheduleChange:
@@ -116,11 +116,13 @@ class Stage:
         self,
         host_id: UUID = OURS,
         *,
-        kinds: frozenset[Kind] = CHANGES,
+        kinds: frozenset[StreamKind] = CHANGES,
         schedule_ids: frozenset[UUID] = frozenset(),
         last_event_id: str | None = None,
     ) -> Subscription:
-        joining = asyncio.create_task(self.feed.listen(Wanted(host_id, kinds, schedule_ids), last_event_id))
+        joining = asyncio.create_task(
+            self.feed.listen(StreamFilter(host_id, kinds, schedule_ids), last_event_id)
+        )
         await asyncio.sleep(0)
         if not joining.done():
             await self.feed.step()
@@ -176,7 +178,7 @@ async def test_while_nobody_listens_nothing_is_looked_at(stage: Stage) -> None:
 
 
 async def test_a_listener_wakes_the_feed_and_waits_until_it_has_begun(stage: Stage) -> None:
-    joining = asyncio.create_task(stage.feed.listen(Wanted(OURS)))
+    joining = asyncio.create_task(stage.feed.listen(StreamFilter(OURS)))
     await asyncio.sleep(0)
     assert stage.feed.wake.is_set
     assert not joining.done()
@@ -394,7 +396,7 @@ async def test_no_more_are_followed_than_can_be(stage: Stage, monkeypatch: pytes
 
 # --- figures ---------------------------------------------------------------------------------------------
 
-FIGURES = frozenset({Kind.STATUS})
+FIGURES = frozenset({StreamKind.STATUS})
 
 
 async def test_the_figures_are_the_hosts_own_and_told_when_they_change(stage: Stage) -> None:
@@ -455,7 +457,7 @@ async def test_hosts_hear_nothing_of_each_other(stage: Stage) -> None:
 
 
 async def test_a_listener_hears_the_kinds_it_asked_for_and_of_resets(stage: Stage) -> None:
-    listener = await stage.listen(kinds=frozenset({Kind.EXECUTION}))
+    listener = await stage.listen(kinds=frozenset({StreamKind.EXECUTION}))
     many = [schedule_of(number) for number in range(MOST_TOLD)]
     await stage.look(execution_of(1))
     await stage.look(*many, execution_of(2), execution_of(3))
@@ -464,7 +466,7 @@ async def test_a_listener_hears_the_kinds_it_asked_for_and_of_resets(stage: Stag
 
 async def test_a_listener_hears_of_the_schedules_it_asked_for(stage: Stage) -> None:
     wanted = frozenset({UUID(int=2), execution_of(5).schedule_id})
-    listener = await stage.listen(schedule_ids=wanted, kinds=frozenset(Kind))
+    listener = await stage.listen(schedule_ids=wanted, kinds=frozenset(StreamKind))
     await stage.look(schedule_of(1), schedule_of(2), execution_of(4), execution_of(5, "running"))
     assert told(listener) == [("schedule", 2), ("execution", "running"), ("status", ["one"])]
 
@@ -481,10 +483,10 @@ async def test_no_more_than_so_many_listen_at_once(stage: Stage) -> None:
 
 
 async def test_those_who_wait_for_the_feed_to_begin_count_as_well(stage: Stage) -> None:
-    waiting = [asyncio.create_task(stage.feed.listen(Wanted(OURS))) for _ in range(MOST_LISTENERS)]
+    waiting = [asyncio.create_task(stage.feed.listen(StreamFilter(OURS))) for _ in range(MOST_LISTENERS)]
     await asyncio.sleep(0)
     with pytest.raises(OverloadedError):
-        await stage.feed.listen(Wanted(OURS))
+        await stage.feed.listen(StreamFilter(OURS))
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
@@ -552,7 +554,7 @@ async def test_an_id_is_good_for_as_long_as_all_that_came_after_it_is_kept(stage
 def test_a_ring_keeps_its_last_events() -> None:
     ring = Ring(3)
     for number in range(1, 6):
-        ring.add(Kind.RESET, {"reason": str(number)})
+        ring.add(StreamKind.RESET, {"reason": str(number)})
     assert ring.position_of(ring.id_of(1)) is None
     assert ring.position_of(ring.id_of(2)) == 2
     kept = [(number, parsed(event.message)[0]["data"]["reason"]) for number, event in ring.after(2)]
@@ -727,11 +729,11 @@ async def test_all_streams_end_when_the_feed_is_closed_and_no_other_begins(
     stage.feed.close()
     assert await reading is None
     with pytest.raises(OverloadedError):
-        await stage.feed.listen(Wanted(OURS))
+        await stage.feed.listen(StreamFilter(OURS))
 
 
 async def test_those_who_wait_for_a_feed_that_is_closed_are_told(stage: Stage) -> None:
-    joining = asyncio.create_task(stage.feed.listen(Wanted(uuid4())))
+    joining = asyncio.create_task(stage.feed.listen(StreamFilter(uuid4())))
     await asyncio.sleep(0)
     stage.feed.close()
     with pytest.raises(OverloadedError):

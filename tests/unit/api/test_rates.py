@@ -26,7 +26,7 @@ from foliot.api.rates import (
     wait_s,
 )
 from foliot.model.errors import DatabaseUnreachableError, RateLimitedError, SettingError
-from foliot.model.event import Event, Observer, RedisFailed, ServiceFailed, ServiceRecovered
+from foliot.model.event import DomainEvent, Observer, RedisFailed, ServiceFailed, ServiceRecovered
 from foliot.service import Loop
 from foliot.store.rates import Rates, RateWindow
 from foliot.timing.clock import VirtualClock
@@ -447,8 +447,8 @@ async def test_old_windows_are_pruned_now_and_then_and_none_that_may_still_count
     assert {window.window_ts.hour for window in ledger.totals} == {15}
 
 
-class Told(list[Event]):
-    def notify(self, event: Event) -> None:
+class Told(list[DomainEvent]):
+    def notify(self, event: DomainEvent) -> None:
         self.append(event)
 
 

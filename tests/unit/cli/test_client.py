@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.cli.client import Api, path_of
-from foliot.cli.failures import CommandError, RefusedError, TimedOutError, UnreachableError, ending, tell
+from foliot.cli.client import ApiClient, path_of
+from foliot.cli.failures import ApiRefusedError, CommandError, TimedOutError, UnreachableError, ending, tell
 from foliot.cli.server import Server
 from foliot.model.errors import InvalidError
 from foliot.model.verdict import Exit
@@ -31,9 +31,9 @@ class Scripted:
             raise answer
         return answer if isinstance(answer, httpx2.Response) else answer(request)
 
-    def api(self) -> Api:
+    def api(self) -> ApiClient:
         server = Server("http://foliot.test:8700/base", "the-key")
-        return Api(server, transport=httpx2.MockTransport(self), sleep=self.waits.append)
+        return ApiClient(server, transport=httpx2.MockTransport(self), sleep=self.waits.append)
 
 
 def _answer(document: Any = None, status: int = 200, **headers: str) -> httpx2.Response:
@@ -177,7 +177,7 @@ def test_every_field_that_is_wrong_is_told() -> None:
         {"pointer": "/trigger/expression", "code": "x", "detail": "never fires", "hint": "0 2 * * *"},
         {"pointer": "/name", "code": "y", "detail": "is too long", "hint": ""},
     ]
-    with Scripted(_problem(422, errors=errors)).api() as api, pytest.raises(RefusedError) as caught:
+    with Scripted(_problem(422, errors=errors)).api() as api, pytest.raises(ApiRefusedError) as caught:
         api.post("schedules", {})
     assert str(caught.value) == "trigger.expression: never fires (0 2 * * *); name: is too long"
 
@@ -185,23 +185,26 @@ def test_every_field_that_is_wrong_is_told() -> None:
 def test_a_failure_of_the_server_names_the_request() -> None:
     with (
         Scripted(_problem(500, detail="it failed", request_id="r1")).api() as api,
-        pytest.raises(RefusedError, match=r"it failed \(request r1\)"),
+        pytest.raises(ApiRefusedError, match=r"it failed \(request r1\)"),
     ):
         api.get("me")
 
 
 def test_a_key_that_is_refused_says_where_keys_come_from() -> None:
-    with Scripted(_problem(401)).api() as api, pytest.raises(RefusedError, match="FOLIOT_KEY"):
+    with Scripted(_problem(401)).api() as api, pytest.raises(ApiRefusedError, match="FOLIOT_KEY"):
         api.get("me")
 
 
 @pytest.mark.parametrize("body", [b"<html>gateway</html>", b"", b"\xff", b'"text"', b"[1]"])
 def test_whoever_does_not_answer_as_foliot_is_told_so(body: bytes) -> None:
-    with Scripted(httpx2.Response(502, content=body)).api() as api, pytest.raises(RefusedError, match="502"):
+    with (
+        Scripted(httpx2.Response(502, content=body)).api() as api,
+        pytest.raises(ApiRefusedError, match="502"),
+    ):
         api.delete("things/1")
     with (
         Scripted(httpx2.Response(200, content=body)).api() as api,
-        pytest.raises(RefusedError, match="Foliot"),
+        pytest.raises(ApiRefusedError, match="Foliot"),
     ):
         api.items("schedules")
 
@@ -280,7 +283,7 @@ def test_the_stream_gives_events_and_heartbeats_and_its_silence_is_a_timeout() -
         api.stream({}, silence_s=1),
     ):
         pass
-    with Scripted(_problem(503)).api() as api, pytest.raises(RefusedError), api.stream({}, silence_s=1):
+    with Scripted(_problem(503)).api() as api, pytest.raises(ApiRefusedError), api.stream({}, silence_s=1):
         pass
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from foliot.api.patch import merge
-from foliot.cli.definition import Definition, arguments_of, numbers_of, replacing
+from foliot.cli.definition import ScheduleOptions, arguments_of, numbers_of, replacing
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
 
@@ -17,7 +17,7 @@ KNOWN = {"trigger": CRON, "target": FUNCTION, "window": None}
 
 
 def _patch(known: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-    return Definition(**options).patch(NOW, known)
+    return ScheduleOptions(**options).patch(NOW, known)
 
 
 @pytest.mark.parametrize(

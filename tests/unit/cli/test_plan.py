@@ -6,10 +6,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.cli.client import Api
+from foliot.cli.client import ApiClient
 from foliot.cli.documents import Sourced
 from foliot.cli.failures import CommandError
-from foliot.cli.plan import Plan, Request, painted
+from foliot.cli.plan import ApplyPlan, Request, painted
 from foliot.cli.server import Server
 
 
@@ -18,8 +18,8 @@ def _item(name: str, action: str, detail: str = "", *changes: tuple[str, Any, An
     return {"name": name, "action": action, "detail": detail, "changes": told, "error": None}
 
 
-def _plan(*items: dict[str, Any]) -> Plan:
-    return Plan({"dry_run": True, "items": list(items)})
+def _plan(*items: dict[str, Any]) -> ApplyPlan:
+    return ApplyPlan({"dry_run": True, "items": list(items)})
 
 
 def test_a_plan_is_a_line_for_each_change_and_one_that_counts() -> None:
@@ -70,14 +70,14 @@ def test_a_plan_has_no_colours_without_a_terminal() -> None:
     assert painted(["+ create x"], is_err=False) == "+ create x"
 
 
-def _refusing(*errors: dict[str, str]) -> Api:
+def _refusing(*errors: dict[str, str]) -> ApiClient:
     problem = {
         "code": "invalid",
         "detail": "no",
         "errors": [{"code": "c", "hint": "", **each} for each in errors],
     }
     transport = httpx2.MockTransport(lambda request: httpx2.Response(422, json=problem))
-    return Api(Server("http://foliot.test", "key"), transport=transport)
+    return ApiClient(Server("http://foliot.test", "key"), transport=transport)
 
 
 def test_a_problem_names_the_schedule_and_its_file() -> None:
@@ -117,7 +117,7 @@ def test_only_carrying_out_is_no_dry_run() -> None:
     request = Request(
         schedules=[Sourced({"name": "a"}, "x")], source="s", prunes=True, adopts=True, reason="r"
     )
-    with Api(Server("http://foliot.test", "key"), transport=httpx2.MockTransport(answer)) as api:
+    with ApiClient(Server("http://foliot.test", "key"), transport=httpx2.MockTransport(answer)) as api:
         request.plan(api)
         request.carry_out(api)
     assert [body.pop("dry_run") for body in bodies] == [True, False]

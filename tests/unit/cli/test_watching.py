@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from foliot.cli import watching
-from foliot.cli.client import Api, Found
-from foliot.cli.failures import RefusedError, TimedOutError, UnreachableError
+from foliot.cli.client import ApiClient, ListedItems
+from foliot.cli.failures import ApiRefusedError, TimedOutError, UnreachableError
 from foliot.cli.options import Listing
 from foliot.cli.output import Document, Format, View
 from foliot.cli.server import Server
@@ -50,9 +50,9 @@ class OneExecution:
             return httpx2.Response(look, json={"detail": "no"})
         return httpx2.Response(200, json={**EXECUTION, "status": look})
 
-    def api(self) -> Api:
+    def api(self) -> ApiClient:
         server = Server("http://foliot.test", "key")
-        return Api(server, transport=httpx2.MockTransport(self), sleep=lambda _seconds: None)
+        return ApiClient(server, transport=httpx2.MockTransport(self), sleep=lambda _seconds: None)
 
 
 def _event(execution_id: str) -> str:
@@ -102,7 +102,7 @@ def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("status", [401, 404])
 def test_a_refusal_ends_it(status: int) -> None:
-    with pytest.raises(RefusedError):
+    with pytest.raises(ApiRefusedError):
         _follow(OneExecution("running", status))
 
 
@@ -126,11 +126,16 @@ NUMBERS = View("numbers", ("N",), lambda item, _now: (str(item["n"]),), lambda i
 def test_a_watched_list_outlives_its_server_until_it_is_interrupted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    fetched: Iterator[Found | BaseException] = iter(
-        [Found([{"n": 1}], False), UnreachableError("away"), Found([{"n": 2}], False), KeyboardInterrupt()]
+    fetched: Iterator[ListedItems | BaseException] = iter(
+        [
+            ListedItems([{"n": 1}], False),
+            UnreachableError("away"),
+            ListedItems([{"n": 2}], False),
+            KeyboardInterrupt(),
+        ]
     )
 
-    def fetch() -> Found:
+    def fetch() -> ListedItems:
         found = next(fetched)
         if isinstance(found, BaseException):
             raise found
@@ -142,7 +147,7 @@ def test_a_watched_list_outlives_its_server_until_it_is_interrupted(
 
 
 def test_a_list_that_can_not_be_had_at_all_is_not_watched() -> None:
-    def fetch() -> Found:
+    def fetch() -> ListedItems:
         raise UnreachableError("away")
 
     with pytest.raises(UnreachableError):
@@ -150,7 +155,7 @@ def test_a_list_that_can_not_be_had_at_all_is_not_watched() -> None:
 
 
 def test_only_a_limit_that_nobody_set_is_told_of(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Listing(output=Format.JSON), lambda: Found([{"n": 1}], True), NUMBERS)
+    show(Listing(output=Format.JSON), lambda: ListedItems([{"n": 1}], True), NUMBERS)
     assert "--all" in capsys.readouterr().err
-    show(Listing(output=Format.JSON, limit=1), lambda: Found([{"n": 1}], True), NUMBERS)
+    show(Listing(output=Format.JSON, limit=1), lambda: ListedItems([{"n": 1}], True), NUMBERS)
     assert capsys.readouterr().err == ""

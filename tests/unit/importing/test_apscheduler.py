@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.importing.firing import fires_of, walked
 
 from foliot.importing.apscheduler import read
-from foliot.importing.found import Found, Item
+from foliot.importing.found import ImportResult, Item
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -124,7 +124,7 @@ class Scheduler:
         return self.jobs
 
 
-def found(trigger: Any, **attributes: Any) -> Found:
+def found(trigger: Any, **attributes: Any) -> ImportResult:
     return read(Scheduler([Job(trigger, **attributes)]), now=NOW)
 
 

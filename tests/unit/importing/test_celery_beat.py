@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.importing.firing import fires_of, walked
 
 from foliot.importing.celery_beat import read
-from foliot.importing.found import Found, Item
+from foliot.importing.found import ImportResult, Item
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -72,7 +72,7 @@ class App:
         self.conf = SimpleNamespace(beat_schedule=self.beat_schedule, beat_scheduler=self.beat_scheduler)
 
 
-def found(entry: Any, zone: tzinfo | None = UTC, **options: Any) -> Found:
+def found(entry: Any, zone: tzinfo | None = UTC, **options: Any) -> ImportResult:
     if isinstance(entry, dict):
         entry = {"task": "proj.tasks.clean", **entry}
     return read(App({"nightly": entry}, zone), **{"now": NOW, **options})

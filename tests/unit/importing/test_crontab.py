@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.unit.importing.firing import fires_of, walked
 
 from foliot.importing.crontab import Reading, name_of, read
-from foliot.importing.found import Found, Item
+from foliot.importing.found import ImportResult, Item
 from foliot.model.schedule import ScheduleSpec
 from foliot.security.secrets import resolve
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def found(text: str, **options: Any) -> Found:
+def found(text: str, **options: Any) -> ImportResult:
     return read(text, Reading(**{"now": NOW, "timezone": "UTC", **options}))
 
 
@@ -74,7 +74,7 @@ def test_comments_and_empty_lines_are_passed_over_and_lines_keep_their_numbers()
 
 
 def test_an_empty_crontab_has_nothing_to_tell() -> None:
-    assert found("# nothing\n") == Found()
+    assert found("# nothing\n") == ImportResult()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from foliot.importing.django_celery_beat import Tables, read
-from foliot.importing.found import Found, Item
+from foliot.importing.found import ImportResult, Item
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SCHEDULES: dict[str, dict[int, dict[str, Any]]] = {
@@ -55,7 +55,7 @@ ROW: dict[str, Any] = {
 }
 
 
-def found(as_function: bool = False, **columns: Any) -> Found:
+def found(as_function: bool = False, **columns: Any) -> ImportResult:
     tables = Tables([{**ROW, **columns}], SCHEDULES)
     return read(tables, now=NOW, as_function=as_function)
 

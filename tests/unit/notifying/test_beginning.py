@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from foliot.model.incident import Version
+from foliot.model.incident import VersionStart
 from foliot.notifying.beginning import last_beginning
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -15,12 +15,12 @@ def at(minutes: float) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-def version(minutes: float, **fields: Any) -> Version:
-    made = Version(at(minutes), False, None, True, ("every hour", None, None))
+def version(minutes: float, **fields: Any) -> VersionStart:
+    made = VersionStart(at(minutes), False, None, True, ("every hour", None, None))
     return made._replace(**fields)
 
 
-def paused(minutes: float, until: float | None = None) -> Version:
+def paused(minutes: float, until: float | None = None) -> VersionStart:
     return version(minutes, is_paused=True, paused_until_ts=None if until is None else at(until))
 
 
@@ -45,6 +45,6 @@ def paused(minutes: float, until: float | None = None) -> Version:
     ],
 )
 def test_a_schedule_begins_anew_when_a_pause_ends_it_is_made_active_or_given_other_times(
-    versions: list[Version], expected: float | None
+    versions: list[VersionStart], expected: float | None
 ) -> None:
     assert last_beginning(versions, NOW) == (None if expected is None else at(expected))

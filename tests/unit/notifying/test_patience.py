@@ -10,7 +10,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.incident import Run, Subject
 from foliot.model.notification import NotificationRule, NotificationRuleSpec
 from foliot.notifying.patience import NEXT, Evidence, Question, Silent, doubts, judged, questions
-from foliot.store.silence import Since, Standing, Success
+from foliot.store.silence import SilenceState, Since, Success
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOST, JOB, RULE = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -34,13 +34,13 @@ def run(minutes: float, status: Status, by: TriggeredBy = TriggeredBy.SCHEDULER)
     return Run(UUID(int=9), status, 1, by, then, then, then, then, None)
 
 
-def standing(last: Run | None = None, *, next_fire: float | None = 5, **fields: Any) -> Standing:
+def standing(last: Run | None = None, *, next_fire: float | None = 5, **fields: Any) -> SilenceState:
     subject = SUBJECT._replace(**fields)
-    return Standing(subject, last, None if next_fire is None else at(next_fire), at(-900), None)
+    return SilenceState(subject, last, None if next_fire is None else at(next_fire), at(-900), None)
 
 
 def ask(
-    on: dict[str, Any], known: Standing, *, before: float | None = None, well: float | None = None
+    on: dict[str, Any], known: SilenceState, *, before: float | None = None, well: float | None = None
 ) -> list[Question]:
     remembered = {} if well is None else {JOB: at(well)}
     before_ts = None if before is None else at(before)
@@ -66,7 +66,7 @@ def judge(asked: list[Question], **evidence: Any) -> list[Silent]:
     ],
 )
 def test_only_those_are_asked_about_that_are_not_known_to_be_well(
-    known: Standing, well: float | None, is_asked: bool
+    known: SilenceState, well: float | None, is_asked: bool
 ) -> None:
     assert bool(ask(WITHIN, known, well=well)) is is_asked
 

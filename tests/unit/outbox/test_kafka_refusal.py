@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
 from foliot.outbox.kafka import KafkaPublisher
-from foliot.outbox.protocol import RefusedError
+from foliot.outbox.protocol import BrokerRefusedError
 from foliot.transport.protocol import BrokerUnreachableError
 
 
@@ -31,7 +31,7 @@ async def find(error: Exception) -> None:
 
 
 async def test_an_existing_topic_without_rights_to_it_is_refused() -> None:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(BrokerRefusedError) as caught:
         await find(TopicAuthorizationFailedError("orders"))
     assert (caught.value.is_topic, caught.value.topic) == (True, "orders")
 
@@ -39,4 +39,4 @@ async def test_an_existing_topic_without_rights_to_it_is_refused() -> None:
 async def test_a_broker_that_is_away_refuses_nothing() -> None:
     with pytest.raises(BrokerUnreachableError) as caught:
         await find(KafkaConnectionError("away"))
-    assert not isinstance(caught.value, RefusedError)
+    assert not isinstance(caught.value, BrokerRefusedError)

@@ -11,7 +11,7 @@ from foliot.outbox.nats import NatsPublisher
 from foliot.outbox.opening import open_publisher
 from foliot.outbox.rabbitmq import RabbitPublisher
 from foliot.outbox.redis import RedisPublisher
-from foliot.plan import Plan, Role
+from foliot.plan import InstanceRole, InstanceSpec
 from foliot.runtime import Instance
 from foliot.settings import Settings, load_settings
 from foliot.transport.address import read_address
@@ -100,12 +100,12 @@ def test_no_client_is_imported_for_the_sake_of_another() -> None:
 
 
 async def test_a_process_of_several_roles_is_a_relay_only_where_it_is_told_what_to_ship_to() -> None:
-    without = Instance(Plan(settings=Settings(database_url="memory"), roles=frozenset(Role)))
-    assert Role.RELAY not in without.roles
+    without = Instance(InstanceSpec(settings=Settings(database_url="memory"), roles=frozenset(InstanceRole)))
+    assert InstanceRole.RELAY not in without.roles
     assert without.relay is None
     await without.close()
     settings = Settings(database_url="memory", relay="redis://localhost")
-    with_one = Instance(Plan(settings=settings, roles=frozenset(Role)))
+    with_one = Instance(InstanceSpec(settings=settings, roles=frozenset(InstanceRole)))
     assert with_one.record().roles == ("api", "relay", "scheduler", "worker")
     assert with_one.relay in with_one.services
     await with_one.close()
@@ -113,4 +113,6 @@ async def test_a_process_of_several_roles_is_a_relay_only_where_it_is_told_what_
 
 def test_a_relay_alone_wants_to_know_what_to_ship_to() -> None:
     with pytest.raises(SettingError, match="FOLIOT_RELAY is not set"):
-        Instance(Plan(settings=Settings(database_url="memory"), roles=frozenset({Role.RELAY})))
+        Instance(
+            InstanceSpec(settings=Settings(database_url="memory"), roles=frozenset({InstanceRole.RELAY}))
+        )

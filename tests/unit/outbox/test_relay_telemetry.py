@@ -14,7 +14,7 @@ from foliot.model.event import (
     RelayReleased,
     RelayTookOver,
 )
-from foliot.outbox.protocol import Publisher, Term
+from foliot.outbox.protocol import Publisher, RelayTerm
 from foliot.outbox.relay import Relay, RelayOptions
 from foliot.store.hints import LocalHints
 from foliot.store.relays import Relays, RelayStanding
@@ -73,7 +73,7 @@ class Away:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def begin(self, _term: Term) -> None:
+    async def begin(self, _term: RelayTerm) -> None:
         raise BrokerUnreachableError("no answer")
 
 

@@ -9,7 +9,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import Author, create, due_of
 from foliot.planning.definition import Cadence, compile_spec
-from foliot.planning.fire import Decision, Firing, plan_firing
+from foliot.planning.fire import FireDecision, Firing, plan_firing
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 """A Monday."""
@@ -54,7 +54,7 @@ def advanced(schedule: Schedule, firing: Firing) -> Schedule:
     )
 
 
-def brief(decision: Decision) -> tuple[datetime, str | None, int, datetime | None]:
+def brief(decision: FireDecision) -> tuple[datetime, str | None, int, datetime | None]:
     return (decision.fire_ts, decision.reason, decision.missed_count, decision.missed_from_ts)
 
 

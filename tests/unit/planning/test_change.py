@@ -22,7 +22,7 @@ from foliot.model.errors import InvalidError
 from foliot.model.execution import SkipReason
 from foliot.model.ids import slot_of
 from foliot.model.schedule import ChangeKind, Schedule, ScheduleState
-from foliot.planning.change import Author, Change, delete, edit, pause, resume
+from foliot.planning.change import Author, PlannedChange, delete, edit, pause, resume
 from foliot.planning.next import run_ts_of
 
 EVERY_FIVE = {"kind": "interval", "minutes": 5}
@@ -30,14 +30,14 @@ DELAY = {"kind": "delay", "seconds": 30}
 BOB = Author("bob", "for the night")
 
 
-def edited(schedule: Schedule, now: datetime, **fields: Any) -> Change:
+def edited(schedule: Schedule, now: datetime, **fields: Any) -> PlannedChange:
     document = schedule.spec.model_dump() | fields
     change = edit(schedule, spec_of(**document), now=now, author=BOB)
     assert change is not None
     return change
 
 
-def paused(schedule: Schedule, now: datetime, until_ts: datetime | None = None) -> Change:
+def paused(schedule: Schedule, now: datetime, until_ts: datetime | None = None) -> PlannedChange:
     change = pause(schedule, now=now, author=BOB, until_ts=until_ts)
     assert change is not None
     return change

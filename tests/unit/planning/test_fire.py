@@ -23,7 +23,7 @@ from foliot.planning.change import due_of
 from foliot.planning.fire import (
     CATCHUP_PACE_S,
     CATCHUP_PER_STEP,
-    Decision,
+    FireDecision,
     next_after_end,
     plan_firing,
     plan_skip,
@@ -55,9 +55,9 @@ class CountedCalls:
         return self._times.count(first, last)
 
 
-def caught_up(schedule: Schedule, now: datetime) -> tuple[list[Decision], list[int]]:
+def caught_up(schedule: Schedule, now: datetime) -> tuple[list[FireDecision], list[int]]:
     """Everything that is decided when the engine goes on until nothing is due; and how much per step."""
-    decisions: list[Decision] = []
+    decisions: list[FireDecision] = []
     steps: list[int] = []
     while schedule.next_run_ts is not None and schedule.next_run_ts <= now:
         firing = plan(schedule, now)
@@ -217,7 +217,7 @@ def test_a_step_of_fire_all_costs_the_same_however_many_times_it_catches_up(trig
     policy = {"policy": "fire_all", "max_catchup": 10_000, "grace_seconds": 30 * 86400}
     schedule = created(trigger=trigger, misfire=policy)
     now = NOON + MONTH
-    decisions: list[Decision] = []
+    decisions: list[FireDecision] = []
     costs: list[int] = []
     for _ in range(1000):
         recurrence = CountedCalls(cadence_of(schedule).recurrence)
@@ -417,7 +417,7 @@ def test_the_next_time_of_a_delay_counts_from_the_end_of_its_run() -> None:
 def test_one_row_decides_all_that_is_due_on_a_schedule_that_may_not_fire() -> None:
     schedule = created()
     decision = plan_skip(due_of(schedule), cadence_of(schedule), at(5, 1), SkipReason.PAUSED)
-    assert decision == Decision(at(5), at(5), SkipReason.PAUSED, 4, at(1))
+    assert decision == FireDecision(at(5), at(5), SkipReason.PAUSED, 4, at(1))
 
 
 def test_a_time_that_waits_for_its_jitter_is_due_too_when_the_schedule_is_stopped() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from foliot.model.errors import InvalidError
-from foliot.model.policy import Retry
+from foliot.model.policy import RetryPolicy
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.task_defaults import TaskDefaults, fill_in
 
-OF_TASK = TaskDefaults("reports", 600.0, Retry(max_attempts=6))
+OF_TASK = TaskDefaults("reports", 600.0, RetryPolicy(max_attempts=6))
 
 
 def spec(**fields: Any) -> ScheduleSpec:
@@ -25,7 +25,7 @@ def test_what_is_left_out_comes_from_the_task() -> None:
 
 
 def test_what_is_given_stays_even_if_it_is_the_usual_default() -> None:
-    given = spec(queue="default", timeout_seconds=300, retry=Retry().model_dump())
+    given = spec(queue="default", timeout_seconds=300, retry=RetryPolicy().model_dump())
     assert fill_in(given, OF_TASK) == given
 
 
@@ -41,7 +41,7 @@ def test_without_a_task_and_where_it_says_nothing_the_usual_defaults_hold() -> N
 
 def test_filling_in_twice_changes_nothing_more() -> None:
     once = fill_in(spec(retry={"multiplier": 3}), OF_TASK)
-    assert fill_in(once, TaskDefaults("others", 1.0, Retry(max_attempts=1))) == once
+    assert fill_in(once, TaskDefaults("others", 1.0, RetryPolicy(max_attempts=1))) == once
 
 
 @pytest.mark.parametrize(

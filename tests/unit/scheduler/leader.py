@@ -9,7 +9,7 @@ from foliot.lease.database import DatabaseLeases
 from foliot.model.lease import Shard
 from foliot.planning.fire import Due
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.scheduler.term import Term
+from foliot.scheduler.term import LeaderState
 from foliot.store.dialect import Pool
 from foliot.store.hints import LocalHints
 from foliot.store.sql import SqlStore
@@ -53,6 +53,6 @@ class Leader:
         return list(self.term.wheel)
 
     @property
-    def term(self) -> Term:
+    def term(self) -> LeaderState:
         assert self.shard.loader.term is not None
         return self.shard.loader.term

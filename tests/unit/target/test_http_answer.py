@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foliot.target.http_answer import EXTERNAL_ID_LENGTH, Answer, judge
-from foliot.target.protocol import Accepted, AttemptFailedError
+from foliot.target.http_answer import EXTERNAL_ID_LENGTH, AgentResponse, judge
+from foliot.target.protocol import AcceptedByAgent, AttemptFailedError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -26,8 +26,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_an_id_of_the_agents_is_kept_as_far_as_a_database_can_hold_it(told: Any, kept: str | None) -> None:
-    answer = Answer(202, {}, {"id": told}, is_truncated=False, date=None)
-    assert judge(answer, None, NOW, can_call_back=True) == Accepted(kept)
+    answer = AgentResponse(202, {}, {"id": told}, is_truncated=False, date=None)
+    assert judge(answer, None, NOW, can_call_back=True) == AcceptedByAgent(kept)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_an_id_of_the_agents_is_kept_as_far_as_a_database_can_hold_it(told: Any,
     ],
 )
 def test_a_time_that_no_calendar_has_asks_for_nothing(asked: str) -> None:
-    answer = Answer(503, {"retry-after": asked}, None, is_truncated=False, date=asked)
+    answer = AgentResponse(503, {"retry-after": asked}, None, is_truncated=False, date=asked)
     with pytest.raises(AttemptFailedError, match="503 Service Unavailable") as caught:
         judge(answer, None, NOW, can_call_back=False)
     assert caught.value.retry_after_s is None

@@ -21,7 +21,7 @@ from foliot.model.event import (
     CancelledExecution,
     ClaimedExecution,
     ClockObserved,
-    Event,
+    DomainEvent,
     ExecutionRetried,
     ExecutionsCancelled,
     ExecutionsClaimed,
@@ -60,7 +60,7 @@ TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 EVENTS = [
     kind
     for kind in vars(events).values()
-    if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event
+    if isinstance(kind, type) and issubclass(kind, DomainEvent) and kind is not DomainEvent
 ]
 
 
@@ -95,7 +95,7 @@ class Log:
         logs.configure(log_format, level)
         self.observer = logs.LogObserver("node-1")
 
-    def told(self, *told: Event) -> list[dict[str, Any]]:
+    def told(self, *told: DomainEvent) -> list[dict[str, Any]]:
         for event in told:
             self.observer.notify(event)
         return self.lines()
@@ -135,7 +135,7 @@ def console(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
-def test_every_event_has_a_line(debug_log: Log, kind: type[Event]) -> None:
+def test_every_event_has_a_line(debug_log: Log, kind: type[DomainEvent]) -> None:
     assert debug_log.observer.handles(kind)
 
 

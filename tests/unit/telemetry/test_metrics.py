@@ -14,7 +14,7 @@ from foliot.model.event import (
     ClaimedExecution,
     ConsumerLagChanged,
     CredentialRefused,
-    Event,
+    DomainEvent,
     EventsConsumed,
     ExecutionsCancelled,
     ExecutionsClaimed,
@@ -53,7 +53,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.observer = MetricsObserver(self.registry)
 
-    def tell(self, *told: Event) -> None:
+    def tell(self, *told: DomainEvent) -> None:
         for event in told:
             self.observer.notify(event)
 
@@ -200,7 +200,7 @@ def test_wheels_are_added_up_over_shards_and_the_worst_lag_counts(metrics: Metri
 
 
 @pytest.mark.parametrize("end", [LeaseLost(1, 4, "no answer"), LeaseReleased(1, 4)])
-def test_a_shard_that_is_led_no_more_leaves_the_sums(metrics: Metrics, end: Event) -> None:
+def test_a_shard_that_is_led_no_more_leaves_the_sums(metrics: Metrics, end: DomainEvent) -> None:
     metrics.tell(LeaderElected(0, 9, "node-1"), LeaderElected(1, 4, "node-1"))
     metrics.tell(TickCompleted(0, 0, 100, 0.5, 0.001), TickCompleted(1, 0, 200, 3.0, 0.001), end)
     metrics.tell(TickCompleted(1, 0, 200, 3.0, 0.001))
@@ -383,7 +383,7 @@ def test_shards_that_are_no_more_are_not_missed(metrics: Metrics) -> None:
 
 @pytest.mark.parametrize("end", [LeaseLost(3, 9, "told to"), LeaseReleased(3, 9)])
 def test_a_shard_that_was_counted_out_does_not_come_back_when_its_lease_ends(
-    metrics: Metrics, end: Event
+    metrics: Metrics, end: DomainEvent
 ) -> None:
     metrics.tell(LeaderElected(3, 9, "node-1"), SchedulesCounted(8, 2), end)
     assert metrics("scheduler_is_leader", shard="3") is None

@@ -16,7 +16,7 @@ from foliot.model.event import (
     BackfillAdvanced,
     BatchFired,
     CancelledExecution,
-    Event,
+    DomainEvent,
     ExecutionsCancelled,
     ExecutionsRescued,
     ExecutionsSettled,
@@ -49,7 +49,7 @@ class Spans:
         shipping = Shipping("http://nowhere", exporter or self.exporter)
         self.observer = TraceObserver(shipping, "node-1", ["worker"], lambda: NOW)
 
-    def of(self, *events: Event) -> list[ReadableSpan]:
+    def of(self, *events: DomainEvent) -> list[ReadableSpan]:
         """The last ones: it is closed by this."""
         for event in events:
             self.observer.notify(event)

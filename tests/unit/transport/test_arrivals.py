@@ -8,11 +8,11 @@ import pytest
 from foliot.model.policy import Priority
 from foliot.transport import arrivals
 from foliot.transport.arrivals import Arrivals
-from foliot.transport.protocol import Delivery, Ticket
+from foliot.transport.protocol import ReceivedTicket, Ticket
 
 
-def delivery(priority: Priority = Priority.HIGH) -> Delivery:
-    return Delivery(Ticket(uuid4(), "default", priority))
+def delivery(priority: Priority = Priority.HIGH) -> ReceivedTicket:
+    return ReceivedTicket(Ticket(uuid4(), "default", priority))
 
 
 @pytest.fixture

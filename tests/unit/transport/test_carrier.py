@@ -14,7 +14,7 @@ from foliot.timing.clock import VirtualClock
 from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
 from foliot.transport.opening import open_transport
 from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket
+from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
 
 PACE = TransportPace(patience_s=5.0)
 ADDRESS = "amqp://user:secret@broker:5672/"
@@ -37,18 +37,18 @@ class Fickle:
 
     async def receive(
         self,
-        lanes: Sequence[Lane],
+        lanes: Sequence[BrokerQueue],
         *,
         most: int,
         wait_s: float,
-    ) -> list[Delivery]:
+    ) -> list[ReceivedTicket]:
         self._answer()
         return []
 
-    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+    async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
         self._answer()
 
-    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+    async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
         self._answer()
 
     async def close(self) -> None: ...

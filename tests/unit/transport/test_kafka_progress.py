@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.transport.kafka_progress import Progress
+from foliot.transport.kafka_progress import OffsetTracker
 
 
 def test_a_gap_is_not_committed_past() -> None:
-    progress = Progress()
+    progress = OffsetTracker()
     for offset in (5, 6, 7):
         progress.given(offset)
     progress.done(6)
@@ -21,7 +21,7 @@ def test_a_gap_is_not_committed_past() -> None:
 
 @given(st.permutations(range(20)), st.integers(0, 20))
 def test_the_position_is_behind_the_first_that_is_not_done(order: list[int], count: int) -> None:
-    progress = Progress()
+    progress = OffsetTracker()
     for offset in range(20):
         progress.given(offset)
     for offset in order[:count]:

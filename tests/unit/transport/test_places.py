@@ -6,7 +6,7 @@ import pytest
 
 from foliot.model.policy import Priority
 from foliot.transport.places import in_order, place_of, read, written
-from foliot.transport.protocol import BrokerUnreachableError, Lane, Ticket
+from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, Ticket
 from foliot.transport.reaching import reaching
 
 
@@ -17,17 +17,17 @@ def test_a_ticket_can_be_read_again() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"no id", b"\xff\xfe", b"0" * 31])
 def test_what_is_no_ticket_is_told_apart(body: bytes) -> None:
-    assert read(Lane("default", Priority.LOW), body) is None
+    assert read(BrokerQueue("default", Priority.LOW), body) is None
 
 
 def test_a_lane_has_a_name_that_every_broker_takes() -> None:
-    assert place_of(Lane("reports", Priority.HIGH)) == "foliot.reports.high"
-    assert place_of(Lane("über uns", Priority.HIGH)).isascii()
+    assert place_of(BrokerQueue("reports", Priority.HIGH)) == "foliot.reports.high"
+    assert place_of(BrokerQueue("über uns", Priority.HIGH)).isascii()
 
 
 def test_lanes_are_asked_in_order_of_their_urgency() -> None:
-    lanes = [Lane(queue, priority) for priority in reversed(Priority) for queue in ("b", "a")]
-    assert in_order(lanes) == [Lane(queue, priority) for priority in Priority for queue in ("b", "a")]
+    lanes = [BrokerQueue(queue, priority) for priority in reversed(Priority) for queue in ("b", "a")]
+    assert in_order(lanes) == [BrokerQueue(queue, priority) for priority in Priority for queue in ("b", "a")]
 
 
 async def test_a_failure_is_told_without_the_password() -> None:

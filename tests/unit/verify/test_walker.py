@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
 from foliot.timing.compile import compile_trigger
-from foliot.verify.cron import UnreadableError
-from foliot.verify.finding import Span
+from foliot.verify.cron import UnsupportedExpressionError
+from foliot.verify.finding import VerifiedSpan
 from foliot.verify.walker import Walker
 
 KEY = "0197a3c0-0000-7000-8000-000000000001"
@@ -44,7 +44,7 @@ def examples(number: int) -> Callable[..., Callable[..., None]]:
     return settings(max_examples=number, deadline=None, derandomize=True, phases=phases)
 
 
-def agree(trigger: dict[str, Any], dst: dict[str, str], anchor: datetime, span: Span) -> int:
+def agree(trigger: dict[str, Any], dst: dict[str, str], anchor: datetime, span: VerifiedSpan) -> int:
     """Both have the same times within the span; how many."""
     target = {"kind": "function", "name": "noop"}
     spec = ScheduleSpec.parse({"name": "a", "trigger": trigger, "target": target, "dst": dst})
@@ -63,8 +63,8 @@ def agree(trigger: dict[str, Any], dst: dict[str, str], anchor: datetime, span: 
     return len(expected)
 
 
-def around(change: datetime, days: int = 3) -> Span:
-    return Span(change - timedelta(days=days), change + timedelta(days=days))
+def around(change: datetime, days: int = 3) -> VerifiedSpan:
+    return VerifiedSpan(change - timedelta(days=days), change + timedelta(days=days))
 
 
 # --- cron ------------------------------------------------------------------------------------------
@@ -241,5 +241,5 @@ def test_a_rule_ends_where_it_says(until: str) -> None:
 def test_what_the_walker_does_not_know_is_said_to_be_unread(trigger: dict[str, str]) -> None:
     at = CHANGES[0][1]
     span = around(at)
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnsupportedExpressionError):
         Walker(span).times({"trigger": trigger}, at, KEY, span.first, span.last)

@@ -21,7 +21,7 @@ from foliot.model.schedule import QueueName
 from foliot.model.verdict import verdict_on
 from foliot.planning.change import Author
 from foliot.security.principal import Principal, Role
-from foliot.steering.bulk import Outcome, on_each
+from foliot.steering.bulk import BulkResult, on_each
 from foliot.store.protocol import ExecutionFilter
 
 MOST = 1000
@@ -238,7 +238,7 @@ async def _carry_out(asked: _Bulk, found: list[_One], act: Any) -> Response:
             "count_differs",
             f"there are {len(found)}, and {asked.expected_count} were expected",
         )
-    outcomes = [Outcome(one) for one in found] if asked.dry_run else await on_each(found, act)
+    outcomes = [BulkResult(one) for one in found] if asked.dry_run else await on_each(found, act)
     failed = sum(outcome.error is not None for outcome in outcomes)
     document = {
         "dry_run": asked.dry_run,

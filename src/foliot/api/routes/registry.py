@@ -16,7 +16,7 @@ from foliot.api.paging import Paged
 from foliot.api.routes.executions import Because
 from foliot.api.schedule_filters import Search
 from foliot.api.services import API, Services
-from foliot.model.policy import Priority, Retry
+from foliot.model.policy import Priority, RetryPolicy
 from foliot.model.schedule import QueueName
 from foliot.model.target import TaskName
 from foliot.store.queues import QueueRecord
@@ -91,7 +91,7 @@ class TaskDocument(BaseModel):
     handler_type: str
     queue: str | None = Field(description="Of schedules that name none; null: `default`.")
     default_timeout_seconds: float = Field(description="Of schedules that name none.")
-    default_retry: Retry | None = Field(
+    default_retry: RetryPolicy | None = Field(
         description="Of schedules that name none; null: the default of schedules."
     )
     args_schema: dict[str, Any] = Field(description="A JSON schema of its arguments.")

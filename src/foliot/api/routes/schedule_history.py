@@ -32,7 +32,7 @@ from foliot.planning.change import as_of
 from foliot.planning.document_diff import diff
 from foliot.planning.forecast import Planned, forecast
 from foliot.store.history import PastFire, VersionRecord
-from foliot.store.statistics import ScheduleStatistics, Spread
+from foliot.store.statistics import DurationSummary, ScheduleStatistics
 
 _END = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -113,7 +113,7 @@ class StatsDocument(BaseModel):
     last: list[RecentExecutionDocument] = Field(description="The last 20, latest first.")
 
 
-def _spread_document(spread: Spread | None) -> dict[str, float] | None:
+def _spread_document(spread: DurationSummary | None) -> dict[str, float] | None:
     return None if spread is None else {"p50": spread.p50_s, "p95": spread.p95_s, "max": spread.max_s}
 
 

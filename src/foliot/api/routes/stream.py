@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from foliot.api.errors import PROBLEM_JSON
 from foliot.api.feed import (
     Feed,
-    Kind,
+    StreamFilter,
+    StreamKind,
     Subscription,
-    Wanted,
     data_of,
     message_of,
 )
@@ -117,8 +117,8 @@ least every {HEARTBEAT_S:.0f} seconds. The stream ends when the credential is no
 _FIRE_TS = datetime(2026, 3, 1, 2, tzinfo=UTC)
 _SCHEDULE_ID = UUID("019ca74b-9e00-7a4d-8e5f-6a7b8c9d0e1f")
 
-_EXAMPLES: dict[Kind, dict[str, Any]] = {
-    Kind.SCHEDULE: data_of(
+_EXAMPLES: dict[StreamKind, dict[str, Any]] = {
+    StreamKind.SCHEDULE: data_of(
         ScheduleChange(
             host_id=DEFAULT_HOST_ID,
             schedule_id=_SCHEDULE_ID,
@@ -127,7 +127,7 @@ _EXAMPLES: dict[Kind, dict[str, Any]] = {
             aggregate_version=4,
         )
     ),
-    Kind.EXECUTION: data_of(
+    StreamKind.EXECUTION: data_of(
         ExecutionStanding(
             host_id=DEFAULT_HOST_ID,
             execution_id=UUID("019ca755-0c80-7d3e-9b1f-3f2a5c6d7e8f"),
@@ -142,8 +142,11 @@ _EXAMPLES: dict[Kind, dict[str, Any]] = {
             duration_seconds=None,
         )
     ),
-    Kind.STATUS: {"counts": {"pending": 3, "retrying": 0, "running": 2}, "leaders": ["node-1-4711-a1b2c3"]},
-    Kind.RESET: {"reason": "too_many_changes"},
+    StreamKind.STATUS: {
+        "counts": {"pending": 3, "retrying": 0, "running": 2},
+        "leaders": ["node-1-4711-a1b2c3"],
+    },
+    StreamKind.RESET: {"reason": "too_many_changes"},
 }
 
 _EVENTS: dict[str, Any] = {
@@ -197,24 +200,24 @@ def stream_routes(
             str | None, Header(description="The id of the last event, to go on from there")
         ] = None,
     ) -> EventSourceResponse:
-        wanted = Wanted(request.state.principal.host_id, _kinds_of(kinds), frozenset(schedule_id or ()))
+        wanted = StreamFilter(request.state.principal.host_id, _kinds_of(kinds), frozenset(schedule_id or ()))
         subscription = await _listen(feed, wanted, last_event_id)
         return _Stream(subscription, messages(subscription, clock, lambda: is_still_valid(request)))
 
     return router
 
 
-def _kinds_of(text: str | None) -> frozenset[Kind]:
+def _kinds_of(text: str | None) -> frozenset[StreamKind]:
     if text is None:
-        return frozenset(Kind)
+        return frozenset(StreamKind)
     try:
-        return frozenset(Kind(each.strip()) for each in text.split(","))
+        return frozenset(StreamKind(each.strip()) for each in text.split(","))
     except ValueError:
-        hint = f"some of: {', '.join(Kind)}"
+        hint = f"some of: {', '.join(StreamKind)}"
         raise InvalidError.at("/kinds", "unknown_kind", "names an unknown kind", hint) from None
 
 
-async def _listen(feed: Feed, wanted: Wanted, last_event_id: str | None) -> Subscription:
+async def _listen(feed: Feed, wanted: StreamFilter, last_event_id: str | None) -> Subscription:
     try:
         async with asyncio.timeout(BEGINNING_LIMIT_S):
             return await feed.listen(wanted, last_event_id)

@@ -13,7 +13,7 @@ from foliot.model.event import EventsConsumed, EventsDeadLettered
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.delivering import BatchBrokenError, HandlerDeadlineError
 from foliot.outbox.handling import EventTransaction
-from foliot.store.claims import Claim
+from foliot.store.claims import ConsumerClaim
 from foliot.store.dialect import Pool
 from foliot.store.events import write_events
 from foliot.store.hints import Hint
@@ -454,7 +454,7 @@ class ConsumerConformance:
         handling, times_left = late._presence.handling, 3
 
         @asynccontextmanager
-        async def overtaken(claim: Claim) -> AsyncIterator[None]:
+        async def overtaken(claim: ConsumerClaim) -> AsyncIterator[None]:
             """Another claims the partition before this one has locked it, and lives as well."""
             nonlocal times_left
             await outbox.age_claims()

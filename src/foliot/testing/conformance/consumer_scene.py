@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.event import Event as Told
+from foliot.model.event import DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.consumer import Consumer
 from foliot.outbox.dead_letters import DeadLetters
@@ -69,14 +69,14 @@ class Outbox:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.clock = VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
-        self.told: list[Told] = []
+        self.told: list[DomainEvent] = []
         self.hints = LocalHints()
         self.calls: list[tuple[UUID, tuple[UUID, ...]]] = []
         self.fails: Callable[[EventTransaction], BaseException | None] = lambda _: None
         """What the handler raises after it has done its work."""
         self._versions: dict[str, int] = {}
 
-    def notify(self, event: Told) -> None:
+    def notify(self, event: DomainEvent) -> None:
         self.told.append(event)
 
     async def make_table(self) -> None:
@@ -179,7 +179,7 @@ class Outbox:
     async def left(self) -> list[int]:
         return [row.c_offset for row in await self.scene.rows(select(outbox_message_t.c.c_offset))]
 
-    def of(self, kind: type[Told]) -> list[Any]:
+    def of(self, kind: type[DomainEvent]) -> list[Any]:
         return [each for each in self.told if isinstance(each, kind)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.event import (
-    Event,
+    DomainEvent,
     EventsDeadLettered,
     Observer,
     Observers,
@@ -22,7 +22,7 @@ from foliot.model.event import (
 )
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.parcel import pack, topic_at_broker
-from foliot.outbox.protocol import Publisher, Term, TermOverError
+from foliot.outbox.protocol import Publisher, RelayTerm, TermOverError
 from foliot.outbox.relay import Relay, RelayOptions
 from foliot.planning.events import NOBODY, NewEvent
 from foliot.service import Loop
@@ -164,12 +164,12 @@ def assert_delivered(received: Sequence[Received], messages: Sequence[OutboxMess
         assert versions == sorted(versions), aggregate_id
 
 
-class Told:
+class RecordedEvents:
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[DomainEvent] = []
         self._news = asyncio.Event()
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: DomainEvent) -> None:
         self.events.append(event)
         self._news.set()
 
@@ -197,10 +197,10 @@ def relay_over(
     return Relay(name, store.relays, publisher, cluster_clock, LocalHints(), told, options)
 
 
-class Running:
+class RunningRelay:
     """A relay whose services run until it is stopped or left."""
 
-    def __init__(self, relay: Relay, told: Told) -> None:
+    def __init__(self, relay: Relay, told: RecordedEvents) -> None:
         self.relay = relay
         self._loops = [Loop(service, told) for service in relay.services]
         self._tasks = [asyncio.create_task(loop.run()) for loop in self._loops]
@@ -239,7 +239,7 @@ class RelayConformance:
         self, relay_scene: RelayScene, topic: str
     ) -> None:
         publisher, [message] = relay_scene.publisher(), messages_of(topic, 1)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         assert await publisher.publish([message], always) == 1
         [received] = await relay_scene.received(topic_at_broker(topic))
         assert received.message_id == str(message.id)
@@ -251,7 +251,7 @@ class RelayConformance:
         self, relay_scene: RelayScene, topic: str
     ) -> None:
         publisher, messages = relay_scene.publisher(), messages_of(topic, 240, aggregates=7)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         confirmed = 0
         while confirmed < len(messages):
             confirmed += await publisher.publish(messages[confirmed:], always)
@@ -263,7 +263,7 @@ class RelayConformance:
     async def test_topics_of_any_name_are_kept_apart(self, relay_scene: RelayScene, topic: str) -> None:
         names = [f".{topic}..", f"{topic}_", f"{topic}/*#>é", f"{topic}{'長' * 90}", f"{topic}{'長' * 91}"]
         publisher = relay_scene.publisher()
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         messages = [message_of(name, "one", number + 1, number + 1) for number, name in enumerate(names)]
         confirmed = 0
         while confirmed < len(messages):
@@ -277,7 +277,7 @@ class RelayConformance:
         self, relay_scene: RelayScene, topic: str
     ) -> None:
         publisher, messages = relay_scene.publisher(), messages_of(topic, 20, aggregates=2)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         assert await publisher.publish(messages, lambda: False) == 0
         asked = iter(range(1000))
         confirmed = await publisher.publish(messages, lambda: next(asked) < 6)
@@ -291,13 +291,13 @@ class RelayConformance:
     ) -> None:
         publisher, messages = relay_scene.publisher(), messages_of(topic, 8, aggregates=1)
         messages[3] = await relay_scene.refused(messages[3])
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         confirmed = 0
         for _ in range(12):
             try:
                 confirmed += await publisher.publish(messages[confirmed:], always)
             except BrokerUnreachableError:
-                await publisher.begin(Term("a", 1))
+                await publisher.begin(RelayTerm("a", 1))
         assert confirmed == 3
         after = {str(each.id) for each in messages[3:]}
         received = await relay_scene.received(topic_at_broker(topic))
@@ -311,8 +311,8 @@ class RelayConformance:
         messages = messages_of(topic, 8, aggregates=2)
         messages[3] = await relay_scene.refused(messages[3])
         await write(store, messages)
-        told = Told()
-        running = Running(relay_over(store, relay_scene.publisher(), told), told)
+        told = RecordedEvents()
+        running = RunningRelay(relay_over(store, relay_scene.publisher(), told), told)
 
         def is_past() -> bool:
             return any(each.offset == 8 for each in told.events if isinstance(each, RelayConfirmed))
@@ -332,7 +332,7 @@ class RelayConformance:
     async def test_a_large_event_arrives_among_small_ones(self, relay_scene: RelayScene, topic: str) -> None:
         publisher, messages = relay_scene.publisher(), messages_of(topic, 6, aggregates=2)
         messages[2].payload["data"] = "x" * 700_000
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         confirmed = 0
         while confirmed < len(messages):
             confirmed += await publisher.publish(messages[confirmed:], always)
@@ -346,9 +346,9 @@ class RelayConformance:
     ) -> None:
         messages = messages_of(topic, 6, aggregates=1)
         old, new = relay_scene.publisher(), relay_scene.publisher()
-        await old.begin(Term("b", 1))
+        await old.begin(RelayTerm("b", 1))
         assert await old.publish(messages[:2], always) == 2
-        await new.begin(Term("b", 2))
+        await new.begin(RelayTerm("b", 2))
         if relay_scene.refuses_earlier_terms:
             with pytest.raises((TermOverError, BrokerUnreachableError)):
                 await old.publish(messages[2:], always)
@@ -356,7 +356,7 @@ class RelayConformance:
         received = await relay_scene.received(topic_at_broker(topic))
         assert [each.message_id for each in received] == [str(each.id) for each in messages[:4]]
         other = relay_scene.publisher()
-        await other.begin(Term("c", 1))
+        await other.begin(RelayTerm("c", 1))
         assert await other.publish(messages[4:], always) == 2, "another outbox has terms of its own"
         assert await new.publish([replace(messages[5], id=new_id())], always) == 1
         for each in (old, new, other):
@@ -368,7 +368,7 @@ class RelayConformance:
         if not relay_scene.can_be_killed:
             pytest.skip("this broker is not ours to kill")
         publisher, messages = relay_scene.careful_publisher(), messages_of(topic, 30)
-        await publisher.begin(Term("a", 1))
+        await publisher.begin(RelayTerm("a", 1))
         confirmed = await publisher.publish(messages[:10], always)
         assert confirmed == 10
         relay_scene.kill()
@@ -376,7 +376,7 @@ class RelayConformance:
             with pytest.raises(BrokerUnreachableError):
                 await publisher.publish(messages[10:], always)
             with pytest.raises(BrokerUnreachableError):
-                await publisher.begin(Term("a", 1))
+                await publisher.begin(RelayTerm("a", 1))
         finally:
             relay_scene.start()
         await _begun(publisher)
@@ -392,10 +392,10 @@ class RelayConformance:
     ) -> None:
         messages = messages_of(topic, 600, aggregates=11)
         await write(store, messages[:300])
-        told = {name: Told() for name in ("one", "two")}
-        both = Told()
+        told = {name: RecordedEvents() for name in ("one", "two")}
+        both = RecordedEvents()
         relays = {
-            name: Running(
+            name: RunningRelay(
                 relay_over(store, relay_scene.publisher(), Observers([told[name], both]), name), told[name]
             )
             for name in told
@@ -416,8 +416,8 @@ class RelayConformance:
         if not relay_scene.can_be_killed:
             pytest.skip("this broker is not ours to kill")
         messages = messages_of(topic, 900, aggregates=13)
-        told = Told()
-        running = Running(relay_over(store, relay_scene.careful_publisher(), told), told)
+        told = RecordedEvents()
+        running = RunningRelay(relay_over(store, relay_scene.careful_publisher(), told), told)
         await write(store, messages[:300])
         await told.until(lambda: told.confirmed() > 0)
         await write(store, messages[300:600])
@@ -431,7 +431,7 @@ class RelayConformance:
         assert_delivered(await relay_scene.received(topic_at_broker(topic)), messages)
 
 
-def _offset(told: Told) -> int:
+def _offset(told: RecordedEvents) -> int:
     return max((each.offset for each in told.events if isinstance(each, RelayConfirmed)), default=0)
 
 
@@ -440,7 +440,7 @@ async def _begun(publisher: Publisher) -> None:
     async with asyncio.timeout(WITHIN_S):
         while True:
             try:
-                await publisher.begin(Term("a", 1))
+                await publisher.begin(RelayTerm("a", 1))
                 return
             except BrokerUnreachableError:
                 await asyncio.sleep(0.1)

@@ -20,7 +20,7 @@ from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.planning.change import Author, Change, create, delete, edit, pause, resume
+from foliot.planning.change import Author, PlannedChange, create, delete, edit, pause, resume
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
@@ -77,7 +77,7 @@ class Scene:
     ) -> Schedule:
         """A schedule as if created so long ago; left out, one time of each minute is due, 30 s ago."""
 
-        def plan(now: datetime) -> Change:
+        def plan(now: datetime) -> PlannedChange:
             then = now - timedelta(seconds=age_s)
             return create(spec_of(name, **fields), host_id=host_id, now=then, author=SOMEBODY)
 
@@ -93,7 +93,7 @@ class Scene:
         return await self.store.schedules.get(schedule.schedule_id)
 
     async def edit(self, schedule: Schedule, **fields: Any) -> Schedule:
-        def plan(known: Schedule, now: datetime) -> Change | None:
+        def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             document = known.spec.model_dump() | fields
             return edit(known, ScheduleSpec.parse(document), now=now, author=SOMEBODY)
 

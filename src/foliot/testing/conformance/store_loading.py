@@ -10,7 +10,7 @@ from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.planning.change import due_of
 from foliot.planning.fire import Due
-from foliot.store.protocol import Lane, Position
+from foliot.store.protocol import LoadPosition, LoadRange
 from foliot.store.schema import schedule_t
 from foliot.testing.conformance.scene import WHOLE, Scene
 
@@ -19,14 +19,14 @@ async def load_all(
     scene: Scene, until: datetime, shard: Shard = WHOLE, page: int = 4
 ) -> list[tuple[datetime, UUID]]:
     found: list[tuple[datetime, UUID]] = []
-    after: Position | None = None
+    after: LoadPosition | None = None
     while True:
         loaded = await scene.store.firing.load(shard, until=until, after=after, limit=page)
         assert len(loaded) <= page
         found += [(due.run_ts, due.schedule_id) for due in loaded]
         if len(loaded) < page:
             return found
-        after = Position(loaded[-1].run_ts, loaded[-1].schedule_id)
+        after = LoadPosition(loaded[-1].run_ts, loaded[-1].schedule_id)
 
 
 async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_lane: int) -> list[Due]:
@@ -35,7 +35,7 @@ async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_lane: i
     while page := await scene.store.firing.load_hosts(after=hosts[-1] if hosts else None, limit=2):
         hosts += page
     assert hosts == sorted(set(hosts)), "every host once"
-    lanes = [Lane(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
+    lanes = [LoadRange(host_id, priority, EPOCH) for host_id in hosts for priority in Priority]
     return await scene.store.firing.load_lanes(shard, lanes, until=until, per_lane=per_lane)
 
 
@@ -126,7 +126,7 @@ class LoadingConformance:
         made = [await scene.add(f"number-{age}", priority="low", age_s=age) for age in (90, 80, 75, 70)]
         dues = await scene.due(*made)
         by_age = sorted(dues, key=lambda due: due.run_ts)
-        lane = Lane(made[0].host_id, Priority.LOW, by_age[1].run_ts)
+        lane = LoadRange(made[0].host_id, Priority.LOW, by_age[1].run_ts)
         now = await scene.now()
         found = await scene.store.firing.load_lanes(
             WHOLE, [lane], until=now, per_lane=10, excluding=[by_age[2].schedule_id]

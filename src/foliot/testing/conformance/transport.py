@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from foliot.model.policy import Priority
-from foliot.transport.protocol import BrokerUnreachableError, Delivery, Lane, Ticket, Transport
+from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket, Transport
 
 WITHIN_S = 90.0
 AGAIN_WITHIN_S = 60.0
@@ -43,19 +43,19 @@ def tickets_of(scene: TransportScene, count: int, priority: Priority = Priority.
     return [Ticket(uuid4(), scene.queue, priority) for _ in range(count)]
 
 
-def lanes_of(scene: TransportScene) -> list[Lane]:
-    return [Lane(scene.queue, priority) for priority in reversed(Priority)]
+def lanes_of(scene: TransportScene) -> list[BrokerQueue]:
+    return [BrokerQueue(scene.queue, priority) for priority in reversed(Priority)]
 
 
-def ids(found: Iterable[Ticket | Delivery]) -> set[UUID]:
-    return {(each.ticket if isinstance(each, Delivery) else each).execution_id for each in found}
+def ids(found: Iterable[Ticket | ReceivedTicket]) -> set[UUID]:
+    return {(each.ticket if isinstance(each, ReceivedTicket) else each).execution_id for each in found}
 
 
 async def received(
     scene: TransportScene, transport: Transport, count: int, *, most: int = 100
-) -> list[Delivery]:
+) -> list[ReceivedTicket]:
     """So many, or what has come when time is over."""
-    found: list[Delivery] = []
+    found: list[ReceivedTicket] = []
     async with asyncio.timeout(WITHIN_S):
         while len(found) < count:
             found += await transport.receive(lanes_of(scene), most=min(most, count - len(found)), wait_s=0.5)
@@ -79,9 +79,9 @@ async def nothing_is_left(scene: TransportScene, transport: Transport) -> None:
         assert await transport.receive(lanes_of(scene), most=100, wait_s=0.3) == []
 
 
-async def _received_until_it_fails(scene: TransportScene, transport: Transport) -> list[Delivery]:
+async def _received_until_it_fails(scene: TransportScene, transport: Transport) -> list[ReceivedTicket]:
     """What had come before the broker went away may still be received."""
-    found: list[Delivery] = []
+    found: list[ReceivedTicket] = []
     async with asyncio.timeout(WITHIN_S):
         while True:
             try:
@@ -126,7 +126,7 @@ class TransportConformance:
         leader, worker = transport_scene.open(), transport_scene.open()
         tickets = tickets_of(transport_scene, 10)
         await leader.publish(tickets)
-        found: list[Delivery] = []
+        found: list[ReceivedTicket] = []
         while len(found) < 10:
             batch = await worker.receive(lanes_of(transport_scene), most=3, wait_s=0.5)
             assert len(batch) <= 3
@@ -141,7 +141,7 @@ class TransportConformance:
         await nothing_but(transport_scene, worker, tickets_of(transport_scene, 1))
         for priority in reversed(Priority):
             await leader.publish(tickets_of(transport_scene, 4, priority))
-        found: list[Delivery] = []
+        found: list[ReceivedTicket] = []
         async with asyncio.timeout(WITHIN_S):
             while len(found) < 12:
                 batch = await worker.receive(lanes_of(transport_scene), most=12 - len(found), wait_s=0.5)
@@ -207,8 +207,8 @@ class TransportConformance:
         leader, worker, other = (transport_scene.open() for _ in range(3))
         high, low = (tickets_of(transport_scene, 2, each) for each in (Priority.HIGH, Priority.LOW))
         await leader.publish([*low, *high])
-        only = [Lane(transport_scene.queue, Priority.HIGH)]
-        found: list[Delivery] = []
+        only = [BrokerQueue(transport_scene.queue, Priority.HIGH)]
+        found: list[ReceivedTicket] = []
         async with asyncio.timeout(WITHIN_S):
             while len(found) < 2:
                 found += await worker.receive(only, most=10, wait_s=0.5)
