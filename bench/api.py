@@ -50,7 +50,7 @@ WARM_UP = 3
 MARK_MS = 100
 """What p99 must stay below, for each of create, read, list and trigger."""
 SLOW_STATEMENT_MS = 20
-MOST_PLANS = 5
+MAX_PLANS = 5
 SAMPLE = 2_000
 PROCESSES = 4
 """Of the API: two for each core, so that what is short waits less behind what is long."""
@@ -483,7 +483,7 @@ def report(found: Run, seconds: int) -> bool:
     print(f"  {'PASS' if is_within else 'FAIL'}: p99 of each kind below {MARK_MS} ms, and no errors")
     if not is_within:
         print(f"  {len(found.slow)} statements took longer than {SLOW_STATEMENT_MS} ms")
-        for took, plan in found.slow[:MOST_PLANS]:
+        for took, plan in found.slow[:MAX_PLANS]:
             print(f"  {took:.0f} ms\n{plan}")
     return is_within
 

@@ -24,13 +24,13 @@ from foliot.outbox.opening import RELAYED
 from foliot.security.address import HttpAllow
 from foliot.security.cipher import Cipher
 from foliot.security.environment import CREDENTIALS, PREFIX, SECRET_VALUE_PREFIX, is_from_kubernetes
-from foliot.security.keys import LEAST_SECRET_BYTES, OperatorKey
+from foliot.security.keys import MIN_SECRET_BYTES, OperatorKey
 from foliot.store.dialect import Pool
 from foliot.store.sql import DEFAULT_POOLS, READ_SETTING, parse_url
 from foliot.telemetry.endpoint import is_endpoint, traces_url
 from foliot.worker.limits import Limits, size_of
 
-LEAST_MEMORY = 64 * 1024**2
+MIN_MEMORY = 64 * 1024**2
 _OF_THE_CLIENT = {"FOLIOT_URL", "FOLIOT_KEY"}
 
 
@@ -110,8 +110,8 @@ class Settings(BaseSettings):
     @field_validator("jwt_secret")
     @classmethod
     def _is_long(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value.get_secret_value().encode()) < LEAST_SECRET_BYTES:
-            raise ValueError(f"needs at least {LEAST_SECRET_BYTES} bytes")
+        if value is not None and len(value.get_secret_value().encode()) < MIN_SECRET_BYTES:
+            raise ValueError(f"needs at least {MIN_SECRET_BYTES} bytes")
         return value
 
     @field_validator("jwt_jwks_url")
@@ -176,7 +176,7 @@ class Settings(BaseSettings):
     @field_validator("worker_memory_limit")
     @classmethod
     def _is_size(cls, value: str | None) -> str | None:
-        if value is not None and size_of(value) < LEAST_MEMORY:
+        if value is not None and size_of(value) < MIN_MEMORY:
             raise ValueError("must be at least 64MB")
         return value
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.security.principal import Role
-from foliot.store.notification_rules import MOST_RULES
+from foliot.store.notification_rules import MAX_RULES
 from foliot.store.schema import (
     api_key_t,
     consumer_offsets,
@@ -114,7 +114,7 @@ class Host:
     def rule(self, **fields: Any) -> str:
         """A notification rule. A host has at most 200, and tests make many: now and then all go."""
         rules = self.admin.get(f"{V1}/notifications/rules", params={"page_size": 500}).json()["items"]
-        if len(rules) > MOST_RULES // 2:
+        if len(rules) > MAX_RULES // 2:
             for each in rules:
                 self.admin.delete(f"{V1}/notifications/rules/{each['rule_id']}")
         return str(made(self.admin.post(f"{V1}/notifications/rules", json=on_call(**fields)))["rule_id"])

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.api.front import MOST_UNDER_WAY
+from foliot.api.front import MAX_UNDER_WAY
 from foliot.api.server import listen
 from foliot.model.errors import SettingError
 from foliot.model.event import RequestFailed
@@ -231,7 +231,7 @@ def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
         with Locked(server):
             asking = [
                 stack.enter_context(socket.create_connection((parts.hostname, parts.port)))
-                for _ in range(MOST_UNDER_WAY)
+                for _ in range(MAX_UNDER_WAY)
             ]
             for each in asking:
                 each.sendall(request)
@@ -249,7 +249,7 @@ def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
             assert operator.get("/healthz").status_code == 200
         lines = [each.makefile("rb").readline() for each in asking]
     # Each of ours that looked whether it is full may have taken the place of one of these.
-    assert lines.count(b"HTTP/1.1 200 OK\r\n") >= MOST_UNDER_WAY - asked, "who was let in is served"
+    assert lines.count(b"HTTP/1.1 200 OK\r\n") >= MAX_UNDER_WAY - asked, "who was let in is served"
     assert operator.get(f"{V1}/me").status_code == 200
 
 
@@ -263,7 +263,7 @@ def test_strangers_who_send_slowly_keep_nobody_else_out(
         "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     ).encode()
     with ExitStack() as stack:
-        for _ in range(MOST_UNDER_WAY + 20):
+        for _ in range(MAX_UNDER_WAY + 20):
             slow = stack.enter_context(socket.create_connection((parts.hostname, parts.port)))
             slow.sendall(head)
         for _ in range(20):  # by the last of these all of those have come in

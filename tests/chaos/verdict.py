@@ -27,7 +27,7 @@ from tests.chaos.plan import Role
 from tests.engine import until
 
 SECOND = timedelta(seconds=1)
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 class Outcome(StrEnum):
@@ -86,9 +86,9 @@ class Verdict:
             f"elections: {bites.elections}, fenced writes: {bites.fenced}, late settles refused: "
             f"{bites.refused}, replies to COMMIT lost: {bites.lost_commits}"
         )
-        told += [f"WRONG {finding}" for finding in self.findings[:MOST_SHOWN]]
-        if len(self.findings) > MOST_SHOWN:
-            told.append(f"WRONG … and {len(self.findings) - MOST_SHOWN} more")
+        told += [f"WRONG {finding}" for finding in self.findings[:MAX_SHOWN]]
+        if len(self.findings) > MAX_SHOWN:
+            told.append(f"WRONG … and {len(self.findings) - MAX_SHOWN} more")
         told += [f"proves nothing: {words}" for words in self.bites.missing()]
         return [*told, f"verdict: {self.outcome}"]
 

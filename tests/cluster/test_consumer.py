@@ -21,7 +21,7 @@ from tests.engine import until
 pytestmark = pytest.mark.cluster
 
 KILLS = 3
-LEAST = 100
+MIN_EVENTS = 100
 """Events that each of them handles before it is killed, in batches of a few."""
 ORDERS = 12
 """Aggregates, each of a host of its own."""
@@ -104,7 +104,7 @@ async def test_consumers_killed_again_and_again_do_every_events_work_once_and_in
             """It has handled many, and somebody is in the midst of others."""
             mine = text("SELECT count(*) FROM noted WHERE pid = :pid")
             async with scene.store.database.read(Pool.API) as connection:
-                has_worked = (await connection.execute(mine, {"pid": pid})).scalar_one() >= LEAST
+                has_worked = (await connection.execute(mine, {"pid": pid})).scalar_one() >= MIN_EVENTS
             return has_worked and await scene.has_session("Timeout", "INSERT INTO noted")
 
         await until(is_at_work, within_s=WITHIN_S, every_s=0.005)

@@ -26,7 +26,7 @@ TTL_S = 1.0
 SCHEDULES = 30
 AGGREGATES = 20
 BATCH = 200
-MOST_WAITING = 2_000
+MAX_WAITING = 2_000
 """So many are always under way, and no more: what is measured is not how quick a relay is."""
 ROUNDS = ("stop", "broker", "kill")
 
@@ -87,7 +87,7 @@ async def load(scene: Scene, topic: str) -> AsyncIterator[None]:
     is_over = asyncio.Event()
 
     async def wants_more() -> bool:
-        return is_over.is_set() or await lag(scene) <= MOST_WAITING
+        return is_over.is_set() or await lag(scene) <= MAX_WAITING
 
     async def write_on() -> None:
         offset = 0

@@ -301,10 +301,10 @@ async def test_where_more_is_open_than_is_read_it_says_so(
     schedule = await add(scene)
     for _ in range(3):
         await scene.trigger(schedule)
-    monkeypatch.setattr(changes_module, "MOST_OPEN", 3)
+    monkeypatch.setattr(changes_module, "MAX_OPEN", 3)
     begun = await changes.begin()
     assert (len(begun.executions), begun.is_complete) == (3, True)
-    monkeypatch.setattr(changes_module, "MOST_OPEN", 2)
+    monkeypatch.setattr(changes_module, "MAX_OPEN", 2)
     begun = await changes.begin()
     assert (len(begun.executions), begun.is_complete) == (2, False)
 
@@ -317,7 +317,7 @@ async def test_where_more_is_new_than_is_read_it_says_so_and_does_not_tell_the_r
     for _ in range(3):
         await scene.trigger(schedule)
     assert (await changes.look(begun.mark, ())).is_complete
-    monkeypatch.setattr(changes_module, "MOST_OPEN", 2)
+    monkeypatch.setattr(changes_module, "MAX_OPEN", 2)
     look = await changes.look(Mark(begun.mark.since, frozenset(await _entries(scene))), ())
     assert (len(look.executions), look.is_complete) == (2, False)
     assert stands(await changes.look(look.mark, ())) == {}
@@ -333,14 +333,14 @@ async def test_where_more_is_recent_than_is_read_the_latest_is_told_and_it_says_
     await scene.execute(insert(execution_t).values(rows))
     for _ in range(3):
         await scene.edit(schedule, description=str(uuid4()))
-    monkeypatch.setattr(changes_module, "MOST_RECENT_EXECUTIONS", 2)
+    monkeypatch.setattr(changes_module, "MAX_RECENT_EXECUTIONS", 2)
     look = await changes.look(begun.mark, ())
     assert (len(look.executions), len(look.schedules), look.is_complete) == (3, 4, False)
-    monkeypatch.setattr(changes_module, "MOST_RECENT_EXECUTIONS", 1)
+    monkeypatch.setattr(changes_module, "MAX_RECENT_EXECUTIONS", 1)
     look = await changes.look(begun.mark, ())
     assert list(stands(look)) == [each["execution_id"] for each in rows[1:]]
     monkeypatch.undo()
-    monkeypatch.setattr(changes_module, "MOST_RECENT_CHANGES", 2)
+    monkeypatch.setattr(changes_module, "MAX_RECENT_CHANGES", 2)
     look = await changes.look(begun.mark, ())
     assert (told(look)[-1], look.is_complete) == (("each", "edited", 4), False)
 

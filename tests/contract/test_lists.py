@@ -18,7 +18,7 @@ from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
 from foliot.planning.change import Author, create
-from foliot.store.execution_list import MOST_SCHEDULES, ExecutionList, ExecutionPosition
+from foliot.store.execution_list import MAX_SCHEDULES, ExecutionList, ExecutionPosition
 from foliot.store.protocol import ExecutionFilter, InstanceRecord, TaskRecord
 from foliot.store.queues import Queues
 from foliot.store.registry_list import RegistryList, TaskFilter
@@ -279,7 +279,7 @@ class TestExecutions:
         assert len(page.items) == 2
 
     async def test_at_most_so_many_schedules_can_be_asked_for_at_once(self, scene: Scene) -> None:
-        ids = [new_id() for _ in range(MOST_SCHEDULES + 1)]
+        ids = [new_id() for _ in range(MAX_SCHEDULES + 1)]
         executions = ExecutionList(scene.store.database)
         assert (await executions.page(ExecutionFilter(schedule_ids=ids[1:]))).items == []
         with pytest.raises(InvalidError) as refused:

@@ -15,7 +15,7 @@ from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import DeliveryState, NotificationRule, NotificationRuleSpec, NotificationType
 from foliot.model.schedule import Schedule
-from foliot.notifying.gathering import MOST_ALONE
+from foliot.notifying.gathering import MAX_ALONE
 from foliot.notifying.notifier import OVERLAP, Notifier, NotifierOptions
 from foliot.store import notification_rules as rules_module
 from foliot.store.deliveries import DeliveryResult
@@ -198,17 +198,17 @@ async def test_an_incident_is_told_when_it_opens_and_when_a_success_ends_it(stag
 
 async def test_what_fails_with_many_others_is_told_with_them_and_told_once(stage: Stage) -> None:
     await stage.rule(FAILURE, RECOVERY)
-    jobs = [await add(stage.scene, f"job-{number:02}") for number in range(MOST_ALONE + 3)]
+    jobs = [await add(stage.scene, f"job-{number:02}") for number in range(MAX_ALONE + 3)]
     for job in jobs:
         await stage.run(job, Status.FAILED)
-    first = [("failed", job.spec.name) for job in jobs[:MOST_ALONE]]
+    first = [("failed", job.spec.name) for job in jobs[:MAX_ALONE]]
     assert await stage.look() == [*first, ("schedules.gathered", "many")]
     [row] = await stage.scene.rows(
         select(notification_t).where(notification_t.c.type == NotificationType.GATHERED.value)
     )
     data = row.message["data"]
     assert (data["of"], data["count"]) == ("schedule.failed", 3)
-    assert [each["name"] for each in data["schedules"]] == [job.spec.name for job in jobs[MOST_ALONE:]]
+    assert [each["name"] for each in data["schedules"]] == [job.spec.name for job in jobs[MAX_ALONE:]]
     assert await stage.look() == []
     await stage.take_over()
     assert await stage.look() == []
@@ -512,7 +512,7 @@ async def test_rules_are_kept_by_version_and_name_and_every_change_is_in_the_aud
     )
     assert (changed.version, changed.spec.name) == (2, "third")
     assert (await rules.glance())[1] == revision + 1
-    monkeypatch.setattr(rules_module, "MOST_RULES", 2)
+    monkeypatch.setattr(rules_module, "MAX_RULES", 2)
     with pytest.raises(ConflictError):
         await stage.rule(FAILURE, name="one too many")
     await stage.scene.store.notifications.add_test(changed, SOMEBODY)

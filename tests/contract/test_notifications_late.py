@@ -21,8 +21,8 @@ MANY = 12
 @pytest.fixture
 async def stage(scene: Scene, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(lateness_module, "PAGE", 4)
-    monkeypatch.setattr(lateness_module, "LEAST_SHARE", 2)
-    monkeypatch.setattr(lateness_module, "MOST_PAGES", 2)
+    monkeypatch.setattr(lateness_module, "MIN_SHARE", 2)
+    monkeypatch.setattr(lateness_module, "MAX_PAGES", 2)
     made = Stage(scene, clock)
     await made.take_over()
     return made

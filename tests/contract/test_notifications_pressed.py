@@ -65,7 +65,7 @@ async def test_more_failures_than_a_look_reads_are_told_by_the_next_ones(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifier_module, "PAGE", 2)
-    monkeypatch.setattr(notifier_module, "MOST_PAGES", 2)
+    monkeypatch.setattr(notifier_module, "MAX_PAGES", 2)
     await stage.rule(FAILURE)
     jobs = [await add(stage.scene, f"job {number}") for number in range(9)]
     await fail(stage, jobs)

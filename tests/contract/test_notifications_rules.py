@@ -40,7 +40,7 @@ async def rewrite(stage: Stage, rule: NotificationRule, **fields: Any) -> None:
 async def test_a_host_has_no_more_rules_than_it_may_also_when_several_make_them_at_once(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rules_module, "MOST_RULES", 3)
+    monkeypatch.setattr(rules_module, "MAX_RULES", 3)
     stores = await stage.scene.stores(2)
     made = await asyncio.gather(
         *(

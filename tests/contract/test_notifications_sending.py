@@ -22,7 +22,7 @@ from foliot.model.notification import (
 )
 from foliot.notifying.courier import Courier
 from foliot.notifying.sending import Sender
-from foliot.notifying.turns import AT_ONCE, LONGEST_PAUSE_S, MOST_AWAY
+from foliot.notifying.turns import AT_ONCE, LONGEST_PAUSE_S, MAX_AWAY
 from foliot.store.deliveries import DueNotification
 from foliot.store.hints import Hint, LocalHints
 from foliot.store.notifications import NotificationFilter
@@ -162,11 +162,11 @@ async def test_receivers_that_are_away_on_several_hosts_keep_no_other_waiting_fo
             # Known to be away, they have a few places, and the others are free.
             post.let_pass_between_steps(LONGEST_PAUSE_S)
             await post.until(lambda: post.receivers.under_way > 0)
-            assert post.receivers.under_way <= MOST_AWAY
+            assert post.receivers.under_way <= MAX_AWAY
             await say(stage, *bad, count=3)
         await say(stage, good)
         await post.until(lambda: post.receivers.of(good) == 5)
-        assert 0 < post.receivers.under_way <= MOST_AWAY
+        assert 0 < post.receivers.under_way <= MAX_AWAY
 
 
 async def test_a_message_that_comes_while_others_are_under_way_does_not_wait_for_them(stage: Stage) -> None:

@@ -247,7 +247,7 @@ class TestOverview:
     async def test_counts_by_state_end_at_a_cap_and_say_so(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(overview, "MOST_SCHEDULES", 2)
+        monkeypatch.setattr(overview, "MAX_SCHEDULES", 2)
         for name in "abc":
             await scene.add(name)
         told = (await look(scene)).schedules
@@ -278,7 +278,7 @@ class TestOverview:
     async def test_counts_of_open_executions_end_at_a_cap_and_say_so(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(overview, "MOST_OPEN", 5)
+        monkeypatch.setattr(overview, "MAX_OPEN", 5)
         schedule, now = await scene.add(), await scene.now()
         await write(scene, [row_of(schedule, now - n * MINUTE, status=Status.RUNNING) for n in range(7)])
         told = (await look(scene)).executions
@@ -301,7 +301,7 @@ class TestOverview:
         )
         told = (await look(scene)).ended_badly
         assert (told.count, told.is_capped) == (4, False)
-        monkeypatch.setattr(overview, "MOST_BAD", 3)
+        monkeypatch.setattr(overview, "MAX_BAD", 3)
         told = (await look(scene)).ended_badly
         assert (told.count, told.is_capped) == (3, True)
 
@@ -349,7 +349,7 @@ class TestOverview:
         assert told.overdue.oldest is not None
         assert told.overdue.oldest.name == "later"
         assert [each.name for each in told.next_fires] == ["just due"]
-        monkeypatch.setattr(overview, "MOST_OVERDUE", 1)
+        monkeypatch.setattr(overview, "MAX_OVERDUE", 1)
         told = await look(scene)
         assert (told.overdue.count, told.overdue.is_capped) == (1, True)
 
@@ -471,7 +471,7 @@ class TestTimeline:
     async def test_the_finer_the_bins_the_fewer_schedules_are_shown(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(timeline, "MOST_CELLS", 100)
+        monkeypatch.setattr(timeline, "MAX_CELLS", 100)
         ours, _ = await three(scene)
         now = await scene.now()
         rows = [
@@ -494,7 +494,7 @@ class TestTimeline:
     async def test_more_than_one_look_reads_is_told_from_the_end_on(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(timeline, "MOST_ROWS", 10)
+        monkeypatch.setattr(timeline, "MAX_ROWS", 10)
         schedule, now = await scene.add(), await scene.now()
         await write(scene, [row_of(schedule, now - n * MINUTE) for n in range(1, 31)])
         bins = Bins(now - HOUR, MINUTE, 60)
@@ -566,7 +566,7 @@ class TestStatistics:
     async def test_figures_of_a_schedule_are_as_if_by_hand(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch, most: int
     ) -> None:
-        monkeypatch.setattr(statistics, "MOST_EXECUTIONS", most)
+        monkeypatch.setattr(statistics, "MAX_EXECUTIONS", most)
         ours, _ = await three(scene)
         now = await scene.now()
         rows = random_rows(ours, now, 400, 100 * DAY, seed=most)
@@ -599,7 +599,7 @@ class TestStatistics:
     async def test_days_that_are_not_counted_whole_are_told(
         self, scene: Scene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(statistics, "MOST_IN_DAYS", 5)
+        monkeypatch.setattr(statistics, "MAX_IN_DAYS", 5)
         schedule, now = await scene.add(), await scene.now()
         await write(scene, [row_of(schedule, now - n * HOUR) for n in range(9)])
         told = await Statistics(scene.store.database).of_schedule(schedule.schedule_id)

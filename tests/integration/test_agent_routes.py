@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from foliot.api.app import make_app
 from foliot.api.gate import Gate
 from foliot.api.rates import MemoryRates, RateKind, RateLimiter
-from foliot.api.routes.agents import MOST_BYTES, agent_routes
+from foliot.api.routes.agents import MAX_BYTES, agent_routes
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
@@ -118,7 +118,7 @@ async def test_nobody_reports_without_the_token(
 @pytest.mark.parametrize(
     "headers", [{}, {"Authorization": "Bearer nonsense"}, {"X-Foliot-Token": "nonsense"}], ids=str
 )
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"x" * (MOST_BYTES + 1)], ids=len)
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"x" * (MAX_BYTES + 1)], ids=len)
 async def test_a_stranger_gets_401_whatever_the_body_is(
     store: SqlStore, client: httpx2.AsyncClient, action: str, headers: dict[str, str], body: bytes
 ) -> None:
@@ -167,7 +167,7 @@ async def test_a_token_of_another_attempt_is_worth_nothing(
         (b'{"status": "success", "result": NaN}', 200),
         (b'{"status": "success", "result": 1e999}', 200),
         (b'{"status": "success", "result": "a\\u0000b"}', 200),
-        (b'{"status": "success", "result": "' + b"x" * MOST_BYTES + b'"}', 413),
+        (b'{"status": "success", "result": "' + b"x" * MAX_BYTES + b'"}', 413),
     ],
 )
 async def test_whatever_a_body_is_the_answer_is_clear(

@@ -19,7 +19,7 @@ from sqlalchemy import event
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.store.dialect import Pool
-from foliot.store.execution_list import MOST_WALKED, ExecutionList
+from foliot.store.execution_list import MAX_WALKED, ExecutionList
 from foliot.store.protocol import ExecutionFilter
 from foliot.store.queues import Queues
 from foliot.store.schedule_list import ScheduleFilter, ScheduleList, ScheduleSort
@@ -286,7 +286,7 @@ async def test_what_is_nowhere_is_looked_for_only_so_long(
     page, statements = await issued(store, executions.page(wanted))
     assert (page.items, page.next is None) == ([], False)
     reading = await carry_out(connection, statements, is_prepared=True)
-    check(reading, [BY_CREATION], MOST_WALKED + FEW)
+    check(reading, [BY_CREATION], MAX_WALKED + FEW)
 
 
 @pytest.mark.parametrize(

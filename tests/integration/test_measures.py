@@ -13,10 +13,10 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority
 from foliot.planning.change import Author, create, pause
 from foliot.scheduler.measuring import (
-    LEAST_EVERY_S,
-    LEAST_REST,
-    MOST_REST_AFTER_FAILURE_S,
-    MOST_REST_S,
+    MAX_REST_AFTER_FAILURE_S,
+    MAX_REST_S,
+    MIN_EVERY_S,
+    MIN_REST,
     Measuring,
 )
 from foliot.store.dialect import Pool
@@ -116,7 +116,7 @@ async def test_a_scheduler_tells_what_it_measured_and_rests_the_longer_the_longe
     await add(store, every_second("one"))
     clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
     measuring = Measuring(measures, store.leases, clock, recorder, every_s=0.1)
-    assert await measuring.step() == LEAST_EVERY_S
+    assert await measuring.step() == MIN_EVERY_S
     assert seen(recorder, QueuesMeasured) == [QueuesMeasured({"default": dict.fromkeys(Priority, 0)})]
     assert seen(recorder, SchedulesCounted) == [SchedulesCounted(active=1, shards=1)]
 
@@ -127,7 +127,7 @@ async def test_a_scheduler_tells_what_it_measured_and_rests_the_longer_the_longe
         return await count()
 
     monkeypatch.setattr(measures, "active_schedules", slowly)
-    assert await measuring.step() == 2 * LEAST_REST
+    assert await measuring.step() == 2 * MIN_REST
 
 
 async def test_what_no_relay_has_shipped_is_measured_once_there_has_been_one(store: SqlStore) -> None:
@@ -158,11 +158,11 @@ async def test_a_scheduler_that_was_stopped_in_mid_measure_does_not_rest_for_hou
         return 0
 
     monkeypatch.setattr(measures, "active_schedules", stopped_meanwhile)
-    assert await measuring.step() == MOST_REST_S
+    assert await measuring.step() == MAX_REST_S
 
 
 @pytest.mark.parametrize(
-    ("took_s", "rest_s"), [(0, LEAST_EVERY_S), (0.3, 0.3 * LEAST_REST), (30, MOST_REST_AFTER_FAILURE_S)]
+    ("took_s", "rest_s"), [(0, MIN_EVERY_S), (0.3, 0.3 * MIN_REST), (30, MAX_REST_AFTER_FAILURE_S)]
 )
 async def test_a_database_that_is_too_slow_to_be_measured_is_not_asked_again_at_once(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, took_s: float, rest_s: float

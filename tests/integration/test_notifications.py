@@ -17,7 +17,7 @@ from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import DeliveryState, Notification, NotificationRule, NotificationRuleSpec
 from foliot.model.schedule import Schedule
-from foliot.notifying.courier import AT_ONCE, MOST_OF_RULE, Courier
+from foliot.notifying.courier import AT_ONCE, MAX_OF_RULE, Courier
 from foliot.notifying.sending import Sender
 from foliot.plan import ENGINE
 from foliot.runtime import Instance
@@ -296,7 +296,7 @@ async def test_a_receiver_that_never_answers_does_not_keep_the_messages_of_other
         try:
             # In the same step as the first of those that nobody takes.
             await until(lambda: receiver.types("/well") == ["test"])
-            await until(lambda: len(receiver.at("/away")) == MOST_OF_RULE)
+            await until(lambda: len(receiver.at("/away")) == MAX_OF_RULE)
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)

@@ -22,7 +22,7 @@ from foliot.testing.conformance.scene import Scene
 from foliot.testing.conformance.store_backfill import plan
 from tests.conftest import OpenStore
 
-MOST = 2
+MAX_INSTANCES = 2
 MANUAL_RUNS = 10
 MINUTE = timedelta(minutes=1)
 BACKFILLED = 30 * MINUTE
@@ -129,7 +129,7 @@ async def _add(scene: Scene) -> Schedule:
     return await scene.add(
         trigger={"kind": "cron", "expression": "* * * * *"},
         age_s=OVERDUE.total_seconds(),
-        overlap={"policy": "queue", "max_instances": MOST},
+        overlap={"policy": "queue", "max_instances": MAX_INSTANCES},
         misfire={"policy": "fire_all"},
     )
 
@@ -177,7 +177,7 @@ async def test_of_all_who_add_to_an_idle_schedule_at_once_only_as_many_as_it_all
         )
         rows = await scene.store.schedules.executions(schedule.schedule_id)
         ready = [row for row in rows if row.status is Status.PENDING and row.due_by_ts is not None]
-        assert len(ready) == MOST
+        assert len(ready) == MAX_INSTANCES
         failed = await _end_all(scene, lease)
 
 
@@ -191,7 +191,7 @@ async def test_never_more_than_the_limit_run_while_fires_triggers_backfills_and_
     async with asyncio.timeout(60):
         await race.run(await scene.stores(8))
 
-    assert race.most_seen == MOST
+    assert race.most_seen == MAX_INSTANCES
     assert race.looks > 10
     rows = await scene.store.schedules.executions(schedule.schedule_id, limit=10_000)
     assert {(row.status, row.attempt) for row in rows} == {(Status.SUCCESS, 2)}

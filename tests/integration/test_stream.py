@@ -17,7 +17,7 @@ from sqlalchemy import insert
 
 from foliot.api import errors
 from foliot.api import feed as feed_module
-from foliot.api.feed import MOST_KEPT, MOST_TOLD, POLL_S, ChangeSource, Feed
+from foliot.api.feed import MAX_KEPT, MAX_TOLD, POLL_S, ChangeSource, Feed
 from foliot.api.routes import stream as stream_module
 from foliot.api.routes.stream import stream_routes
 from foliot.api.server import listen, serving, url_of
@@ -328,7 +328,7 @@ async def test_a_stream_ends_with_its_credential(
 async def test_a_client_that_goes_away_gives_its_place_back(
     store: SqlStore, api: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed_module, "MOST_LISTENERS", 1)
+    monkeypatch.setattr(feed_module, "MAX_LISTENERS", 1)
     async with api.stream() as heard:
         await heard.begin()
         refused = await api.get()
@@ -404,7 +404,7 @@ class Flood:
         self.version += 1
         changes = [
             ScheduleChange(DEFAULT_HOST_ID, UUID(int=number), "x" * 126, "edited", self.version)
-            for number in range(MOST_TOLD)
+            for number in range(MAX_TOLD)
         ]
         return Look(mark, changes, ())
 
@@ -455,7 +455,7 @@ async def test_a_client_that_does_not_read_is_told_to_read_again_and_goes_on() -
             await client.read_until("heartbeat")
             await look()
             await client.read_until('"aggregate_version":1}')
-            for _ in range(2 * MOST_KEPT // MOST_TOLD):
+            for _ in range(2 * MAX_KEPT // MAX_TOLD):
                 await look()
             heard = await client.read_until("too_slow")
             assert f'"aggregate_version":{source.version}}}' not in heard

@@ -39,7 +39,7 @@ TICK = timedelta(microseconds=1)
 ANN = Author("ann")
 SCHEDULE_ID = UUID("01900000-0000-7000-8000-0000000000aa")
 FAR = datetime(2400, 1, 1, tzinfo=UTC)
-MOST_TIMES = 4000
+MAX_TIMES = 4000
 """More nominal times than this are not walked in one stretch of a life; the stretch ends earlier instead."""
 
 BEGINNINGS = [
@@ -118,7 +118,7 @@ class Life:
 
     def pass_to(self, now: datetime) -> None:
         """Let time pass, and write down the times that come by."""
-        for _ in range(MOST_TIMES):
+        for _ in range(MAX_TIMES):
             moment = self._cadence.recurrence.after(self._seen_until) if self._is_alive else None
             if moment is None or moment > now or (self._end is not None and moment > self._end):
                 break

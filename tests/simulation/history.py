@@ -28,7 +28,7 @@ TURNS = (200, 350)
 WORKERS = 2
 QUIET_S = 120.0
 """How long, in virtual time, it may take to catch up once nothing goes wrong any more."""
-MOST_TURNS_AT_ONCE = 500
+MAX_TURNS_AT_ONCE = 500
 WEIGHTS = {"firing": 4.0, "settling": 3.0, "worker": 2.0, "presence": 0.2, "backfill": 0.1}
 """How soon a service gets its turn: what decides and what ends comes before upkeep."""
 
@@ -323,7 +323,7 @@ class History:
     async def _settle(self) -> None:
         """Step everything that wants it, until nothing does."""
         await self._loop.rest()
-        for _ in range(MOST_TURNS_AT_ONCE):
+        for _ in range(MAX_TURNS_AT_ONCE):
             at = self._clock.monotonic()
             ready = [(each, service) for each in self._instances for service in each.ready(at)]
             if not ready:

@@ -22,9 +22,9 @@ from foliot.store.sessions import Holder, Sessions
 from foliot.timing.clock import Clock
 
 SESSION_COOKIE = "foliot_session"
-MOST_LENGTH = 8192 + len("Bearer ")
+MAX_LENGTH = 8192 + len("Bearer ")
 HOST_HOLDS_S = 60.0
-MOST_HOSTS_KEPT = 10_000
+MAX_HOSTS_KEPT = 10_000
 
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -121,7 +121,7 @@ class Authenticator:
         if seen_at is None or now - seen_at >= HOST_HOLDS_S:
             if not await self._hosts.exists(principal.host_id):
                 raise UnauthenticatedError("its host does not exist")
-            if len(self._host_seen_at) >= MOST_HOSTS_KEPT:
+            if len(self._host_seen_at) >= MAX_HOSTS_KEPT:
                 self._host_seen_at.clear()
             self._host_seen_at[principal.host_id] = now
         return principal
@@ -160,7 +160,7 @@ def operator_principal() -> Principal:
 
 def _bearer_of(authorization: str) -> str:
     # Its length first: nothing of it is looked at that somebody could make long.
-    if len(authorization) > MOST_LENGTH:
+    if len(authorization) > MAX_LENGTH:
         raise UnauthenticatedError("too long")
     scheme, _, text = authorization.partition(" ")
     if scheme.lower() != "bearer" or not text.strip():

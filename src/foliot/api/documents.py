@@ -136,7 +136,7 @@ def schedule_document(
     }
 
 
-_MOST_REMEMBERED = 5_000
+_MAX_REMEMBERED = 5_000
 _documents: dict[tuple[UUID, int], dict[str, Any]] = {}
 
 
@@ -145,7 +145,7 @@ def _written(schedule: Schedule) -> dict[str, Any]:
     version = (schedule.schedule_id, schedule.aggregate_version)
     known = _documents.get(version)
     if known is None:
-        if len(_documents) >= _MOST_REMEMBERED:
+        if len(_documents) >= _MAX_REMEMBERED:
             _documents.clear()
         known = _documents[version] = schedule.spec.model_dump(mode="json")
     return known

@@ -24,7 +24,7 @@ from sse_starlette import ServerSentEvent
 from foliot.model.errors import OverloadedError
 from foliot.model.execution import OPEN
 from foliot.service import Wake
-from foliot.store.changes import MOST_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
+from foliot.store.changes import MAX_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
 from foliot.store.hints import Hint, Hints
 from foliot.timing.clock import Clock
 
@@ -40,10 +40,10 @@ STATUS_EVERY_S = 2.0
 RESET_EVERY_S = 5.0
 LINGER_S = 30.0
 """How long the feed goes on when nobody listens any more."""
-MOST_KEPT = 5_000
-MOST_TOLD = 500
+MAX_KEPT = 5_000
+MAX_TOLD = 500
 """Changes of one look that are told one by one."""
-MOST_LISTENERS = 500
+MAX_LISTENERS = 500
 
 
 class StreamKind(StrEnum):
@@ -108,7 +108,7 @@ def data_of(change: ScheduleChange | ExecutionStanding) -> dict[str, Any]:
 class Ring:
     """The last events, by their numbers, which begin at 1."""
 
-    def __init__(self, size: int = MOST_KEPT) -> None:
+    def __init__(self, size: int = MAX_KEPT) -> None:
         self._name = secrets.token_hex(4)
         self._events: list[FeedEvent | None] = [None] * size
         self.last = 0
@@ -252,8 +252,8 @@ class Feed:
 
         Raises OverloadedError where there are too many already, or the feed was closed.
         """
-        if self.listeners >= MOST_LISTENERS:
-            raise OverloadedError(f"{MOST_LISTENERS} streams are open here already; try again later")
+        if self.listeners >= MAX_LISTENERS:
+            raise OverloadedError(f"{MAX_LISTENERS} streams are open here already; try again later")
         self._joining += 1
         self.wake.set()
         try:
@@ -353,13 +353,13 @@ class Feed:
         self._mark = look.mark
         changed = [each for each in look.executions if self._open.get(each.execution_id) != each]
         is_open = {each.execution_id: each for each in look.executions if _is_open(each)}
-        self._open = dict(list(is_open.items())[:MOST_OPEN])
-        self._follows_all = self._follows_all and look.is_complete and len(is_open) <= MOST_OPEN
-        for schedule in look.schedules[:MOST_TOLD]:
+        self._open = dict(list(is_open.items())[:MAX_OPEN])
+        self._follows_all = self._follows_all and look.is_complete and len(is_open) <= MAX_OPEN
+        for schedule in look.schedules[:MAX_TOLD]:
             self._tell_one(StreamKind.SCHEDULE, schedule)
-        for execution in changed[: max(0, MOST_TOLD - len(look.schedules))]:
+        for execution in changed[: max(0, MAX_TOLD - len(look.schedules))]:
             self._tell_one(StreamKind.EXECUTION, execution)
-        has_too_much = len(look.schedules) + len(changed) > MOST_TOLD
+        has_too_much = len(look.schedules) + len(changed) > MAX_TOLD
         self._owes_reset = self._owes_reset or has_too_much or not self._follows_all
 
     def _tell_one(self, kind: StreamKind, change: ScheduleChange | ExecutionStanding) -> None:

@@ -33,8 +33,8 @@ from foliot.model.event import RequestAnswered
 
 BODY_LIMIT = 1024 * 1024
 BODY_SECONDS = 30.0
-MOST_UNDER_WAY = 200
-MOST_WAITING = 2_000
+MAX_UNDER_WAY = 200
+MAX_WAITING = 2_000
 """Requests whose bodies are still to come."""
 RETRY_AFTER_S = 1
 PROBES = frozenset({"/healthz", "/readyz"})
@@ -57,7 +57,7 @@ def add_front(
     on_answer: OnAnswer,
     *,
     body_limit: int = BODY_LIMIT,
-    most_under_way: int = MOST_UNDER_WAY,
+    most_under_way: int = MAX_UNDER_WAY,
     uncounted: Collection[str] = PROBES,
     public_path: str = "",
 ) -> None:
@@ -198,9 +198,9 @@ class Overload:
     def __init__(
         self,
         app: ASGIApp,
-        most: int = MOST_UNDER_WAY,
+        most: int = MAX_UNDER_WAY,
         uncounted: Collection[str] = PROBES,
-        most_waiting: int = MOST_WAITING,
+        most_waiting: int = MAX_WAITING,
     ) -> None:
         self._app = app
         self._most = most

@@ -45,8 +45,8 @@ CSRF_HEADER = "X-CSRF-Token"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 REASON_HEADER = "X-Foliot-Reason"
 TRACE_HEADER = "traceparent"
-MOST_REASON = 1000
-MOST_ADDRESS = 64
+MAX_REASON = 1000
+MAX_ADDRESS = 64
 
 _ME = "/api/v1/me"
 CHANGE_NOTHING = frozenset({"/api/v1/schedules/preview"})
@@ -229,7 +229,7 @@ def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
 
 
 def address_of(request: Request) -> str:
-    return request.client.host[:MOST_ADDRESS] if request.client is not None else "unknown"
+    return request.client.host[:MAX_ADDRESS] if request.client is not None else "unknown"
 
 
 # --- what routes ask of a request that has passed -----------------------------------------------------
@@ -253,7 +253,7 @@ async def _author(request: Request) -> Author:
     told = request.headers.get(REASON_HEADER)
     return Author(
         principal.name,
-        told[:MOST_REASON] if told else None,
+        told[:MAX_REASON] if told else None,
         credential=principal.credential,
         request_id=request_id_of(request),
         address=address_of(request),

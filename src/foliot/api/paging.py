@@ -24,9 +24,9 @@ from foliot.model.errors import InvalidError
 
 R = TypeVar("R")
 
-MOST_PER_PAGE = 500
+MAX_PER_PAGE = 500
 
-PageSize = Annotated[int, Query(ge=1, le=MOST_PER_PAGE, description="How many items at most.")]
+PageSize = Annotated[int, Query(ge=1, le=MAX_PER_PAGE, description="How many items at most.")]
 PageToken = Annotated[
     str, Query(max_length=1000, description="`next_page_token` of the page before; empty for the first.")
 ]

@@ -41,9 +41,9 @@ from foliot.store.rates import Rates, RateWindow
 from foliot.timing.clock import Clock
 
 EXCHANGE_S = 1.0
-MOST_EXCHANGED = 5_000
+MAX_EXCHANGED = 5_000
 """Names per statement."""
-MOST_NAMES = 100_000
+MAX_NAMES = 100_000
 """Beyond it the name known longest is forgotten: who has that many addresses can't have the memory too."""
 TIDY_S = 60.0
 PRUNED_AT_ONCE = 1_000
@@ -222,7 +222,7 @@ class MemoryRates:
         return TIDY_S
 
     def _add(self, name: str, made: _Name) -> _Name:
-        if len(self._names) >= MOST_NAMES:
+        if len(self._names) >= MAX_NAMES:
             del self._names[next(iter(self._names))]
         self._names[name] = made
         return made
@@ -272,7 +272,7 @@ class DatabaseRates(MemoryRates):
 
     async def _exchange(self, changed: dict[str, _Name]) -> None:
         """Tell the others what some names did here since the last time, and hear what they did there."""
-        some = dict(islice(changed.items(), MOST_EXCHANGED))
+        some = dict(islice(changed.items(), MAX_EXCHANGED))
         windows, ended = _windows_of(some)
         sent = {key: window.unsent for key, window in windows.items()}
         totals = await self._store.add(sent)

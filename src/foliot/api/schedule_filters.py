@@ -20,7 +20,7 @@ TargetKind = Literal["function", "http", "event", "celery"]
 Name = Annotated[str, Field(max_length=126, pattern=r"^[^\x00]*$")]
 LabelText = Annotated[str, Field(max_length=301, pattern=r"^[^\x00]*$")]
 Search = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
-_MOST = 50
+_MAX_VALUES = 50
 _LABELS = "As `name:value`, of several all must hold."
 _SEARCH = "A part of the name or of the description."
 
@@ -29,17 +29,19 @@ _SEARCH = "A part of the name or of the description."
 class ScheduleQuery:
     """For use as a FastAPI dependency. Of a parameter that is given several times any value will do."""
 
-    name: Annotated[list[Name] | None, Query(max_length=_MOST)] = None
+    name: Annotated[list[Name] | None, Query(max_length=_MAX_VALUES)] = None
     q: Annotated[Search, Query(description=_SEARCH)] = ""
     active: bool | None = None
-    queue: Annotated[list[QueueName] | None, Query(max_length=_MOST)] = None
-    priority: Annotated[list[Priority] | None, Query(max_length=_MOST)] = None
-    target: Annotated[list[TargetKind] | None, Query(max_length=_MOST, description="Kinds of target.")] = None
-    last_status: Annotated[list[Status] | None, Query(max_length=_MOST)] = None
-    state: Annotated[list[ScheduleState] | None, Query(max_length=_MOST)] = None
-    managed_by: Annotated[list[ManagedBy] | None, Query(max_length=_MOST)] = None
-    calendar: Annotated[list[Name] | None, Query(max_length=_MOST)] = None
-    label: Annotated[list[LabelText] | None, Query(max_length=_MOST, description=_LABELS)] = None
+    queue: Annotated[list[QueueName] | None, Query(max_length=_MAX_VALUES)] = None
+    priority: Annotated[list[Priority] | None, Query(max_length=_MAX_VALUES)] = None
+    target: Annotated[
+        list[TargetKind] | None, Query(max_length=_MAX_VALUES, description="Kinds of target.")
+    ] = None
+    last_status: Annotated[list[Status] | None, Query(max_length=_MAX_VALUES)] = None
+    state: Annotated[list[ScheduleState] | None, Query(max_length=_MAX_VALUES)] = None
+    managed_by: Annotated[list[ManagedBy] | None, Query(max_length=_MAX_VALUES)] = None
+    calendar: Annotated[list[Name] | None, Query(max_length=_MAX_VALUES)] = None
+    label: Annotated[list[LabelText] | None, Query(max_length=_MAX_VALUES, description=_LABELS)] = None
 
     def filter_for(self, host_id: UUID) -> ScheduleFilter:
         return _filter(host_id, self)
@@ -51,14 +53,14 @@ class ScheduleFilterForm(Form):
     name: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
     q: Search = Field(default="", description=_SEARCH)
     active: bool | None = None
-    queue: Annotated[tuple[QueueName, ...], Field(max_length=_MOST)] = ()
-    priority: Annotated[tuple[Priority, ...], Field(max_length=_MOST)] = ()
-    target: Annotated[tuple[TargetKind, ...], Field(max_length=_MOST)] = ()
-    last_status: Annotated[tuple[Status, ...], Field(max_length=_MOST)] = ()
-    state: Annotated[tuple[ScheduleState, ...], Field(max_length=_MOST)] = ()
-    managed_by: Annotated[tuple[ManagedBy, ...], Field(max_length=_MOST)] = ()
-    calendar: Annotated[tuple[Name, ...], Field(max_length=_MOST)] = ()
-    label: Annotated[tuple[LabelText, ...], Field(max_length=_MOST, description=_LABELS)] = ()
+    queue: Annotated[tuple[QueueName, ...], Field(max_length=_MAX_VALUES)] = ()
+    priority: Annotated[tuple[Priority, ...], Field(max_length=_MAX_VALUES)] = ()
+    target: Annotated[tuple[TargetKind, ...], Field(max_length=_MAX_VALUES)] = ()
+    last_status: Annotated[tuple[Status, ...], Field(max_length=_MAX_VALUES)] = ()
+    state: Annotated[tuple[ScheduleState, ...], Field(max_length=_MAX_VALUES)] = ()
+    managed_by: Annotated[tuple[ManagedBy, ...], Field(max_length=_MAX_VALUES)] = ()
+    calendar: Annotated[tuple[Name, ...], Field(max_length=_MAX_VALUES)] = ()
+    label: Annotated[tuple[LabelText, ...], Field(max_length=_MAX_VALUES, description=_LABELS)] = ()
 
     def filter_for(self, host_id: UUID) -> ScheduleFilter:
         return _filter(host_id, self)

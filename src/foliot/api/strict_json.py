@@ -19,7 +19,7 @@ import orjson
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import pointer_to
 
-MOST_NESTED = 64
+MAX_NESTED = 64
 MAX_NAMED_NUMBERS = 20
 """Numbers of more than 64 bits that one answer points at."""
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
@@ -47,7 +47,7 @@ def read_json(body: bytes) -> Any:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise _explained(body, error) from None
-    if _is_nested_deeper(document, MOST_NESTED):
+    if _is_nested_deeper(document, MAX_NESTED):
         raise _too_deep()
     return document
 
@@ -132,4 +132,4 @@ def _explained(body: bytes, error: orjson.JSONDecodeError) -> InvalidError:
 
 
 def _too_deep() -> InvalidError:
-    return InvalidError.at("", "too_deep", f"is nested deeper than {MOST_NESTED} levels", "flatten it")
+    return InvalidError.at("", "too_deep", f"is nested deeper than {MAX_NESTED} levels", "flatten it")

@@ -8,7 +8,7 @@ from foliot.store.sql import SqlStore
 
 EVERY_S = 300.0
 AGAIN_S = 1.0
-MOST = 1000
+MAX_ROWS = 1000
 
 
 class Tidy:
@@ -23,9 +23,9 @@ class Tidy:
 
     async def step(self) -> float | None:
         removed = (
-            await self._store.sessions.prune(limit=MOST),
-            await self._store.idempotency.prune(limit=MOST),
-            await self._store.agents.prune_sent(limit=MOST),
-            await self._store.audit.prune(older_than_s=self._retention_s, limit=MOST),
+            await self._store.sessions.prune(limit=MAX_ROWS),
+            await self._store.idempotency.prune(limit=MAX_ROWS),
+            await self._store.agents.prune_sent(limit=MAX_ROWS),
+            await self._store.audit.prune(older_than_s=self._retention_s, limit=MAX_ROWS),
         )
-        return AGAIN_S if MOST in removed else EVERY_S
+        return AGAIN_S if MAX_ROWS in removed else EVERY_S

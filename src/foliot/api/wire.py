@@ -2,7 +2,7 @@
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_HEAD_BYTES = 128 * 1024
+MAX_HEAD_BYTES = 128 * 1024
 """Of a request line and headers, after the read of the socket that they began with."""
 
 
@@ -18,7 +18,7 @@ class Wire(HttpToolsProtocol):
         if before is None or self._head_bytes is None or self.transport.is_closing():
             return
         self._head_bytes += len(data)
-        if self._head_bytes > MOST_HEAD_BYTES:
+        if self._head_bytes > MAX_HEAD_BYTES:
             self.send_400_response("Request head is too large.")
 
     def on_message_begin(self) -> None:

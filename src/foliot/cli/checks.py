@@ -34,9 +34,9 @@ from foliot.store.unknown_tasks import UnknownTask
 from foliot.store.unserved_queues import UnservedQueue
 from foliot.timing.clock import Clock
 
-MOST_SKEW_S = 1.0
+MAX_SKEW_S = 1.0
 OLDEST_POSTGRES = 13
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 class Level(StrEnum):
@@ -216,7 +216,7 @@ def check_skew(before: datetime, database_now: datetime, after: datetime) -> Che
     error_s = (after - before).total_seconds() / 2
     direction = "ahead of" if skew_s > 0 else "behind"
     detail = f"this machine is {abs(skew_s):.3f} s {direction} the database (± {error_s:.3f} s)"
-    if abs(skew_s) - error_s > MOST_SKEW_S:
+    if abs(skew_s) - error_s > MAX_SKEW_S:
         advice = "nothing fires wrongly, since the database's clock decides; let NTP set both machines"
         return warn("clock", detail, advice)
     return ok("clock", detail)
@@ -293,9 +293,9 @@ def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -
         wrong += [f"the broker refuses topic {each.topic} ({each.reason})" for each in relay.refused_topics]
     if not wrong:
         return ok("events", "nobody who reads events is behind")
-    more = f" and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+    more = f" and {len(wrong) - MAX_NAMED} more" if len(wrong) > MAX_NAMED else ""
     advice = "start it, or remove it with `foliot event groups delete` or `foliot event relays delete`"
-    return warn("events", "; ".join(wrong[:MOST_NAMED]) + more, advice)
+    return warn("events", "; ".join(wrong[:MAX_NAMED]) + more, advice)
 
 
 def check_secrets(standing: SecretsStanding, *, has_key: bool) -> CheckResult:
@@ -307,7 +307,7 @@ def check_secrets(standing: SecretsStanding, *, has_key: bool) -> CheckResult:
         advice = "set FOLIOT_SECRET_KEY as it was when they were stored"
         return fail("secrets", f"{stored}, and none can be read: FOLIOT_SECRET_KEY is not set", advice)
     if standing.unreadable:
-        named = ", ".join(standing.unreadable[:MOST_NAMED])
+        named = ", ".join(standing.unreadable[:MAX_NAMED])
         advice = "add the key they were stored under to FOLIOT_SECRET_KEY, behind a comma, or set them anew"
         return fail("secrets", f"{stored}, FOLIOT_SECRET_KEY does not fit {named}", advice)
     if standing.outdated:

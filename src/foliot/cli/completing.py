@@ -3,7 +3,7 @@
 import typer
 
 LIMIT_S = 1.0
-MOST = 200
+MAX_SUGGESTIONS = 200
 
 
 def schedule_names(context: typer.Context, incomplete: str) -> list[str]:
@@ -44,7 +44,7 @@ def _names(
         server = find_server(context.params.get("url"), context.params.get("key"))
         with ApiClient(server, read_s=LIMIT_S, connect_s=LIMIT_S, tries=1) as api:
             wanted = {"q": incomplete} if can_search and incomplete else {}
-            items = api.page(path, {**wanted, "page_size": MOST}).items
+            items = api.page(path, {**wanted, "page_size": MAX_SUGGESTIONS}).items
         return [str(item[field]) for item in items if str(item[field]).startswith(incomplete)]
     except Exception:
         # Whatever went wrong: a shell that waits for words has no place to say so.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 
 LIMIT_S = 10.0
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 """Of an answer; whoever says more is somebody else."""
 _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
 
@@ -37,10 +37,10 @@ def _ask(url: str) -> list[str] | None:
     try:
         try:
             with opener.open(url, timeout=LIMIT_S) as answer:
-                content = answer.read(MOST_BYTES)
+                content = answer.read(MAX_BYTES)
         except urllib.error.HTTPError as error:
             with error:
-                content = error.read(MOST_BYTES)
+                content = error.read(MAX_BYTES)
         problems = json.loads(content)["problems"]
     # What does not even speak HTTP, such as a database, is an HTTPException.
     except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError):

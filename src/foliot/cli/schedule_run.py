@@ -106,7 +106,7 @@ def backfill(
             bad = _count_bad(api, made)
     show_one(made, output, BACKFILLS, SystemClock().now())
     if bad or (wait and made["state"] == "cancelled"):
-        say(f"foliot: {bad}{'+' if bad == _MOST_COUNTED else ''} of its executions did not succeed")
+        say(f"foliot: {bad}{'+' if bad == _MAX_COUNTED else ''} of its executions did not succeed")
         raise typer.Exit(Exit.FAILED)
 
 
@@ -116,7 +116,7 @@ def _timeout(text: str | None, *, is_waiting: bool) -> float | None:
     return None if text is None else seconds_of(text, "--timeout")
 
 
-_MOST_COUNTED = 500
+_MAX_COUNTED = 500
 
 
 def _await_backfill(api: "ApiClient", backfill: Document, name: str, timeout_s: float | None) -> Document:
@@ -144,4 +144,4 @@ def _count_bad(api: "ApiClient", backfill: Document) -> int:
         "fire_to": backfill["to_ts"],
     }
     path = f"schedules/{backfill['schedule_id']}/executions"
-    return len(api.items(path, wanted, limit=_MOST_COUNTED).items)
+    return len(api.items(path, wanted, limit=_MAX_COUNTED).items)

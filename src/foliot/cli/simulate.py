@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from foliot.model.schedule import Schedule, ScheduleSpec
     from foliot.planning.simulate import Outage, Simulated
 
-MOST_SCHEDULES = 1_000
+MAX_SCHEDULES = 1_000
 
 NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Schedules of the server.", show_default="all")
@@ -119,7 +119,7 @@ def _on_server(
         if names:
             documents = [find_schedule(api, name) for name in dict.fromkeys(names)]
         else:
-            documents = api.items("schedules", limit=MOST_SCHEDULES).items
+            documents = api.items("schedules", limit=MAX_SCHEDULES).items
     for document in documents:
         fields = {name: value for name, value in document.items() if name in ScheduleSpec.model_fields}
         spec = ScheduleSpec.parse(fields)

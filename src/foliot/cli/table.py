@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 GAP = 2
-LEAST = 4
+MIN_WIDTH = 4
 """A column that is cut still shows this much."""
 CUT = "…"
 
@@ -19,11 +19,13 @@ def columns_of(lines: Sequence[Sequence[str]], room: int | None = None) -> list[
     if room is None or not widths:
         return widths
     left = room - GAP * (len(widths) - 1)
-    first = min(widths[0], max(LEAST, left // 2))
+    first = min(widths[0], max(MIN_WIDTH, left // 2))
     rest = widths[1:]
     if first + sum(rest) <= left:
         return [min(widths[0], left - sum(rest)), *rest]
-    most = max((most for most in range(LEAST, left) if _sum(rest, most) <= left - first), default=LEAST)
+    most = max(
+        (most for most in range(MIN_WIDTH, left) if _sum(rest, most) <= left - first), default=MIN_WIDTH
+    )
     return [first, *(min(width, most) for width in rest)]
 
 

@@ -217,7 +217,7 @@ _BEFORE_THE_POINT = frozenset(
     {"cd", "test", "[", "[[", "export", "set", "source", ".", ":", "sleep", "true", "exec"}
 )
 _SCRIPT_ENDING = re.compile(r"\.(?:sh|bash|py|pl|rb|php|js)$")
-_MOST_WORDS = 4
+_MAX_WORDS = 4
 _LONGEST = 60
 
 
@@ -227,7 +227,7 @@ def name_of(command: str) -> str:
     words = next((each for each in candidates if each and each[0] not in _BEFORE_THE_POINT), None)
     if words is None:
         words = next((each for each in candidates if each), [])
-    named = "-".join(_readable(word) for word in words[:_MOST_WORDS])
+    named = "-".join(_readable(word) for word in words[:_MAX_WORDS])
     return re.sub(r"-{2,}", "-", named)[:_LONGEST].strip("-.") or "command"
 
 

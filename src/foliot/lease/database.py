@@ -4,7 +4,7 @@ from foliot.lease.protocol import LeaseReply
 from foliot.model.lease import Lease, Shard
 from foliot.store.protocol import LeaseState, LeaseStore
 
-LEAST_WAIT_S = 0.01
+MIN_WAIT_S = 0.01
 """A row is stale when it is older than the TTL, not when it is as old."""
 
 
@@ -31,5 +31,5 @@ def answer_of(standing: LeaseState, ttl_s: float) -> LeaseReply:
         return LeaseReply(standing.lease, standing.store_now, "acquired")
     if standing.is_contended:
         return LeaseReply(None, standing.store_now, "contended")
-    free_in_s = max(ttl_s - standing.silent_s, 0.0) + LEAST_WAIT_S
+    free_in_s = max(ttl_s - standing.silent_s, 0.0) + MIN_WAIT_S
     return LeaseReply(None, standing.store_now, "held", free_in_s)

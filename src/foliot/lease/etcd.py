@@ -19,7 +19,7 @@ from foliot.lease.protocol import ProviderUnreachableError
 
 NOT_FOUND = 5
 """gRPC's code: the lease has run out."""
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 """Keys in a transaction; etcd takes 128 operations by default."""
 
 
@@ -117,8 +117,8 @@ def _ranges(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any] | None]:
 
 
 def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(keys), MOST_AT_ONCE):
-        yield keys[start : start + MOST_AT_ONCE]
+    for start in range(0, len(keys), MAX_AT_ONCE):
+        yield keys[start : start + MAX_AT_ONCE]
 
 
 @contextlib.contextmanager

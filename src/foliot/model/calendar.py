@@ -22,8 +22,8 @@ from foliot.model.document import Document
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import problems_of
 
-MOST_RANGES = 10_000
-MOST_COUNTRIES = 50
+MAX_RANGES = 10_000
+MAX_COUNTRIES = 50
 
 
 class DayRange(Document):
@@ -115,10 +115,10 @@ class CalendarSpec(Document):
     description: str = Field(default="", max_length=2000)
     timezone: str | None = None
     """Whose days these are; None: those of the trigger's time zone."""
-    days: tuple[Days, ...] = Field(default=(), max_length=MOST_RANGES)
+    days: tuple[Days, ...] = Field(default=(), max_length=MAX_RANGES)
     weekdays: tuple[Annotated[int, Field(ge=1, le=7)], ...] = ()
     """Excluded every week: 1 = Monday … 7 = Sunday."""
-    countries: tuple[CountryHolidays, ...] = Field(default=(), max_length=MOST_COUNTRIES)
+    countries: tuple[CountryHolidays, ...] = Field(default=(), max_length=MAX_COUNTRIES)
 
     @field_validator("name")
     @classmethod

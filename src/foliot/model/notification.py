@@ -20,7 +20,7 @@ from foliot.model.moment import Moment
 from foliot.model.schedule import Label, problems_of
 from foliot.model.target import HttpTarget
 
-MOST_NAMED = 500
+MAX_NAMED = 500
 LONGEST_S = 366 * 86400
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -76,7 +76,7 @@ class RuleMatch(Document):
     """Which schedules a rule is about: those of which all that is given holds. Left empty, all of them."""
 
     schedules: tuple[Annotated[str, Field(min_length=1, max_length=126)], ...] = Field(
-        default=(), max_length=MOST_NAMED
+        default=(), max_length=MAX_NAMED
     )
     """Any of these, by name or id."""
     labels: dict[Annotated[str, Field(min_length=1, max_length=100)], Label] = Field(

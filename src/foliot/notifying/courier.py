@@ -18,7 +18,7 @@ from foliot.model.execution import Status
 from foliot.model.notification import DeliveryState, NotificationRuleSpec, NotificationType
 from foliot.model.policy import Delivery, RetryPolicy
 from foliot.notifying.sending import TIMEOUT_S, Sender
-from foliot.notifying.turns import AT_ONCE, MOST_OF_RULE, Turns
+from foliot.notifying.turns import AT_ONCE, MAX_OF_RULE, Turns
 from foliot.planning.outcome import outcome_of
 from foliot.security.kept import kept_text
 from foliot.service import Wake
@@ -27,11 +27,11 @@ from foliot.store.hints import Hint, Hints
 from foliot.target.protocol import AttemptFailedError
 from foliot.timing.clock import ClusterClock
 
-__all__ = ["AT_ONCE", "MOST_OF_RULE", "Courier"]
+__all__ = ["AT_ONCE", "MAX_OF_RULE", "Courier"]
 
 LEASE_S = 4 * TIMEOUT_S
 """How long a claimed message is nobody else's: longer than a try can take, with its secrets and its end."""
-LEAST_EVERY_S = 1.0
+MIN_EVERY_S = 1.0
 ERROR_LENGTH = 500
 RETRY = RetryPolicy(max_attempts=10, initial_delay_seconds=1, multiplier=3, max_delay_seconds=3600)
 """Ten tries over two hours: 1 s, 3 s, 9 s … an hour."""
@@ -57,7 +57,7 @@ class Courier:
         self._sender = sender
         self._clock = clock
         self._observer = observer
-        self._every_s = max(LEAST_EVERY_S, every_s)
+        self._every_s = max(MIN_EVERY_S, every_s)
         self._turns = Turns()
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 

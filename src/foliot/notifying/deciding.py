@@ -22,7 +22,7 @@ from foliot.model.notification import (
 
 ERROR_LENGTH = 500
 """How much of an error a message carries."""
-MOST_DECIDED = 2000
+MAX_DECIDED = 2000
 """How often a transaction asks a rule about a schedule: while it lasts it holds the shard's row, and the
 process does nothing else while it decides."""
 
@@ -91,7 +91,7 @@ def parts(found: Iterable[S], rules: Rules) -> Iterator[Sequence[S]]:
     asked = 0
     for each in found:
         asks = rules.count_of(each.subject.host_id)
-        if part and asked + asks > MOST_DECIDED:
+        if part and asked + asks > MAX_DECIDED:
             yield part
             part, asked = [], 0
         part.append(each)

@@ -12,9 +12,9 @@ from uuid import UUID
 from foliot.model.incident import Notice
 from foliot.model.notification import NotificationType
 
-MOST_ALONE = 20
+MAX_ALONE = 20
 WINDOW_S = 60.0
-MOST_NAMED = 50
+MAX_NAMED = 50
 """How many schedules a message names that stands for more."""
 
 
@@ -32,7 +32,7 @@ class Gathering:
             sent_at = self._sent_at.setdefault(notice.rule_id, deque())
             while sent_at and at - sent_at[0] >= WINDOW_S:
                 sent_at.popleft()
-            if len(sent_at) < MOST_ALONE:
+            if len(sent_at) < MAX_ALONE:
                 sent_at.append(at)
                 kept.append(notice)
             else:
@@ -61,7 +61,7 @@ def _gathered(notices: list[Notice]) -> Notice:
         "rule": first.data["rule"],
         "of": first.type.value,
         "count": len(notices),
-        "schedules": [each.data["schedule"] for each in notices[:MOST_NAMED]],
+        "schedules": [each.data["schedule"] for each in notices[:MAX_NAMED]],
     }
     return first._replace(
         type=NotificationType.GATHERED, schedule_id=None, dedupe_key=f"gathered:{first.dedupe_key}", data=data

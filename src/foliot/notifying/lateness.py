@@ -19,9 +19,9 @@ from foliot.store.seen import Seen
 from foliot.store.sightings import Sightings
 
 PAGE = 500
-LEAST_SHARE = 20
+MIN_SHARE = 20
 """That a queue has of a page."""
-MOST_PAGES = 20
+MAX_PAGES = 20
 """In a look."""
 
 
@@ -49,9 +49,9 @@ class LateLook:
         places = {queue: term.waiting.get(queue, Behind(since)) for queue in queues}
         # One that nothing more has come to since may still have what was not read.
         places |= {queue: at for queue, at in term.waiting.items() if queue[0] in rules.hosts}
-        share = max(LEAST_SHARE, PAGE // max(1, len(places)))
+        share = max(MIN_SHARE, PAGE // max(1, len(places)))
         most, left = max(1, PAGE // share), dict(places)
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             turn = sorted(left, key=lambda queue: left[queue])[:most]
             if not turn:
                 break
@@ -67,7 +67,7 @@ class LateLook:
         self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
         start, after = term.running or (since, NONE_BEFORE)
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = await self._lateness.running(rules.hosts, now, since=start, after=after, limit=PAGE)
             await self._decide(leadership, term, rules, page, now)
             if len(page) < PAGE:

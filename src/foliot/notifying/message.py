@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from foliot.model.notification import NotificationType
 
 PREFIX = "whsec_"
-LEAST_KEY_BYTES = 16
+MIN_KEY_BYTES = 16
 SLACK_ERROR_LENGTH = 400
 SLACK_NAMES = 10
 SLACK_NAMES_LENGTH = 2500
@@ -46,9 +46,7 @@ class BadSigningKeyError(ValueError):
     """The secret is not what messages can be signed with; its value is not told."""
 
     def __init__(self) -> None:
-        super().__init__(
-            f"the signing secret must be {PREFIX} and at least {LEAST_KEY_BYTES} bytes in base64"
-        )
+        super().__init__(f"the signing secret must be {PREFIX} and at least {MIN_KEY_BYTES} bytes in base64")
 
 
 def signing_key(secret: str) -> bytes:
@@ -59,7 +57,7 @@ def signing_key(secret: str) -> bytes:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except (binascii.Error, ValueError):
         raise BadSigningKeyError from None
-    if len(key) < LEAST_KEY_BYTES:
+    if len(key) < MIN_KEY_BYTES:
         raise BadSigningKeyError
     return key
 

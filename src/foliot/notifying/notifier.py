@@ -32,11 +32,11 @@ from foliot.timing.clock import ClusterClock
 
 OVERLAP = timedelta(seconds=10)
 """How late a transaction may commit, after it wrote its time, and still be seen."""
-LEAST_IDLE_S = 5.0
+MIN_IDLE_S = 5.0
 """Without rules, or without the lease."""
 PRUNE_EVERY_S = 60.0
 PAGE = 500
-MOST_PAGES = 20
+MAX_PAGES = 20
 """Of failures in a look, and of what is forgotten at a time."""
 INCIDENTS_KEPT = timedelta(days=1)
 LONGEST_WAIT = timedelta(days=1)
@@ -78,7 +78,7 @@ class Notifier:
         self._writing = Writing(incidents, clock, hints, observer)
         self._late = LateLook(sightings, incidents, self._writing, options.public_url)
         self._sweep = Sweep(sightings.silence, incidents, self._writing, clock, options.public_url)
-        self._idle_s = max(LEAST_IDLE_S, options.every_s)
+        self._idle_s = max(MIN_IDLE_S, options.every_s)
         self._revision: int | None = None
         self._rules = Rules(())
         self._promising = Rules(())
@@ -140,7 +140,7 @@ class Notifier:
         if term.reading is not None:
             since, after = term.reading
         page: list[Seen] = []
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = await self._sightings.failures(
                 self._rules.hosts, now, since=since, after=after, limit=PAGE
             )
@@ -206,7 +206,7 @@ class Notifier:
             (self._notifications.prune, now - kept),
             (self._incidents.prune, now - INCIDENTS_KEPT),
         ):
-            for _ in range(MOST_PAGES):
+            for _ in range(MAX_PAGES):
                 if await prune(before=before, limit=PAGE) < PAGE:
                     break
 

@@ -34,13 +34,13 @@ EVERY_S = 15.0
 BUDGET_S = 0.5
 """How long a sweep takes before it lets others look."""
 PAGE = 500
-MOST_PAGES = 20
+MAX_PAGES = 20
 """That are read in `EVERY_S`."""
-MOST_ASKED = 20_000
+MAX_ASKED = 20_000
 """How often a page asks a rule about a schedule: the process does nothing else meanwhile."""
-MOST_WRITTEN = 1000
+MAX_WRITTEN = 1000
 """Silences that one transaction tells of: while it lasts it holds the shard's row."""
-MOST_KNOWN = 100_000
+MAX_KNOWN = 100_000
 
 
 class Sweep:
@@ -64,7 +64,7 @@ class Sweep:
         watch = term.round
         if began_at - term.swept_at >= EVERY_S:
             term.swept_at = began_at
-            watch.pages_left = MOST_PAGES
+            watch.pages_left = MAX_PAGES
             await self._close_abandoned(leadership, term, rules, now)
         if watch.pages_left <= 0:
             return
@@ -101,7 +101,7 @@ class Sweep:
         now: datetime,
     ) -> None:
         host_id, after_name = place
-        watch, size = term.round, max(1, min(PAGE, MOST_ASKED // rules.count_of(host_id)))
+        watch, size = term.round, max(1, min(PAGE, MAX_ASKED // rules.count_of(host_id)))
         # What follows if nothing more is learnt of this host.
         watch.place, was_whole, watch.is_whole = (host_id, END), watch.is_whole, False
         page = await self._silence.standings(
@@ -142,9 +142,9 @@ class Sweep:
             if each.last is not None:
                 deciding.late(each.subject, each.last, began.get(schedule_id))
         await self._writing.write(leadership, term, deciding, now)
-        for start in range(0, len(silent), MOST_WRITTEN):
+        for start in range(0, len(silent), MAX_WRITTEN):
             deciding = Deciding(rules, incidents, now, self._public_url)
-            for rule, standing, opened_ts, since_ts, due_ts in silent[start : start + MOST_WRITTEN]:
+            for rule, standing, opened_ts, since_ts, due_ts in silent[start : start + MAX_WRITTEN]:
                 deciding.silent(rule, standing.subject, opened_ts, since_ts, due_ts)
             await self._writing.write(leadership, term, deciding, now)
 
@@ -160,7 +160,7 @@ class Sweep:
         evidence.began = began
         doubted = doubts(asked, evidence, now)
         evidence.successes = await self._silence.successes({each.since for each in doubted}, now)
-        if len(watch.successes) + len(evidence.successes) > MOST_KNOWN:
+        if len(watch.successes) + len(evidence.successes) > MAX_KNOWN:
             watch.successes.clear()
         for since, success in evidence.successes.items():
             known = watch.successes.get(since.schedule_id, success.ended_ts)

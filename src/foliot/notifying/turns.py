@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 AT_ONCE = 20
-MOST_OF_RULE = 4
-MOST_OF_HOST = 10
-MOST_AWAY = 5
+MAX_OF_RULE = 4
+MAX_OF_HOST = 10
+MAX_AWAY = 5
 """Of the tries under way, those by rules that are away."""
 LONG_S = 5.0
 """A try that takes longer is as bad as one that fails, for those who wait."""
@@ -47,21 +47,21 @@ class Turns:
     @property
     def at_a_time(self) -> int:
         """How many of them to take in one go, so that no host gets more than its part."""
-        most = max((count for count in self._of_host.values() if count < MOST_OF_HOST), default=0)
-        return min(self.places, MOST_OF_HOST - most)
+        most = max((count for count in self._of_host.values() if count < MAX_OF_HOST), default=0)
+        return min(self.places, MAX_OF_HOST - most)
 
     @property
     def probes(self) -> int:
         """How many of them by rules that are away."""
         under_way = sum(self._of_rule[rule_id] for rule_id in self._away)
-        return min(self.places, max(0, MOST_AWAY - under_way))
+        return min(self.places, max(0, MAX_AWAY - under_way))
 
     def busy_rules(self) -> set[UUID]:
         """Of which no more is to be taken in turn: they have enough under way, or are away."""
-        return {key for key, count in self._of_rule.items() if count >= MOST_OF_RULE} | set(self._away)
+        return {key for key, count in self._of_rule.items() if count >= MAX_OF_RULE} | set(self._away)
 
     def busy_hosts(self) -> set[UUID]:
-        return {key for key, count in self._of_host.items() if count >= MOST_OF_HOST}
+        return {key for key, count in self._of_host.items() if count >= MAX_OF_HOST}
 
     def worth_a_try(self, at: float) -> list[UUID]:
         """The rules that are away and may be tried again, the longest untried first."""

@@ -42,7 +42,7 @@ from foliot.store.consumers import (
 from foliot.store.hints import Hint, Hints
 from foliot.timing.clock import Clock
 
-LEAST_LOOK = 1_000
+MIN_LOOK = 1_000
 """How many offsets a batch looks at, at least, to find its own among those of others."""
 
 
@@ -80,7 +80,7 @@ class Consumer:
         self._insists = True
         self._told_lag: int | None = None
         self._presence = ConsumerRegistration(spec, consumers, clock)
-        self._reach = max(LEAST_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
+        self._reach = max(MIN_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
         self._delivering = Delivering(spec, consumers.dialect, clock, observer)
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
 
@@ -163,7 +163,7 @@ class Consumer:
     async def _read(
         self, connection: AsyncConnection, position: PartitionPosition, until: int, *, is_careful: bool
     ) -> tuple[list[PendingTransaction], int]:
-        look = max(LEAST_LOOK, 2 * self._spec.batch * position.partitions)
+        look = max(MIN_LOOK, 2 * self._spec.batch * position.partitions)
         first = position.next_offset
         end = await end_of_stretch(connection, min(until, first + look), log_end=until)
         rows = await look_at(connection, first, end, self._spec.topics)

@@ -39,8 +39,8 @@ from foliot.transport.protocol import BrokerUnreachableError
 OPTIONS = ("transactions", "partitions")
 """The relay's own."""
 TRANSACTIONAL_ID = "foliot-relay-"
-MOST = 500
-MOST_BYTES = 4_000_000
+MAX_MESSAGES = 500
+MAX_BYTES = 4_000_000
 """For one transaction: it is confirmed as a whole or not at all, so it has to end in time."""
 BEGIN_S = 30.0
 """A cluster makes its transaction log when the first producer asks for it."""
@@ -75,7 +75,7 @@ class KafkaPublisher:
         self._access = access_of(read)
         self._producer: AIOKafkaProducer | None = None
         self._topics: set[str] = set()
-        self._most = MOST
+        self._most = MAX_MESSAGES
 
     async def begin(self, term: RelayTerm) -> None:
         await self.close()
@@ -87,7 +87,7 @@ class KafkaPublisher:
             transactional_id=transactional_id,
             request_timeout_ms=int(self._call_s * 1000),
             max_batch_size=131_072,
-            max_request_size=MOST_BYTES * 4,
+            max_request_size=MAX_BYTES * 4,
         )
         async with asking(self.name, *_ERRORS, call_s=BEGIN_S):
             await self._producer.start()
@@ -100,11 +100,11 @@ class KafkaPublisher:
             await self._find(self._producer, topic)
         if not self._is_transactional:
             return await send_in_order(parcels, self._send, is_trusted)
-        first = next(cut(parcels, self._most, MOST_BYTES), [])
+        first = next(cut(parcels, self._most, MAX_BYTES), [])
         # One that is refused takes its transaction with it: smaller ones bring through what is before it.
         attempted, self._most = self._most, max(1, self._most // 2)
         count = await self._commit(self._producer, first, is_trusted)
-        self._most = min(MOST, attempted * 2)
+        self._most = min(MAX_MESSAGES, attempted * 2)
         return count
 
     async def _commit(

@@ -41,7 +41,7 @@ WAIT_S = 1.0
 CALL_S = 10.0
 NEW_TOPICS_MS = 10_000
 """How soon a topic is seen that was not there when the consumer began."""
-LEAST_POLL_INTERVAL_MS = 300_000
+MIN_POLL_INTERVAL_MS = 300_000
 
 
 class _Batch(NamedTuple):
@@ -106,7 +106,7 @@ class KafkaConsumer:
             enable_auto_commit=False,
             auto_offset_reset=self._spec.start,
             metadata_max_age_ms=NEW_TOPICS_MS,
-            max_poll_interval_ms=max(LEAST_POLL_INTERVAL_MS, longest_ms),
+            max_poll_interval_ms=max(MIN_POLL_INTERVAL_MS, longest_ms),
         )
         try:
             async with asyncio.timeout(CALL_S):

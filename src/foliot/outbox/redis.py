@@ -24,8 +24,8 @@ STREAM = "foliot:events:"
 FENCE = "foliot:relay:"
 REFUSALS = ("WRONGTYPE", "NOPERM")
 """The key of a stream is taken by something else, or not ours to write: that topic is refused."""
-MOST = 100
-MOST_BYTES = 1_000_000
+MAX_MESSAGES = 100
+MAX_BYTES = 1_000_000
 """For one script: Redis does nothing else while it runs."""
 
 _BEGIN = """
@@ -82,7 +82,7 @@ class RedisPublisher:
 
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
         added = 0
-        for parcels in cut([pack(message) for message in messages], MOST, MOST_BYTES):
+        for parcels in cut([pack(message) for message in messages], MAX_MESSAGES, MAX_BYTES):
             if not is_trusted():
                 break
             try:

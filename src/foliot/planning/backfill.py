@@ -15,8 +15,8 @@ from foliot.planning.definition import Cadence, with_calendars
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook, is_excluded
 from foliot.timing.window import is_inside
 
-MOST_TIMES = 100_000
-MOST_LOOKED_AT = 2_000
+MAX_TIMES = 100_000
+MAX_LOOKED_AT = 2_000
 """Times that one step looks at, so that a narrow window does not make it long."""
 
 
@@ -51,11 +51,11 @@ def admit_backfill(
         raise InvalidError.at(
             "/from_ts", "no_times", "the schedule has no fire time in this range", _why(schedule)
         )
-    if count > MOST_TIMES:
+    if count > MAX_TIMES:
         raise InvalidError.at(
             "/from_ts",
             "too_many",
-            f"the range has {count:,} fire times, the limit is {MOST_TIMES:,}",
+            f"the range has {count:,} fire times, the limit is {MAX_TIMES:,}",
             "a smaller range",
         )
     return count
@@ -77,7 +77,7 @@ def plan_backfill(
     times: list[datetime] = []
     passed_over = 0
     at = cadence.recurrence.after(first - INSTANT)
-    while at is not None and at <= last and len(times) < most and len(times) + passed_over < MOST_LOOKED_AT:
+    while at is not None and at <= last and len(times) < most and len(times) + passed_over < MAX_LOOKED_AT:
         if _would_fire(cadence, at):
             times.append(at)
         else:

@@ -30,13 +30,13 @@ from foliot.timing.recurrence import Recurrence
 from foliot.timing.window import is_inside
 from foliot.timing.zone import HIGHEST, naive_utc, spans_at, zone
 
-MOST_TIMES = 1_000
-MOST_LOOKED_AT = 5_000
+MAX_TIMES = 1_000
+MAX_LOOKED_AT = 5_000
 """Times that are gone through one by one where nothing quicker tells how many of them fire."""
 
-MOST_BINS = 2_000
-MOST_RANGE = timedelta(days=31)
-MOST_WORK = 50_000
+MAX_BINS = 2_000
+MAX_RANGE = timedelta(days=31)
+MAX_WORK = 50_000
 """How many steps counting into bins may take, each a few microseconds."""
 
 _HOUR = timedelta(hours=1)
@@ -78,13 +78,13 @@ class Allowance(NamedTuple):
         """The first stretch before `until` in which it may fire, from the instant on; None: there is none.
 
         Goes from one opening or closing to the next, however many times lie in between, and gives up
-        after MOST_LOOKED_AT of them.
+        after MAX_LOOKED_AT of them.
         """
         if not self.is_limited:
             return TimeRange(instant, until) if instant < until else None
         at, end = naive_utc(instant), naive_utc(until)
         start = None
-        for _ in range(MOST_LOOKED_AT):
+        for _ in range(MAX_LOOKED_AT):
             if at >= end:
                 break
             is_open, change = self._state_at(at)
@@ -168,7 +168,7 @@ def forecast(
     from_ts: datetime,
     to_ts: datetime,
     *,
-    most: int = MOST_TIMES,
+    most: int = MAX_TIMES,
     calendars: CalendarBook = NO_CALENDARS,
 ) -> Forecast:
     """The times in [from_ts, to_ts) that are still to be decided, at most so many.
@@ -290,7 +290,7 @@ def _with_runs(course: _Course, runs: int) -> _Course | None:
         if found >= runs:
             return course._replace(last=_nth(course, stretch, runs))
         runs -= found
-        if looked_at == MOST_LOOKED_AT:
+        if looked_at == MAX_LOOKED_AT:
             return None
     return course
 
@@ -336,14 +336,14 @@ class Bins:
 
         The first may begin a little before the range, the last end a little after it.
         """
-        if not 1 <= most <= MOST_BINS:
-            raise InvalidError.at("/bins", "out_of_range", f"must be 1 to {MOST_BINS}")
-        if from_ts < EPOCH or to_ts > HIGHEST.replace(tzinfo=UTC) - MOST_RANGE:
+        if not 1 <= most <= MAX_BINS:
+            raise InvalidError.at("/bins", "out_of_range", f"must be 1 to {MAX_BINS}")
+        if from_ts < EPOCH or to_ts > HIGHEST.replace(tzinfo=UTC) - MAX_RANGE:
             raise InvalidError.at("/from", "out_of_range", "lies too far from now", "times since 1970")
         if to_ts <= from_ts:
             raise InvalidError.at("/to", "out_of_range", "must lie after from")
-        if to_ts - from_ts > MOST_RANGE:
-            raise InvalidError.at("/to", "out_of_range", f"lies more than {MOST_RANGE.days} days after from")
+        if to_ts - from_ts > MAX_RANGE:
+            raise InvalidError.at("/to", "out_of_range", f"lies more than {MAX_RANGE.days} days after from")
         for width_s in (*_WIDTHS_S, *(days * 86400 for days in range(2, 34))):
             width = timedelta(seconds=width_s)
             first = EPOCH + (from_ts - EPOCH) // width * width
@@ -371,7 +371,7 @@ def count_per_bin(
     bins: Bins,
     *,
     calendars: CalendarBook = NO_CALENDARS,
-    most_work: int = MOST_WORK,
+    most_work: int = MAX_WORK,
 ) -> PlannedLoad:
     """How much is going to fire when. Schedules with the same times are counted once, most of them first.
 

@@ -32,8 +32,8 @@ from foliot.timing.recurrence import Recurrence
 from foliot.timing.rule_parts import Frequency, parse_rule, require_bounded_count
 from foliot.timing.zone import HIGHEST, LOWEST, OffsetSpan, check_zone, naive_utc, spans_at, zone
 
-MOST_FIRES = 1_000
-MOST_LOOKED_AT = 1_000
+MAX_FIRES = 1_000
+MAX_LOOKED_AT = 1_000
 """Times that are tried for one that window and calendars allow: nearly three years of a daily one."""
 
 HORIZON = timedelta(days=100 * 365)
@@ -98,8 +98,8 @@ def preview(
     `key` is what `H` is computed from (see `model.ids.hash_key`). None: the schedule is not known, so with an
     `H` the times are an example, and a warning says so.
     """
-    if not 1 <= n <= MOST_FIRES:
-        raise InvalidError.at("/n", "out_of_range", f"must be 1 to {MOST_FIRES}")
+    if not 1 <= n <= MAX_FIRES:
+        raise InvalidError.at("/n", "out_of_range", f"must be 1 to {MAX_FIRES}")
     if naive_utc(from_ts) >= HIGHEST - 2 * HORIZON:
         raise InvalidError.at("/from_ts", "out_of_range", "is too far from now to count from")
     if window is not None:
@@ -182,7 +182,7 @@ class _Look:
         found: list[datetime] = []
         horizon = _ahead(self.first, HORIZON)
         at = self.times.after(self.first - INSTANT)
-        for _ in range(MOST_LOOKED_AT):
+        for _ in range(MAX_LOOKED_AT):
             if len(found) == n:
                 return found, _End.ENOUGH
             if at is None or at > self.last:

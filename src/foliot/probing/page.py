@@ -9,10 +9,10 @@ from prometheus_client.exposition import choose_encoder
 
 from foliot.timing.clock import Clock, SystemClock
 
-LEAST_REST = 10
+MIN_REST = 10
 """How many times as long as it took."""
-MOST_REST_S = 1.0
-MOST_FORMATS = 4
+MAX_REST_S = 1.0
+MAX_FORMATS = 4
 """At once: a version is whatever somebody says, and told back to them in the media type."""
 
 
@@ -42,13 +42,13 @@ class MetricsPage:
         began_at = self._clock.monotonic()
         if began_at >= self._rests_until:
             self._kept.clear()
-        if content_type not in self._kept and len(self._kept) >= MOST_FORMATS:
+        if content_type not in self._kept and len(self._kept) >= MAX_FORMATS:
             encode, content_type = choose_encoder("")
         content = self._kept.get(content_type)
         if content is None:
             content = self._kept[content_type] = encode(self._registry)
             now = self._clock.monotonic()
             # Added up, so that asking for one format after the other is no way around it.
-            rests_until = max(now, self._rests_until) + LEAST_REST * (now - began_at)
-            self._rests_until = min(rests_until, now + MOST_REST_S)
+            rests_until = max(now, self._rests_until) + MIN_REST * (now - began_at)
+            self._rests_until = min(rests_until, now + MAX_REST_S)
         return content, content_type

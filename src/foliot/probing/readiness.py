@@ -20,7 +20,7 @@ from foliot.timing.clock import Clock
 PROBE_LIMIT_S = 5.0
 KEPT_S = 1.0
 """How long an answer of the database is kept: anybody may ask, and each time would be a statement."""
-LEAST_LIMIT_S = 10.0
+MIN_LIMIT_S = 10.0
 """A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
 
 Stuck = Callable[[float], Mapping[str, float]]
@@ -29,7 +29,7 @@ Stuck = Callable[[float], Mapping[str, float]]
 
 def silence_limit_s(poll_s: float, lease_ttl_s: float) -> float:
     """How long what is done at every poll or heartbeat may be left undone."""
-    return max(LEAST_LIMIT_S, 3 * poll_s, 3 * lease_ttl_s)
+    return max(MIN_LIMIT_S, 3 * poll_s, 3 * lease_ttl_s)
 
 
 class Pulse:

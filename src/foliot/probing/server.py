@@ -17,10 +17,10 @@ import httptools
 from foliot.model.errors import SettingError
 from foliot.probing.probes import Probes, readiness_document
 
-MOST_HEAD_BYTES = 8192
-MOST_UNREAD_BYTES = 8 * MOST_HEAD_BYTES
+MAX_HEAD_BYTES = 8192
+MAX_UNREAD_BYTES = 8 * MAX_HEAD_BYTES
 """How much is read and thrown away of what comes behind a head: whoever sends more is cut off."""
-MOST_CONNECTIONS = 32
+MAX_CONNECTIONS = 32
 LIMIT_S = 10.0
 """For a request and its answer together; longer than readiness may take to find out."""
 
@@ -68,7 +68,7 @@ class ProbeServer:
     async def listening(self, host: str, port: int) -> AsyncIterator[str]:
         """Serve for as long as the context lasts; gives the address. Port 0 is one that is free."""
         try:
-            server = await asyncio.start_server(self._accept, host, port, limit=MOST_HEAD_BYTES)
+            server = await asyncio.start_server(self._accept, host, port, limit=MAX_HEAD_BYTES)
         except OSError as error:
             # Of "error while attempting to bind on address (…): address already in use" the end.
             reason = (error.strerror or str(error)).rpartition(": ")[2].lower()
@@ -86,7 +86,7 @@ class ProbeServer:
             await asyncio.gather(*self._connections, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MOST_CONNECTIONS:
+        if len(self._connections) >= MAX_CONNECTIONS:
             writer.transport.abort()
             return
         # A task of its own: of asyncio's the loop would complain when it is cancelled.
@@ -128,8 +128,8 @@ class ProbeServer:
         with suppress(OSError):
             writer.write_eof()
         # Closing with something unread would take the answer back from a client that still sends.
-        unread = MOST_UNREAD_BYTES
-        while unread > 0 and (part := await reader.read(MOST_HEAD_BYTES)):
+        unread = MAX_UNREAD_BYTES
+        while unread > 0 and (part := await reader.read(MAX_HEAD_BYTES)):
             unread -= len(part)
 
     async def _answer_to(self, head: bytes) -> tuple[bytes, ProbeResponse]:

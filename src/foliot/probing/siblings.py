@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from foliot.probing.page import MOST_REST_S, MetricsPage
+from foliot.probing.page import MAX_REST_S, MetricsPage
 from foliot.timing.clock import Clock
 
 HOST = "127.0.0.1"
@@ -79,7 +79,7 @@ class SharedPage(MetricsPage):
         async with self._asking:
             if self._clock.monotonic() >= self._asks_again_at:
                 self._joined.others = await self._ask_all()
-                self._asks_again_at = self._clock.monotonic() + MOST_REST_S
+                self._asks_again_at = self._clock.monotonic() + MAX_REST_S
                 self.forget()
         return self.render(accept)
 

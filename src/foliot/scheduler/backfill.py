@@ -23,7 +23,7 @@ from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 PER_STEP = 100
 """Executions made in one step, by all backfills together."""
 TURNS_PER_STEP = 10
-MOST_OPEN = 200
+MAX_OPEN = 200
 """Executions of backfills that a schedule may have open, held ones among them."""
 PACE_S = 0.1
 
@@ -94,7 +94,7 @@ class Backfiller:
 
     async def _advance(self, lease: Lease, backfill_id: UUID, most: int) -> BackfillAdvance:
         try:
-            return await self._store.step(lease, backfill_id, self._plan, most=most, most_open=MOST_OPEN)
+            return await self._store.step(lease, backfill_id, self._plan, most=most, most_open=MAX_OPEN)
         except (InvalidError, UnreadableError):
             # Its schedule can't be read or planned here, which firing reports. It goes on once it can be.
             return BackfillAdvance()

@@ -25,9 +25,9 @@ from foliot.timing.clock import ClusterClock
 from foliot.transport.protocol import Ticket
 
 PAGE = 1000
-MOST_PAGES = 10
-MOST_AGAIN = 1000
-LEAST_PAUSE_S = 0.05
+MAX_PAGES = 10
+MAX_AGAIN = 1000
+MIN_PAUSE_S = 0.05
 """However many hints come."""
 OVERLAP = timedelta(seconds=2)
 """A transaction commits later than the moment it writes down: looks overlap, and age finds the rest."""
@@ -85,7 +85,7 @@ class Dispatcher:
         if self._leadership.lease is None or self._leadership.shard.number != 0:
             return None
         now = self._clock.monotonic()
-        too_early_s = self._looked_at + LEAST_PAUSE_S - now
+        too_early_s = self._looked_at + MIN_PAUSE_S - now
         if too_early_s > 0:
             return too_early_s
         self._looked_at = now
@@ -101,7 +101,7 @@ class Dispatcher:
         since = (self._looked_until or now - FIRST_LOOK) - OVERLAP
         after: ClaimableExecution | None = None
         monotonic = self._clock.monotonic()
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = await self._store.waiting(
                 list(self._outgoing),
                 since=since,
@@ -124,7 +124,7 @@ class Dispatcher:
         there = [priority for priority, way in self._outgoing.items() if not way.carrier.is_away]
         left: list[ClaimableExecution] = []
         after: ClaimableExecution | None = None
-        for _ in range(MOST_PAGES if there else 0):
+        for _ in range(MAX_PAGES if there else 0):
             page = await self._store.waiting(
                 there,
                 since=now - EVER,
@@ -138,12 +138,12 @@ class Dispatcher:
                 for each in page
                 if self._published.is_due_again(each.execution_id, each.attempt, monotonic)
             ]
-            if len(page) < PAGE or len(left) >= MOST_AGAIN:
+            if len(page) < PAGE or len(left) >= MAX_AGAIN:
                 break
             after = page[-1]
-        self._publish(left[:MOST_AGAIN], monotonic)
+        self._publish(left[:MAX_AGAIN], monotonic)
         for way in dict.fromkeys(self._outgoing.values()):
-            count = sum(1 for each in left[:MOST_AGAIN] if self._outgoing[each.priority] is way)
+            count = sum(1 for each in left[:MAX_AGAIN] if self._outgoing[each.priority] is way)
             if count:
                 self._observer.notify(TicketsRepublished(way.carrier.kind, count))
 

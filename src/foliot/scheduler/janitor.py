@@ -43,7 +43,7 @@ MAX_SCANNED = 200
 PRUNE_EVERY_S = 60.0
 PRUNE_BATCH = 1000
 FORGET_AFTER_S = 120.0
-LEAST_PAUSE_S = 0.05
+MIN_PAUSE_S = 0.05
 """However often executions end, held ones are looked for no more often than this."""
 SCAN_PAUSE_S = 0.01
 """Between two portions of one look at all held executions."""
@@ -154,7 +154,7 @@ class Janitor:
             self._hints.send(Hint.READY)
         if self._position is not None:
             return SCAN_PAUSE_S
-        return LEAST_PAUSE_S if self._is_look_wanted else self._options.every_s
+        return MIN_PAUSE_S if self._is_look_wanted else self._options.every_s
 
     async def _rescue(self, lease: Lease) -> float:
         since_step_s = self._clock.monotonic() - self._clock.stepped_at
@@ -177,7 +177,7 @@ class Janitor:
         self._delays_position = look.position
         if look.schedule_ids:
             self._hints.send(Hint.SCHEDULES, tuple(look.schedule_ids))
-        return self._options.every_s if look.position is None else LEAST_PAUSE_S
+        return self._options.every_s if look.position is None else MIN_PAUSE_S
 
     async def _prune_history(self, lease: Lease) -> float:
         before = self._clock.now() - self._retention
@@ -199,7 +199,7 @@ class Janitor:
 
     def _pause_s(self, count: int, portion: int, every_s: float) -> float:
         """Soon again after a full portion: there may be more."""
-        return LEAST_PAUSE_S if count >= portion else every_s
+        return MIN_PAUSE_S if count >= portion else every_s
 
 
 def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[DomainEvent]:

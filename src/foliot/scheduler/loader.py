@@ -24,7 +24,7 @@ from foliot.timing.clock import ClusterClock
 
 PAGE = 2000
 POLL_PAGE = 1000
-MOST_ENTRIES = 500_000
+MAX_ENTRIES = 500_000
 MAX_QUEUED = 2000
 """While more than this is queued, what is overdue is read only now and then."""
 BUSY_POLLS = 5
@@ -145,7 +145,7 @@ class Loader:
         self._firing_wake.set()
 
     def _is_load_wanted(self, term: LeaderState) -> bool:
-        if len(term.wheel) + len(term.queue) >= MOST_ENTRIES:
+        if len(term.wheel) + len(term.queue) >= MAX_ENTRIES:
             return False
         ahead_s = (term.position.run_ts - self._clock.now()).total_seconds()
         # Not for every second that passes: a sixtieth of the horizon at a time.
@@ -173,7 +173,7 @@ class Loader:
     def _is_overdue_wanted(self, term: LeaderState, *, is_poll_wanted: bool) -> bool:
         if len(term.queue) <= MAX_QUEUED:
             return is_poll_wanted or self._backlog.is_reading
-        if len(term.queue) >= MOST_ENTRIES:
+        if len(term.queue) >= MAX_ENTRIES:
             return False
         return self._clock.monotonic() >= self._overdue_read_at + self._poll_s * BUSY_POLLS
 

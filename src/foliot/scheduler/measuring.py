@@ -7,12 +7,12 @@ from foliot.store.leases import Leases
 from foliot.store.measures import Measures
 from foliot.timing.clock import Clock
 
-LEAST_EVERY_S = 5.0
-LEAST_REST = 100
+MIN_EVERY_S = 5.0
+MIN_REST = 100
 """How many times as long as it took: a large database spends no more than a hundredth of its time on this."""
-MOST_REST_S = 300.0
+MAX_REST_S = 300.0
 """A process that was stopped in mid-measure would take that for the database's work, and rest for hours."""
-MOST_REST_AFTER_FAILURE_S = 60.0
+MAX_REST_AFTER_FAILURE_S = 60.0
 
 
 class Measuring:
@@ -28,7 +28,7 @@ class Measuring:
         self._leases = leases
         self._clock = clock
         self._observer = observer
-        self._every_s = max(LEAST_EVERY_S, every_s)
+        self._every_s = max(MIN_EVERY_S, every_s)
 
     async def step(self) -> float | None:
         began_at = self._clock.monotonic()
@@ -37,7 +37,7 @@ class Measuring:
         except Exception as error:
             # Not left to the loop, which would try again at once: a database that is too slow for this would
             # then do little else, on connections that leaders need for their heartbeats.
-            pause_s = min(self._rest_s(began_at), MOST_REST_AFTER_FAILURE_S)
+            pause_s = min(self._rest_s(began_at), MAX_REST_AFTER_FAILURE_S)
             self._observer.notify(ServiceFailed(self.name, f"{type(error).__name__}: {error}", pause_s))
             return pause_s
         return self._rest_s(began_at)
@@ -53,4 +53,4 @@ class Measuring:
 
     def _rest_s(self, began_at: float) -> float:
         took_s = self._clock.monotonic() - began_at
-        return max(self._every_s, min(LEAST_REST * took_s, MOST_REST_S))
+        return max(self._every_s, min(MIN_REST * took_s, MAX_REST_S))

@@ -9,7 +9,7 @@ from foliot.transport.carrier import Carrier
 from foliot.transport.protocol import BrokerUnreachableError, Ticket
 
 BATCH = 1000
-MOST_KEPT = 20_000
+MAX_KEPT = 20_000
 AGAIN_S = 0.5
 """After the broker did not answer."""
 
@@ -30,7 +30,7 @@ class Outgoing:
     def put(self, tickets: Iterable[Ticket]) -> None:
         if self.carrier.is_away:
             return
-        self._tickets.extend(islice(tickets, MOST_KEPT - len(self._tickets)))
+        self._tickets.extend(islice(tickets, MAX_KEPT - len(self._tickets)))
         self.wake.set()
 
     async def step(self) -> float | None:

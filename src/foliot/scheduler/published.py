@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 from uuid import UUID
 
-MOST_REMEMBERED = 50_000
+MAX_REMEMBERED = 50_000
 
 
 class _Once(NamedTuple):
@@ -19,7 +19,7 @@ class Published:
     Bounded: of too many the oldest are forgotten, and a ticket that is published twice does no harm.
     """
 
-    def __init__(self, *, first_s: float, longest_s: float, most: int = MOST_REMEMBERED) -> None:
+    def __init__(self, *, first_s: float, longest_s: float, most: int = MAX_REMEMBERED) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
         self._most = most

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from foliot.lease.database import LEAST_WAIT_S
+from foliot.lease.database import MIN_WAIT_S
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.shard import ShardScheduler
 from foliot.scheduler.sharing import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
@@ -17,7 +17,7 @@ from foliot.timing.clock import ClusterClock
 MakeShard = Callable[[Shard], ShardScheduler]
 Changed = Callable[[tuple[Service, ...], tuple[Service, ...]], None]
 
-LEAST_LIVE_S = 15.0
+MIN_LIVE_S = 15.0
 """How old a row of the registry may be to be looked at: a leader renews its own only every few seconds."""
 KEEPS_FOR_TTLS = 10
 """How long a scheduler that had to take another's share keeps it: that one does not take what it is left."""
@@ -76,7 +76,7 @@ class Scheduler:
 
     async def step(self) -> float | None:
         sent_at = self._clock.monotonic()
-        survey = await self._surveys.look(live_s=max(LEAST_LIVE_S, self._pace.ttl_s))
+        survey = await self._surveys.look(live_s=max(MIN_LIVE_S, self._pace.ttl_s))
         if survey.now is not None:
             self._clock.observe(survey.now, sent_at)
         if len(survey.shards) != len(self.shards):
@@ -90,7 +90,7 @@ class Scheduler:
     def _pause_s(self, survey: Survey) -> float:
         """Until the next look, or until a leader that has fallen silent may be replaced."""
         ages = [shard.heartbeat_age_s for shard in survey.shards if shard.heartbeat_age_s <= self._pace.ttl_s]
-        return min([self._pace.every_s, *(self._pace.ttl_s - age + LEAST_WAIT_S for age in ages)])
+        return min([self._pace.every_s, *(self._pace.ttl_s - age + MIN_WAIT_S for age in ages)])
 
     async def release(self) -> None:
         """Stop leading for good; from now on nothing is left to this instance."""

@@ -24,7 +24,7 @@ from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.clock import ClusterClock
 
 LANDING_S = 0.01
-MOST_LANDINGS = 50
+MAX_LANDINGS = 50
 """How often to look whether what is under way has ended, before the shard is handed over regardless."""
 
 
@@ -138,7 +138,7 @@ class ShardScheduler:
         lease = self.leadership.lay_down()
         if lease is None:
             return
-        for _ in range(MOST_LANDINGS):
+        for _ in range(MAX_LANDINGS):
             if not self.leadership.is_acting:
                 break
             await asyncio.sleep(LANDING_S)

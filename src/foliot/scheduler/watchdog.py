@@ -9,7 +9,7 @@ from foliot.service import Wake
 from foliot.store.overview import Overdue, Overviews
 from foliot.timing.clock import ClusterClock
 
-LEAST_EVERY_S = 5.0
+MIN_EVERY_S = 5.0
 REMIND_EVERY_S = 60.0
 """While schedules stay overdue, the log is told again this often."""
 
@@ -27,7 +27,7 @@ class Watchdog:
         self._clock = clock
         self._observer = observer
         self._ttl_s = ttl_s
-        self._every_s = max(LEAST_EVERY_S, every_s)
+        self._every_s = max(MIN_EVERY_S, every_s)
         self._told_at: float | None = None
         """When the log was last told that there is something overdue; None: there is nothing."""
 

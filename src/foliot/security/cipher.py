@@ -8,7 +8,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-LEAST_KEY_LENGTH = 32
+MIN_KEY_LENGTH = 32
 
 
 class UndecipherableError(ValueError):
@@ -50,8 +50,8 @@ class Cipher:
 
 
 def _fernet_of(key: str, place: int) -> Fernet:
-    if len(key) < LEAST_KEY_LENGTH:
-        raise ValueError(f"key {place} has {len(key)} characters, and needs at least {LEAST_KEY_LENGTH}")
+    if len(key) < MIN_KEY_LENGTH:
+        raise ValueError(f"key {place} has {len(key)} characters, and needs at least {MIN_KEY_LENGTH}")
     try:
         if len(base64.b64decode(key.encode("ascii"), altchars=b"-_", validate=True)) == 32:
             return Fernet(key)

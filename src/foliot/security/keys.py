@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 SECRET_BYTES = 32
-LEAST_OPERATOR_KEY = 32
-LEAST_SECRET_BYTES = 32
+MIN_OPERATOR_KEY = 32
+MIN_SECRET_BYTES = 32
 """Of what is shared with who signs tokens."""
 CREDENTIAL_DIGITS = 16
 """How much of a session's hash is its name, in the audit and in logs."""
@@ -93,8 +93,8 @@ class OperatorKey:
 
     def __init__(self, text: str) -> None:
         """A ValueError says what would be right, and never shows the key."""
-        if len(text) < LEAST_OPERATOR_KEY:
-            raise ValueError(f"has {len(text)} characters, and needs at least {LEAST_OPERATOR_KEY}")
+        if len(text) < MIN_OPERATOR_KEY:
+            raise ValueError(f"has {len(text)} characters, and needs at least {MIN_OPERATOR_KEY}")
         if not _OPERATOR_KEY.fullmatch(text):
             raise ValueError("must be printable ASCII without spaces around it, since it goes into a header")
         self._hash = hash_of(text)

@@ -20,7 +20,7 @@ from foliot.security.environment import SECRET_VALUE_PREFIX
 
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]{0,125}\Z")
 MAX_LENGTH = 32 * 1024
-LEAST_HIDDEN = 4
+MIN_HIDDEN = 4
 """Shorter values are not hidden: they would turn up in any text, and mark themselves by being hidden."""
 
 _REFERENCE = re.compile(r"(\$?)\$\{secret:([^{}]*)\}")
@@ -96,7 +96,7 @@ class Redactor:
 
     def __init__(self, values: Iterable[str]) -> None:
         self.forms = frozenset(
-            form for value in values for form in _forms_of(value) if len(form) >= LEAST_HIDDEN
+            form for value in values for form in _forms_of(value) if len(form) >= MIN_HIDDEN
         )
         """All that is hidden."""
         self._pattern = pattern_of(self.forms)
@@ -123,7 +123,7 @@ class Redactor:
     def _without_beginning(self, text: str) -> str:
         longest = 0
         for form in self.forms:
-            for length in range(min(len(form) - 1, len(text)), max(longest, LEAST_HIDDEN - 1), -1):
+            for length in range(min(len(form) - 1, len(text)), max(longest, MIN_HIDDEN - 1), -1):
                 if text.endswith(form[:length]):
                     longest = length
                     break

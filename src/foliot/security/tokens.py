@@ -23,13 +23,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from foliot.model.errors import UnauthenticatedError
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.security.keys import LEAST_SECRET_BYTES
+from foliot.security.keys import MIN_SECRET_BYTES
 from foliot.security.principal import CredentialKind, Principal, Role
 from foliot.timing.clock import Clock
 
-LEAST_RSA_BITS = 2048
-MOST_LENGTH = 8192
-MOST_SUBJECT = 255
+MIN_RSA_BITS = 2048
+MAX_LENGTH = 8192
+MAX_SUBJECT = 255
 """As long as the columns that say who did something."""
 KEYS_HOLD_S = 600.0
 REFRESH_EVERY_S = 30.0
@@ -37,8 +37,8 @@ REFRESH_EVERY_S = 30.0
 FIRST_RETRY_S = 5.0
 """As long as no keys were ever had, since until then nobody gets in."""
 FETCH_LIMIT_S = 5.0
-FETCH_MOST_BYTES = 256 * 1024
-MOST_KEYS = 100
+MAX_FETCH_BYTES = 256 * 1024
+MAX_KEYS = 100
 
 _BY_SECRET = "HS256"  # noqa: S105 - an algorithm
 _OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
@@ -136,8 +136,8 @@ class IssuerKeys:
             body = bytearray()
             async for part in response.aiter_raw():
                 body += part
-                if len(body) > FETCH_MOST_BYTES:
-                    raise ValueError(f"the answer is longer than {FETCH_MOST_BYTES} bytes")
+                if len(body) > MAX_FETCH_BYTES:
+                    raise ValueError(f"the answer is longer than {MAX_FETCH_BYTES} bytes")
         return bytes(body)
 
 
@@ -147,7 +147,7 @@ def _keys_of(body: bytes) -> list[PublicKey]:
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise ValueError("the answer is not a JWK set")
-    found = [key for item in listed[:MOST_KEYS] if (key := _key_of(item)) is not None]
+    found = [key for item in listed[:MAX_KEYS] if (key := _key_of(item)) is not None]
     if not found:
         raise ValueError("the answer has no key that can be used")
     return found
@@ -170,7 +170,7 @@ def _key_of(item: Any) -> PublicKey | None:
         key = jwt.PyJWK(public, algorithms[0]).key
     except Exception:  # whatever the issuer put there, its other keys can still be used
         return None
-    if isinstance(key, RSAPublicKey) and key.key_size < LEAST_RSA_BITS:
+    if isinstance(key, RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         return None
     return PublicKey(key_id, key, algorithms)
 
@@ -196,7 +196,7 @@ class TokenVerifier:
 
     async def verify(self, token: str) -> Principal:
         """Raises UnauthenticatedError."""
-        if len(token) > MOST_LENGTH or not token.isascii() or token.count(".") != 2:
+        if len(token) > MAX_LENGTH or not token.isascii() or token.count(".") != 2:
             raise UnauthenticatedError("not a token, or too long for one")
         # Whatever a token does to its parser, it does not say who is calling.
         try:
@@ -255,8 +255,8 @@ _ASYMMETRIC = frozenset((*_OF_RSA, *(each for some in _OF_CURVE.values() for eac
 
 def _checked(secret: str) -> bytes:
     text = secret.encode()
-    if len(text) < LEAST_SECRET_BYTES:
-        raise ValueError(f"has {len(text)} bytes, and needs at least {LEAST_SECRET_BYTES}")
+    if len(text) < MIN_SECRET_BYTES:
+        raise ValueError(f"has {len(text)} bytes, and needs at least {MIN_SECRET_BYTES}")
     try:
         jwt.get_algorithm_by_name(_BY_SECRET).prepare_key(text)
     except jwt.InvalidKeyError:
@@ -272,7 +272,7 @@ def _is_number(value: object) -> bool:
 
 def _principal_of(claims: dict[str, Any]) -> Principal:
     subject, role = claims["sub"], claims.get("role")
-    if not (0 < len(subject) <= MOST_SUBJECT and subject.isprintable()):
+    if not (0 < len(subject) <= MAX_SUBJECT and subject.isprintable()):
         raise UnauthenticatedError("its sub is no name")
     if not isinstance(role, str) or role not in _ROLES:
         raise UnauthenticatedError("its role is none of ours")

@@ -22,7 +22,7 @@ from foliot.store.sql import SqlStore
 from foliot.target.function import TaskRegistry
 from foliot.target.protocol import Target
 
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 
 
 class DefinitionChecker:
@@ -129,6 +129,6 @@ def check_registered(
     for error in Draft202012Validator(dict(task.args_schema)).iter_errors(dict(args)):
         where = pointer + pointer_to(error.absolute_path)
         found.append(Problem(where, str(error.validator), error.message[:500], hint))
-        if len(found) == MOST_PROBLEMS:
+        if len(found) == MAX_PROBLEMS:
             break
     return found

@@ -27,7 +27,7 @@ from foliot.timing.calendar import compile_calendar
 
 REVISION = "calendars"
 PAGE = 1000
-MOST_NAMED = 5
+MAX_NAMED = 5
 """How many of the schedules that use a calendar are named when it can't be deleted."""
 
 
@@ -125,7 +125,7 @@ class Calendars:
         found: list[str] = []
         after_name = ""
         async with self._database.read(Pool.API) as connection:
-            while len(found) < MOST_NAMED:
+            while len(found) < MAX_NAMED:
                 page = (
                     await connection.execute(statement.where(schedule_t.c.schedule_name > after_name))
                 ).all()
@@ -133,7 +133,7 @@ class Calendars:
                 if len(page) < PAGE:
                     break
                 after_name = page[-1].schedule_name
-        return found[:MOST_NAMED]
+        return found[:MAX_NAMED]
 
     async def _raise_revision(self, connection: AsyncConnection) -> None:
         statement = self._dialect.insert(cluster_t).values(name=REVISION, value=1)

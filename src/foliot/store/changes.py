@@ -32,10 +32,10 @@ from foliot.store.schema import (
 
 OVERLAP = timedelta(seconds=10)
 """How late a transaction may commit, after it made its keys, and still be seen."""
-MOST_OPEN = 2_000
+MAX_OPEN = 2_000
 """How many open executions, and how many new ones, a look reads."""
-MOST_RECENT_EXECUTIONS = 20_000
-MOST_RECENT_CHANGES = 2_000
+MAX_RECENT_EXECUTIONS = 20_000
+MAX_RECENT_CHANGES = 2_000
 """Of all that is younger than a mark, seen before or not: executions; versions, and entries of the audit."""
 PROGRESS_LETTERS = 200
 """Where the text of a progress is cut: what is looked at is kept in memory."""
@@ -94,22 +94,22 @@ class ChangeFeed:
 
     async def begin(self) -> Look:
         """All that is open now, and where to look on from; what is there already is not told as a change."""
-        statement = select(execution_t.c.execution_id).where(text(IS_OPEN)).limit(MOST_OPEN + 1)
+        statement = select(execution_t.c.execution_id).where(text(IS_OPEN)).limit(MAX_OPEN + 1)
         async with self._database.read(Pool.API) as connection:
             since = await self._since(connection)
             recent = await _recent(connection, Mark(since))
             found = (await connection.execute(statement)).scalars().all()
-            executions = await self._standing(connection, found[:MOST_OPEN])
-        return Look(Mark(since, recent.seen), (), executions, len(found) <= MOST_OPEN)
+            executions = await self._standing(connection, found[:MAX_OPEN])
+        return Look(Mark(since, recent.seen), (), executions, len(found) <= MAX_OPEN)
 
     async def look(self, mark: Mark, followed: Collection[UUID]) -> Look:
         """What was not seen up to the mark, and how the followed executions stand now."""
         async with self._database.read(Pool.API) as connection:
             since = await self._since(connection)
             recent = await _recent(connection, mark)
-            wanted = {*followed, *recent.executions[:MOST_OPEN], *recent.named}
+            wanted = {*followed, *recent.executions[:MAX_OPEN], *recent.named}
             executions = await self._standing(connection, list(wanted))
-        is_complete = recent.is_complete and len(recent.executions) <= MOST_OPEN
+        is_complete = recent.is_complete and len(recent.executions) <= MAX_OPEN
         return Look(Mark(since, recent.seen), recent.schedules, executions, is_complete)
 
     async def leaders(self) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ async def _recent(connection: AsyncConnection, mark: Mark) -> _Recent:
         [version for key, version in keys.items() if key not in mark.seen],
         [each for each in ids if each not in mark.seen],
         named,
-        len(ids) <= MOST_RECENT_EXECUTIONS and max(len(versions), len(entries)) <= MOST_RECENT_CHANGES,
+        len(ids) <= MAX_RECENT_EXECUTIONS and max(len(versions), len(entries)) <= MAX_RECENT_CHANGES,
     )
 
 
@@ -198,7 +198,7 @@ def _versions(mark: Mark) -> Any:
         )
         .where(table.c.created_ts >= mark.since)
         .order_by(table.c.created_ts.desc(), table.c.aggregate_version.desc())
-        .limit(MOST_RECENT_CHANGES + 1)
+        .limit(MAX_RECENT_CHANGES + 1)
     )
 
 
@@ -208,7 +208,7 @@ def _executions(mark: Mark) -> Any:
         select(key)
         .where(key >= first_id_at(mark.since))
         .order_by(key.desc())
-        .limit(MOST_RECENT_EXECUTIONS + 1)
+        .limit(MAX_RECENT_EXECUTIONS + 1)
     )
 
 
@@ -219,7 +219,7 @@ def _steered(mark: Mark) -> Any:
         select(table.c.audit_id, table.c.resource_id, table.c.after["execution_id"].as_string().label("made"))
         .where(table.c.audit_id >= first_id_at(mark.since), table.c.action.in_(actions))
         .order_by(table.c.audit_id.desc())
-        .limit(MOST_RECENT_CHANGES + 1)
+        .limit(MAX_RECENT_CHANGES + 1)
     )
 
 

@@ -8,7 +8,7 @@ Executions are found by indexes that firing pays little or nothing for, so none 
 - any others, by when they were made: a walk down the primary key.
 
 What an index does not know is filtered on the way: a few hundred rows first, then more. A page that has
-passed over `MOST_WALKED` rows is given as it is, short or even empty, and says where the next one goes on.
+passed over `MAX_WALKED` rows is given as it is, short or even empty, and says where the next one goes on.
 """
 
 from collections.abc import Sequence
@@ -59,16 +59,16 @@ from foliot.store.schema import (
 )
 from foliot.store.types import Instant
 
-MOST_SCHEDULES = 50
+MAX_SCHEDULES = 50
 FIRST_WALKED = 500
 MORE_WALKED = 8
 """How many times as many rows are read when those before had too little in them."""
-MOST_WALKED = 100_000
+MAX_WALKED = 100_000
 """In the order of the table, which takes PostgreSQL 65 ms and SQLite 220."""
-MOST_SCATTERED = 20_000
+MAX_SCATTERED = 20_000
 """The same where rows that follow each other in an index lie anywhere in the table."""
-MOST_GATHERED = 10_000
-MOST_AT_ONCE = 1_000
+MAX_GATHERED = 10_000
+MAX_AT_ONCE = 1_000
 """Executions by hand that one schedule may have at one microsecond, for their list to be exact."""
 
 NOT_WELL = FINAL - {Status.SUCCESS}
@@ -111,8 +111,8 @@ class ExecutionList:
         database: Database,
         *,
         first_walked: int = FIRST_WALKED,
-        most_walked: int = MOST_WALKED,
-        most_gathered: int = MOST_GATHERED,
+        most_walked: int = MAX_WALKED,
+        most_gathered: int = MAX_GATHERED,
     ) -> None:
         self._database = database
         self._first_walked = first_walked
@@ -133,8 +133,8 @@ class ExecutionList:
         Raises InvalidError for too many schedules. Without bodies, args, result and traceback are None.
         `are_own`: the schedules are known to be the host's.
         """
-        if len(set(wanted.schedule_ids)) > MOST_SCHEDULES:
-            raise InvalidError.at("/schedule_id", "too_many", f"must be given at most {MOST_SCHEDULES} times")
+        if len(set(wanted.schedule_ids)) > MAX_SCHEDULES:
+            raise InvalidError.at("/schedule_id", "too_many", f"must be given at most {MAX_SCHEDULES} times")
         async with self._database.read(Pool.API) as connection:
             if wanted.schedule_ids and not are_own:
                 wanted = replace(wanted, schedule_ids=await _own(connection, wanted))
@@ -203,7 +203,7 @@ class _Search:
 
     @property
     def most_walked(self) -> int:
-        return MOST_SCATTERED if self._is_by_fire_time or self._is_rare else MOST_WALKED
+        return MAX_SCATTERED if self._is_by_fire_time or self._is_rare else MAX_WALKED
 
     async def find(
         self, connection: AsyncConnection, after: ExecutionPosition | None, walking: int
@@ -381,7 +381,7 @@ class _Search:
             .order_by(*source.order)
         )
         if self._is_by_fire_time and not source.is_gathered:
-            first = _of_any_number(rows, most + (MOST_AT_ONCE if source.has_ties else 1))
+            first = _of_any_number(rows, most + (MAX_AT_ONCE if source.has_ties else 1))
         else:
             first = rows.limit(literally(most)).subquery("first")
         found = select(

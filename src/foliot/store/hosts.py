@@ -16,7 +16,7 @@ from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.schema import host_t
 
-MOST_OF_NAME = 126
+MAX_OF_NAME = 126
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ async def require_host(connection: AsyncConnection, host_id: UUID) -> None:
 
 def require_name(name: str) -> None:
     """Raises InvalidError at /name for what people can't tell from another name, or no database holds."""
-    if not 1 <= len(name) <= MOST_OF_NAME:
-        raise InvalidError.at("/name", "name_length", f"must have 1 to {MOST_OF_NAME} characters")
+    if not 1 <= len(name) <= MAX_OF_NAME:
+        raise InvalidError.at("/name", "name_length", f"must have 1 to {MAX_OF_NAME} characters")
     if name != name.strip() or not name.isprintable():
         raise InvalidError.at("/name", "name", "must be printable text without spaces around it")
 

@@ -26,18 +26,18 @@ from foliot.store.schema import (
     schedule_t,
 )
 
-MOST_OF_QUEUE = 10_000
-MOST_WAITING = 100_000
+MAX_OF_QUEUE = 10_000
+MAX_WAITING = 100_000
 """Of all queues together."""
-MOST_QUEUES = 1_000
-MOST_SCHEDULES = 1_000_000
+MAX_QUEUES = 1_000
+MAX_SCHEDULES = 1_000_000
 LONGEST_SLA_S = max(priority.sla_s for priority in Priority)
 
 Depths = Mapping[str, Mapping[Priority, int]]
 
 
 class Measures:
-    def __init__(self, database: Database, *, most_of_queue: int = MOST_OF_QUEUE) -> None:
+    def __init__(self, database: Database, *, most_of_queue: int = MAX_OF_QUEUE) -> None:
         self._database = database
         self._dialect = database.dialect
         self._most_of_queue = most_of_queue
@@ -62,14 +62,12 @@ class Measures:
             .correlate(queue_t)
         )
         waiting = (
-            self._dialect.of_each(queue_t, first, table.c.execution_id)
-            .limit(MOST_WAITING)
-            .subquery("waiting")
+            self._dialect.of_each(queue_t, first, table.c.execution_id).limit(MAX_WAITING).subquery("waiting")
         )
         counted = select(waiting.c.queue, waiting.c.priority, func.count().label("depth")).group_by(
             waiting.c.queue, waiting.c.priority
         )
-        known = select(queue_t.c.queue).distinct().order_by(queue_t.c.queue).limit(MOST_QUEUES)
+        known = select(queue_t.c.queue).distinct().order_by(queue_t.c.queue).limit(MAX_QUEUES)
         async with self._database.read(Pool.LEASE) as connection:
             depths = {row.queue: dict.fromkeys(Priority, 0) for row in await connection.execute(known)}
             for row in await connection.execute(counted):
@@ -99,4 +97,4 @@ class Measures:
 
     def _some(self, *conditions: Any) -> Any:
         some = select(literal(1).label("one")).select_from(schedule_t).where(*conditions)
-        return select(some.limit(MOST_SCHEDULES).subquery())
+        return select(some.limit(MAX_SCHEDULES).subquery())

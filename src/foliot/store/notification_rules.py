@@ -26,7 +26,7 @@ from foliot.store.dialect import Pool
 from foliot.store.schema import cluster_t, notification_incident_t, notification_rule_t, notification_t
 
 REVISION = "notification_rules"
-MOST_RULES = 200
+MAX_RULES = 200
 """That a host may have: every failure is looked at by all of them."""
 FORGOTTEN_AT_ONCE = 1000
 WHAT = "notification rule"
@@ -57,8 +57,8 @@ class NotificationRules:
             # First, since it makes others wait who would count at the same time.
             await self._raise_revision(connection)
             count = select(func.count()).select_from(table).where(table.c.host_id == host_id)
-            if (await connection.execute(count)).scalar_one() >= MOST_RULES:
-                detail = f"a host has at most {MOST_RULES} notification rules"
+            if (await connection.execute(count)).scalar_one() >= MAX_RULES:
+                detail = f"a host has at most {MAX_RULES} notification rules"
                 raise ConflictError([Problem("", "too_many_rules", detail, "delete some, or join them")])
             now = (await connection.execute(select(self._dialect.now()))).scalar_one()
             rule = NotificationRule(

@@ -24,7 +24,7 @@ from foliot.store.schema import IS_CLAIMABLE, IS_NOT_WELL, execution_t, schedule
 from foliot.store.unknown_tasks import UnknownTask, unknown_tasks
 from foliot.store.unserved_queues import UnservedQueue, unserved_queues
 
-MOST_SCHEDULES = 100_000
+MAX_SCHEDULES = 100_000
 MANY_SCHEDULES = 10_000
 REMEMBERED_FOR_S = 5.0
 """The counts by state of a host with many schedules are worked out no more often than this: no index has
@@ -32,13 +32,13 @@ them, and 100,000 rows take 60 ms on PostgreSQL and 110 ms on SQLite."""
 TASKS_REMEMBERED_FOR_S = 30.0
 """The same for tasks that nobody knows."""
 
-MOST_OPEN = 10_000
-MOST_BAD = 1_000
-MOST_OVERDUE = 1_000
+MAX_OPEN = 10_000
+MAX_BAD = 1_000
+MAX_OVERDUE = 1_000
 SHOWN = 10
 """Next fires, and recent failures."""
 
-LEAST_OVERDUE_S = 10.0
+MIN_OVERDUE_S = 10.0
 OVERDUE_TTLS = 3
 """Not before a takeover, and the load of the new leader, have had the time."""
 
@@ -158,7 +158,7 @@ class Overviews:
                 select(*_NEXT)
                 .where(schedule_t.c.active, schedule_t.c.next_run_ts < now - _overdue_after(ttl_s))
                 .order_by(schedule_t.c.next_run_ts)
-                .limit(MOST_OVERDUE + 1)
+                .limit(MAX_OVERDUE + 1)
             )
             return _overdue_of((await connection.execute(statement)).all())
 
@@ -227,12 +227,12 @@ async def _states(connection: AsyncConnection, host_id: UUID) -> StateCounts:
     some = (
         select(schedule_t.c.state)
         .where(schedule_t.c.host_id == host_id, schedule_t.c.deleted_ts.is_(None))
-        .limit(MOST_SCHEDULES)
+        .limit(MAX_SCHEDULES)
         .subquery()
     )
     rows = await connection.execute(select(some.c.state, func.count()).group_by(some.c.state))
     counts = {ScheduleState(state): count for state, count in rows}
-    return StateCounts(counts, is_capped=sum(counts.values()) == MOST_SCHEDULES)
+    return StateCounts(counts, is_capped=sum(counts.values()) == MAX_SCHEDULES)
 
 
 def soonest(
@@ -278,18 +278,18 @@ async def _next_fires(connection: AsyncConnection, host_id: UUID, late: datetime
 async def _overdue(connection: AsyncConnection, host_id: UUID, late: datetime) -> Overdue:
     # What is inactive, deleted or paused without an end has no next_run_ts; that of a pause with an end lies
     # after it, so where it has passed the schedule is as overdue as any.
-    statement = soonest(host_id, _NEXT, schedule_t.c.next_run_ts < late, limit=MOST_OVERDUE + 1)
+    statement = soonest(host_id, _NEXT, schedule_t.c.next_run_ts < late, limit=MAX_OVERDUE + 1)
     return _overdue_of((await connection.execute(statement)).all())
 
 
 def _overdue_after(ttl_s: float) -> timedelta:
     # A TTL may be as long as a test's virtual time needs it.
-    return timedelta(seconds=max(LEAST_OVERDUE_S, OVERDUE_TTLS * ttl_s))
+    return timedelta(seconds=max(MIN_OVERDUE_S, OVERDUE_TTLS * ttl_s))
 
 
 def _overdue_of(rows: Sequence[Any]) -> Overdue:
     oldest = _next_fire_of(rows[0]) if rows else None
-    return Overdue(min(len(rows), MOST_OVERDUE), len(rows) > MOST_OVERDUE, oldest)
+    return Overdue(min(len(rows), MAX_OVERDUE), len(rows) > MAX_OVERDUE, oldest)
 
 
 def _next_fire_of(row: Any) -> NextFire:
@@ -304,17 +304,17 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCoun
     claimable = (
         select(table.c.host_id, table.c.status)
         .where(table.c.host_id == host_id, text(IS_CLAIMABLE))
-        .limit(MOST_OPEN)
+        .limit(MAX_OPEN)
         .subquery()
     )
     # Indexes of what runs and of what is held do not know hosts: the cap is on what is looked at.
     running = (
-        select(table.c.host_id, table.c.status).where(text("status = 'running'")).limit(MOST_OPEN).subquery()
+        select(table.c.host_id, table.c.status).where(text("status = 'running'")).limit(MAX_OPEN).subquery()
     )
     held = (
         select(table.c.host_id, table.c.status)
         .where(text("status = 'pending' AND due_by_ts IS NULL"))
-        .limit(MOST_OPEN)
+        .limit(MAX_OPEN)
         .subquery()
     )
     figures = [
@@ -331,7 +331,7 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCoun
     for row in await connection.execute(union_all(*figures)):
         counts[Status(row.status)] += row.ours
         held_count += row.ours if row.is_held else 0
-        is_capped = is_capped or row.looked_at >= MOST_OPEN
+        is_capped = is_capped or row.looked_at >= MAX_OPEN
     return OpenExecutionCounts(dict(+counts), held_count, is_capped)
 
 
@@ -348,14 +348,14 @@ async def _ended_badly(connection: AsyncConnection, host_id: UUID, *, since: dat
         select(
             _ended(host_id, status, execution_t.c.execution_id)
             .where(execution_t.c.execution_id >= first_id_at(since))
-            .limit(MOST_BAD + 1)
+            .limit(MAX_BAD + 1)
             .subquery()
         )
         for status in BAD
     ]
     statement = select(func.count()).select_from(union_all(*found).subquery())
     count = (await connection.execute(statement)).scalar_one()
-    return Counted(min(count, MOST_BAD), count > MOST_BAD)
+    return Counted(min(count, MAX_BAD), count > MAX_BAD)
 
 
 async def _failures(connection: AsyncConnection, host_id: UUID) -> list[RecentFailure]:

@@ -1,6 +1,6 @@
 """The queues of a host: what waits in each, how long already, and what runs.
 
-Counted by the index that workers claim from, no further than `MOST_COUNTED`: a backlog of millions takes no
+Counted by the index that workers claim from, no further than `MAX_COUNTED`: a backlog of millions takes no
 longer to look at than one of thousands.
 """
 
@@ -21,7 +21,7 @@ from foliot.store.dialect import Pool
 from foliot.store.execution_list import literally
 from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t
 
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 QUEUES_AT_ONCE = 50
 LONGEST_SLA = timedelta(seconds=max(priority.sla_s for priority in Priority))
 
@@ -46,7 +46,7 @@ class QueueRecord:
 
 
 class Queues:
-    def __init__(self, database: Database, *, most_counted: int = MOST_COUNTED) -> None:
+    def __init__(self, database: Database, *, most_counted: int = MAX_COUNTED) -> None:
         self._database = database
         self._dialect = database.dialect
         self._most_counted = most_counted

@@ -56,7 +56,7 @@ def row_of(schedule: Schedule) -> dict[str, Any]:
     }
 
 
-MOST_REMEMBERED = 5_000
+MAX_REMEMBERED = 5_000
 _specs: dict[tuple[UUID, int], ScheduleSpec] = {}
 """A version never changes, and reading one takes longer than all else that is done with a row."""
 
@@ -66,7 +66,7 @@ def _spec_of(row: Any, *, to_change: bool) -> ScheduleSpec:
     version = (row.schedule_id, row.aggregate_version)
     known = _specs.get(version)
     if known is None:
-        if len(_specs) >= MOST_REMEMBERED:
+        if len(_specs) >= MAX_REMEMBERED:
             _specs.clear()
         try:
             known = _specs[version] = _read_spec(row)

@@ -27,7 +27,7 @@ from foliot.store.types import Instant
 
 LONGEST_RUN = timedelta(hours=1)
 """How long before a span a run may have been due, to be looked at for having ended in it."""
-MOST_VERSIONS = 100
+MAX_VERSIONS = 100
 """How many changes of a schedule are looked back for the last one that made it begin anew."""
 IS_BY_SCHEDULE = "triggered_by = 'scheduler'"
 _NOT_DUE = tuple(
@@ -150,7 +150,7 @@ class Silence:
                     table,
                     and_(
                         table.c.schedule_id == schedule_t.c.schedule_id,
-                        table.c.aggregate_version > schedule_t.c.aggregate_version - MOST_VERSIONS,
+                        table.c.aggregate_version > schedule_t.c.aggregate_version - MAX_VERSIONS,
                     ),
                 )
             )

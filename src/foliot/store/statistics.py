@@ -34,8 +34,8 @@ from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import IS_BY_HAND, execution_t, schedule_t
 from foliot.store.timeline import micros_in
 
-MOST_EXECUTIONS = 2_000
-MOST_IN_DAYS = 25_000
+MAX_EXECUTIONS = 2_000
+MAX_IN_DAYS = 25_000
 """Executions of each kind that are counted by day: twelve weeks of one every five minutes."""
 REACH = timedelta(weeks=12)
 LAST = 20
@@ -93,11 +93,11 @@ class Statistics:
         self._dialect = database.dialect
 
     async def of_schedule(self, schedule_id: UUID, *, host_id: UUID | None = None) -> ScheduleStatistics:
-        """Its latest executions, at most MOST_EXECUTIONS, of the last twelve weeks. Raises NotFoundError."""
+        """Its latest executions, at most MAX_EXECUTIONS, of the last twelve weeks. Raises NotFoundError."""
         async with self._database.read(Pool.API) as connection:
             now = await self._now_of(connection, schedule_id, host_id)
             is_near = execution_t.c.fire_ts >= now - REACH
-            rows = (await connection.execute(_latest(schedule_id, MOST_EXECUTIONS, is_near))).all()
+            rows = (await connection.execute(_latest(schedule_id, MAX_EXECUTIONS, is_near))).all()
             by_day = (await connection.execute(_by_day(self._dialect, schedule_id, is_near))).all()
         days, days_since_ts = _days_of(by_day, now - REACH)
         return ScheduleStatistics(
@@ -105,7 +105,7 @@ class Statistics:
             duration=_spread(row.duration_seconds for row in rows),
             start_delay=_spread(_start_delay_s(row) for row in rows),
             last=[_recent_of(row) for row in rows[:LAST]],
-            since_ts=rows[-1].fire_ts if len(rows) == MOST_EXECUTIONS else now - REACH,
+            since_ts=rows[-1].fire_ts if len(rows) == MAX_EXECUTIONS else now - REACH,
             days=days,
             days_since_ts=days_since_ts,
         )
@@ -178,7 +178,7 @@ def _by_day(dialect: Dialect, schedule_id: UUID, *conditions: ColumnElement[bool
     counted = []
     for kind in _KINDS:
         columns = (execution_t.c.fire_ts, execution_t.c.status)
-        some = _latest_of(kind, columns, schedule_id, MOST_IN_DAYS, *conditions).subquery()
+        some = _latest_of(kind, columns, schedule_id, MAX_IN_DAYS, *conditions).subquery()
         day = (micros_in(dialect, some.c.fire_ts) // literal(_DAY_US, BigInteger)).label("day")
         some = select(day, some.c.status, some.c.fire_ts).subquery()
         counted.append(
@@ -256,7 +256,7 @@ def _days_of(rows: Sequence[Any], since_ts: datetime) -> tuple[list[DayCounts], 
         by_day.setdefault(EPOCH.date() + timedelta(days=row.day), Counter())[Status(row.status)] += row.amount
         by_kind.setdefault(row.kind, []).append(row)
     for some in by_kind.values():
-        if sum(row.amount for row in some) == MOST_IN_DAYS:
+        if sum(row.amount for row in some) == MAX_IN_DAYS:
             since_ts = max(since_ts, min(row.first_ts for row in some))
     return [DayCounts(day, dict(counts)) for day, counts in by_day.items()], since_ts
 

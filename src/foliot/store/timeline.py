@@ -39,13 +39,13 @@ from foliot.store.dialect import Dialect, Pool
 from foliot.store.overview import soonest
 from foliot.store.schema import execution_t, schedule_t
 
-MOST_ROWS = 250_000
+MAX_ROWS = 250_000
 """Rows that one look at the past reads, of all hosts, from the end of the range backwards: about a second."""
-MOST_RECENT_ROWS = 100_000
-MOST_SCHEDULES = 200
-MOST_CELLS = 20_000
+MAX_RECENT_ROWS = 100_000
+MAX_SCHEDULES = 200
+MAX_CELLS = 20_000
 """Bins of single schedules, all together: the finer the bins, the fewer schedules are shown."""
-MOST_UPCOMING = 5_000
+MAX_UPCOMING = 5_000
 
 MARGIN = timedelta(hours=1)
 """An id may be a little older than its fire time: one that was reserved by another machine's clock."""
@@ -100,7 +100,7 @@ class Timeline:
 
         `including` names schedules to report even if they are not among the busiest.
         """
-        rows = _Rows(self._dialect, bins, MOST_ROWS)
+        rows = _Rows(self._dialect, bins, MAX_ROWS)
         async with self._database.read(Pool.API) as connection:
             complete_from_ts = await rows.complete_from(connection)
             counted = (await connection.execute(rows.by_bin_and_status(host_id))).all()
@@ -138,7 +138,7 @@ class Timeline:
             now = (await connection.execute(select(self._dialect.now()))).scalar_one()
             under_way = EPOCH + (now - EPOCH) // _MINUTE * _MINUTE
             bins = Bins(under_way - 59 * _MINUTE, _MINUTE, 60)
-            rows = _Rows(self._dialect, bins, MOST_RECENT_ROWS)
+            rows = _Rows(self._dialect, bins, MAX_RECENT_ROWS)
             complete_from_ts = await rows.complete_from(connection)
             counted = (await connection.execute(rows.by_bin_and_status(host_id))).all()
             late = {row.bin: row for row in await connection.execute(rows.lateness(host_id))}
@@ -158,7 +158,7 @@ class Timeline:
             complete_from_ts,
         )
 
-    async def upcoming(self, host_id: UUID, until: datetime, *, limit: int = MOST_UPCOMING) -> list[Due]:
+    async def upcoming(self, host_id: UUID, until: datetime, *, limit: int = MAX_UPCOMING) -> list[Due]:
         """Schedules of the host with a time to act on before then, soonest first: for planning.forecast."""
         statement = soonest(host_id, _DUE, schedule_t.c.next_run_ts < until, limit=limit)
         async with self._database.read(Pool.API) as connection:
@@ -172,7 +172,7 @@ class Timeline:
 
 def max_schedules(bins: Bins) -> int:
     """How many schedules are reported one by one."""
-    return min(MOST_SCHEDULES, max(1, MOST_CELLS // bins.count))
+    return min(MAX_SCHEDULES, max(1, MAX_CELLS // bins.count))
 
 
 def _load_of(

@@ -11,7 +11,7 @@ from foliot.store.dialect import Dialect
 from foliot.store.registry_list import LIVE_S
 from foliot.store.schema import instance_t, schedule_t
 
-MOST_LOOKED_AT = 100_000
+MAX_LOOKED_AT = 100_000
 SHOWN = 20
 
 
@@ -38,7 +38,7 @@ async def unknown_tasks(
             schedule_t.c.next_run_ts.is_not(None),
             schedule_t.c.target["kind"].as_string() == "function",
         )
-        .limit(MOST_LOOKED_AT)
+        .limit(MAX_LOOKED_AT)
         .subquery()
     )
     statement = (

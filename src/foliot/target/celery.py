@@ -34,7 +34,7 @@ from foliot.timing.clock import Clock
 FIRST_LOOK_S = 0.05
 LOOKS_GROW = 1.5
 LONGEST_LOOK_S = 1.0
-MOST_FORMER = 10
+MAX_FORMER = 10
 """How many attempts back a task is looked for that may still run."""
 REVOKE_WITHIN_S = 4.0
 """Stopped work is given up after five."""
@@ -135,7 +135,7 @@ class _Work:
     async def _former(self) -> str | None:
         """The task of an earlier attempt that runs or has succeeded; those not begun by now never will."""
         fire = self._assignment.fire
-        for attempt in range(fire.attempt - 1, max(0, fire.attempt - 1 - MOST_FORMER), -1):
+        for attempt in range(fire.attempt - 1, max(0, fire.attempt - 1 - MAX_FORMER), -1):
             task_id = task_id_of(fire.execution_id, attempt)
             state = (await self._celery.state(task_id)).name
             if state in IS_OVER:

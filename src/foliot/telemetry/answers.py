@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-MOST_ANSWER_BYTES = 4096
+MAX_ANSWER_BYTES = 4096
 """What is longer, or does not say how long it is, costs a connection instead of memory."""
 _REDIRECTS = range(300, 400)
 _CREDENTIALS = (
@@ -31,7 +31,7 @@ def wary_session() -> Any:
 def _read_little(response: Any, *_: object, **__: object) -> None:
     try:
         length = response.headers.get("Content-Length", "")
-        if length.isdecimal() and int(length) <= MOST_ANSWER_BYTES:
+        if length.isdecimal() and int(length) <= MAX_ANSWER_BYTES:
             # As it is: a little that is compressed may be much.
             response.raw.read(decode_content=False)
         if response.status_code in _REDIRECTS:

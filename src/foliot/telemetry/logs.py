@@ -101,9 +101,9 @@ from foliot.telemetry.execution_lines import (
 )
 from foliot.telemetry.rendering import configure, sign
 
-__all__ = ["LINES", "MOST_LINES", "LogObserver", "configure"]
+__all__ = ["LINES", "MAX_LINES", "LogObserver", "configure"]
 
-MOST_LINES = 20
+MAX_LINES = 20
 """Larger batches are summed up."""
 
 LARGE_OFFSET_S = 1.0
@@ -210,7 +210,7 @@ class LogObserver(Dispatch):
         lines: Callable[[], Iterable[Line]],
     ) -> None:
         """Write a batch's lines at this level and its summary at debug; for a large batch the reverse."""
-        at, otherwise = (level, logging.DEBUG) if count <= MOST_LINES else (logging.DEBUG, level)
+        at, otherwise = (level, logging.DEBUG) if count <= MAX_LINES else (logging.DEBUG, level)
         if self._log.is_enabled_for(otherwise):
             name, values = summary()
             self._log.log(otherwise, name, **values)
@@ -302,7 +302,7 @@ class LogObserver(Dispatch):
             self._log.warning(
                 "settles_refused",
                 count=len(batch.refused),
-                execution_ids=[str(execution_id) for execution_id in batch.refused[:MOST_LINES]],
+                execution_ids=[str(execution_id) for execution_id in batch.refused[:MAX_LINES]],
                 worker_id=batch.worker_id,
             )
 

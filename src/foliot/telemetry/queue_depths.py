@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from foliot.model.event import QueuesMeasured
 from foliot.model.policy import Priority
 
-MOST_QUEUES = 100
+MAX_QUEUES = 100
 DEFAULT = "default"
 OTHER = "other"
 _EMPTY = dict.fromkeys(Priority, 0)
@@ -38,7 +38,7 @@ class QueueDepths(Collector):
                 (queue for queue in depths if queue not in self._shown and queue != OTHER),
                 key=lambda queue: -sum(depths[queue].values()),
             )
-            shown = {queue: depths.pop(queue) for queue in [*stay, *newcomers][:MOST_QUEUES]}
+            shown = {queue: depths.pop(queue) for queue in [*stay, *newcomers][:MAX_QUEUES]}
             if depths:
                 shown[OTHER] = {
                     priority: sum(depth.get(priority, 0) for depth in depths.values())

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from foliot.model.errors import SettingError
 from foliot.telemetry.answers import wary_session
 
-MOST_WAITING = 8192
+MAX_WAITING = 8192
 CLOSE_S = 3.0
 """How long a process that stops waits for its last spans to be taken."""
 _EXPORTERS_LOG = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
@@ -29,7 +29,7 @@ class Shipping:
 
     def __init__(self, url: str, exporter: SpanExporter | None = None) -> None:
         try:
-            self._most = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or MOST_WAITING)
+            self._most = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or MAX_WAITING)
             self._watched = _Watched(exporter or OTLPSpanExporter(endpoint=url, session=wary_session()), url)
             self._processor = BatchSpanProcessor(self._watched, max_queue_size=self._most)
         except ValueError as error:

@@ -24,7 +24,7 @@ from foliot.service import Service
 from foliot.settings import Settings
 from foliot.timing.clock import VirtualClock
 
-MOST_STEPS = 10_000_000
+MAX_STEPS = 10_000_000
 _HOUR = 3600.0
 
 
@@ -108,7 +108,7 @@ class TestApp:
         """Let time pass (`hours=72`), doing everything that becomes due on the way."""
         instance = await self._started()
         end = self.clock.monotonic() + timedelta(**duration).total_seconds()
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             await self._settle(instance)
             wanted = [at for at in self._wanted_at.values() if at is not None]
             at = min([*wanted, end])
@@ -121,7 +121,7 @@ class TestApp:
 
     async def _settle(self, instance: Instance) -> None:
         """Step every service that wants it, until none does."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             ready = [service for service in instance.services if self._is_ready(service)]
             if not ready:
                 return

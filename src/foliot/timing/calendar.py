@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from foliot.model.calendar import MOST_RANGES, CalendarSpec, CountryHolidays, DayRange, merged
+from foliot.model.calendar import MAX_RANGES, CalendarSpec, CountryHolidays, DayRange, merged
 from foliot.model.errors import InvalidError, Problem
 from foliot.timing.rrule import rule_times
 from foliot.timing.rule_parts import Frequency, parse_rule
@@ -176,8 +176,8 @@ def _shown(text: str) -> str:
 
 # --- iCalendar files -----------------------------------------------------------------------------------
 
-MOST_ICAL_BYTES = 1_000_000
-MOST_RULES = 200
+MAX_ICAL_BYTES = 1_000_000
+MAX_RULES = 200
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 """Between these an event that comes again every year is written out."""
 
@@ -195,8 +195,8 @@ def parse_ical(text: str) -> list[DayRange]:
     events and of ranges are bounded, so that no file takes longer than a few seconds.
     """
     events = list(_events_of(text))
-    if sum(len(_all_of(event, "RRULE")) for event in events) > MOST_RULES:
-        raise _too_many(f"more than {MOST_RULES} rules of recurring events")
+    if sum(len(_all_of(event, "RRULE")) for event in events) > MAX_RULES:
+        raise _too_many(f"more than {MAX_RULES} rules of recurring events")
     moved = _moved_days(events)
     found: list[DayRange] = []
     for number, event in enumerate(events, 1):
@@ -209,11 +209,11 @@ def parse_ical(text: str) -> list[DayRange]:
         except (ValueError, TypeError, AttributeError, OverflowError) as error:
             problem = Problem(_ICAL, "bad_ical", str(error).partition("\n")[0])
             raise InvalidError([_in_event(number, event, problem)]) from None
-        if len(found) > 10 * MOST_RANGES:
-            raise _too_many(f"more than {10 * MOST_RANGES} days")
+        if len(found) > 10 * MAX_RANGES:
+            raise _too_many(f"more than {10 * MAX_RANGES} days")
     ranges = merged(found)
-    if len(ranges) > MOST_RANGES:
-        raise _too_many(f"more than {MOST_RANGES} separate days")
+    if len(ranges) > MAX_RANGES:
+        raise _too_many(f"more than {MAX_RANGES} separate days")
     return list(ranges)
 
 
@@ -233,8 +233,8 @@ def _events_of(text: str) -> Iterator[_Event]:
         size = len(text.encode())
     except UnicodeEncodeError:
         raise InvalidError.at(_ICAL, "bad_ical", "must be whole characters, no halves of a pair") from None
-    if size > MOST_ICAL_BYTES:
-        raise InvalidError.at(_ICAL, "too_large", f"is larger than {MOST_ICAL_BYTES} bytes")
+    if size > MAX_ICAL_BYTES:
+        raise InvalidError.at(_ICAL, "too_large", f"is larger than {MAX_ICAL_BYTES} bytes")
     try:
         components: list[Any] = list(icalendar.Calendar.from_ical(text, multiple=True))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:

@@ -68,12 +68,12 @@ _NUMBERS = {
 _KNOWN = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", *_NUMBERS)
 _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
-_MOST = 1_000_000_000
+_MAX_NUMBER = 1_000_000_000
 MAX_COUNT = 1_000_000
 """Occurrences of a new rule: a year of minutes, but not a year of seconds."""
 MAX_COUNT_WITH_SETPOS = 10_000
 """BYSETPOS has no shortcut to the n-th occurrence: all months or years before it are walked."""
-MOST_IN_MONTH = 5
+MAX_IN_MONTH = 5
 """Of each weekday."""
 _SUB_DAILY_FILTERS = frozenset({"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND"})
 
@@ -91,8 +91,8 @@ def parse_rule(text: str) -> RecurrenceRule:
         refuse(f'FREQ "{parts["FREQ"]}" is not known', f"one of: {', '.join(f.name for f in Frequency)}")
     rule = RecurrenceRule(
         freq=Frequency[parts["FREQ"]],
-        interval=_number("INTERVAL", parts["INTERVAL"], 1, _MOST) if "INTERVAL" in parts else 1,
-        count=_number("COUNT", parts["COUNT"], 1, _MOST) if "COUNT" in parts else None,
+        interval=_number("INTERVAL", parts["INTERVAL"], 1, _MAX_NUMBER) if "INTERVAL" in parts else 1,
+        count=_number("COUNT", parts["COUNT"], 1, _MAX_NUMBER) if "COUNT" in parts else None,
         until=_until(parts["UNTIL"]) if "UNTIL" in parts else None,
         wkst=_weekday(parts["WKST"]) if "WKST" in parts else 0,
         byday=_byday(parts["BYDAY"]) if "BYDAY" in parts else (),
@@ -207,10 +207,10 @@ def _check(rule: RecurrenceRule, parts: dict[str, str]) -> None:
     if rule.bymonthday and freq is Frequency.WEEKLY:
         refuse("BYMONTHDAY does not go with FREQ=WEEKLY", "FREQ=MONTHLY or FREQ=DAILY")
     is_within_months = freq is Frequency.MONTHLY or (freq is Frequency.YEARLY and bool(rule.bymonth))
-    if is_within_months and any(abs(nth) > MOST_IN_MONTH for _, nth in rule.byday):
+    if is_within_months and any(abs(nth) > MAX_IN_MONTH for _, nth in rule.byday):
         refuse(
             "BYDAY has a number that no weekday of a month reaches",
-            f"1 to {MOST_IN_MONTH}, or -{MOST_IN_MONTH} to -1",
+            f"1 to {MAX_IN_MONTH}, or -{MAX_IN_MONTH} to -1",
             "never_fires",
         )
     if any(nth for _, nth in rule.byday) and (freq > Frequency.MONTHLY or rule.byweekno):

@@ -27,7 +27,7 @@ from foliot.transport.reaching import CALL_S, all_of, reaching
 
 PARTITIONS = 12
 """Of a topic that is made here: so many workers can share a lane."""
-MOST_REPLICAS = 3
+MAX_REPLICAS = 3
 PROBE_EVERY_S = 2.0
 SESSION_S = 6.0
 """A worker that was killed is missed after so long; brokers take no less by default."""
@@ -182,7 +182,7 @@ class KafkaTransport:
             cluster = await admin.describe_cluster()
             if not has_controller(cluster):
                 return  # they may be there already: who uses them will see
-            replicas = min(MOST_REPLICAS, max(1, len(cluster["brokers"])))
+            replicas = min(MAX_REPLICAS, max(1, len(cluster["brokers"])))
             new = [NewTopic(topic, PARTITIONS, replicas) for topic in sorted(missing)]
             answer = await admin.create_topics(new)
         finally:

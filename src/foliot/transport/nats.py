@@ -30,7 +30,7 @@ SUBJECTS = "foliot.tickets"
 SILENCE_S = 0.01
 """The server sends what it has at once, and does not always say that this was all."""
 FIRST_WORD_S = 1.0
-MOST_PENDING = 100_000
+MAX_PENDING = 100_000
 """Tickets of one lane that may be with workers at once."""
 
 
@@ -184,7 +184,7 @@ class NatsTransport:
                     filter_subject=_subject(lane),
                     ack_policy=AckPolicy.EXPLICIT,
                     ack_wait=self._abandoned_s,
-                    max_ack_pending=MOST_PENDING,
+                    max_ack_pending=MAX_PENDING,
                 )
                 await stream.add_consumer(STREAM, config)
                 self._lanes[_subject(lane)] = lane
@@ -246,7 +246,7 @@ class NatsTransport:
         self._spoke.set()
 
     async def _rest(self) -> None:
-        held = self._arrivals.take(MOST_PENDING)
+        held = self._arrivals.take(MAX_PENDING)
         if held:
             await self.give_back(held)
 

@@ -25,7 +25,7 @@ from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, Recei
 from foliot.transport.quiet import quieten
 from foliot.transport.reaching import CALL_S, all_of, reaching
 
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 """Fetched in one call: each takes a round trip."""
 HEARTBEAT_S = 10
 _FAILURES = (AMQPError, ChannelInvalidStateError, RuntimeError)
@@ -66,7 +66,7 @@ class RabbitTransport:
     async def receive(
         self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
     ) -> list[ReceivedTicket]:
-        most = min(most, MOST_AT_ONCE)
+        most = min(most, MAX_AT_ONCE)
         await self._arrivals.open()
         try:
             async with self._connecting(CALL_S + wait_s):

@@ -16,7 +16,7 @@ from foliot.store.schema import (
     schedule_version_t,
 )
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
-from foliot.verify.states import MOST
+from foliot.verify.states import MAX_ROWS
 
 _M = outbox_message_t.c
 
@@ -63,7 +63,7 @@ async def _check_offsets(connection: AsyncConnection, log: _Log) -> AsyncIterato
     before = func.lag(_M.c_offset).over(order_by=_M.c_offset)
     steps = select(_M.c_offset, before.label("before")).where(_M.c_offset >= log.first).subquery()
     holes = select(steps.c.before, steps.c.c_offset).where(steps.c.c_offset > steps.c.before + 1)
-    for low, high in await connection.execute(holes.limit(MOST)):
+    for low, high in await connection.execute(holes.limit(MAX_ROWS)):
         wrong = f"no message has offset {low + 1}" + (f" up to {high - 1}" if high - low > 2 else "")
         yield Finding(FindingKind.OUTBOX_GAP, wrong, "offsets without gaps", count=high - low - 1)
     if log.last + 1 < log.next_offset:
@@ -84,7 +84,7 @@ async def _check_order(connection: AsyncConnection, log: _Log) -> AsyncIterator[
         .subquery()
     )
     wrong_steps = select(steps).where(steps.c.aggregate_version <= steps.c.before)
-    for row in await connection.execute(wrong_steps.limit(MOST)):
+    for row in await connection.execute(wrong_steps.limit(MAX_ROWS)):
         is_double = row.aggregate_version == row.before
         kind = FindingKind.OUTBOX_DOUBLE if is_double else FindingKind.OUTBOX_ORDER
         wrong = f"offset {row.c_offset}: event {row.aggregate_version} of {row.aggregate_id} comes " + (
@@ -102,7 +102,7 @@ async def _check_transactions(connection: AsyncConnection, log: _Log) -> AsyncIt
         .group_by(_M.transaction_id)
         .having(or_(func.min(place) != func.max(place), func.count() > func.max(_M.transaction_count)))
     )
-    for identity, offset, count, expected in await connection.execute(statement.limit(MOST)):
+    for identity, offset, count, expected in await connection.execute(statement.limit(MAX_ROWS)):
         is_double = count > expected
         kind = FindingKind.OUTBOX_DOUBLE if is_double else FindingKind.OUTBOX_ORDER
         wrong = f"transaction {identity} from offset {offset} on: " + (
@@ -167,5 +167,5 @@ async def _check_events(connection: AsyncConnection, span: VerifiedSpan) -> Asyn
         (unsaid, FindingKind.OUTBOX_GAP, "fired, and no event was written", "an event with its id"),
     )
     for statement, kind, wrong, right in told:
-        for identity, at in await connection.execute(statement.limit(MOST)):
+        for identity, at in await connection.execute(statement.limit(MAX_ROWS)):
             yield Finding(kind, f"event {identity}: {wrong}", right, at)

@@ -36,7 +36,7 @@ _READ = frozenset(
         "BYSECOND",
     )
 )
-MOST_STEPS = 2_000_000
+MAX_STEPS = 2_000_000
 """How far a rule with a COUNT is walked from its start."""
 
 
@@ -165,7 +165,7 @@ def _in_steps(rule: ParsedRule, start: datetime, begin: datetime, end: datetime)
     origin = start.replace(**unit)  # type: ignore[arg-type]
     stride = step * rule.interval
     period = origin + max(0, (begin - origin) // stride) * stride
-    if (end - period) // stride > MOST_STEPS:
+    if (end - period) // stride > MAX_STEPS:
         raise UnsupportedExpressionError("a rule of more steps than are walked")
     while period <= end:
         if _is_period(rule, period):

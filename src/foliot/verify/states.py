@@ -10,7 +10,7 @@ from foliot.model.execution import FINAL, OPEN, SkipReason, Status, TriggeredBy
 from foliot.store.schema import attempt_t, execution_t, schedule_t
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
-MOST = 1_000
+MAX_ROWS = 1_000
 """How many findings of one statement are told."""
 
 
@@ -221,7 +221,7 @@ async def _broken(
 ) -> AsyncIterator[Finding]:
     which = case(*((rule.broken, number) for number, rule in enumerate(rules)), else_=-1)
     statement = rows.add_columns(which.label("which")).where(or_(*(rule.broken for rule in rules)))
-    for row in await connection.execute(statement.limit(MOST)):
+    for row in await connection.execute(statement.limit(MAX_ROWS)):
         rule = rules[row.which]
         subject = "" if row.execution_id is None else f"execution {row.execution_id}: "
         yield Finding(

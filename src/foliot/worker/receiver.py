@@ -13,7 +13,7 @@ from foliot.transport.carrier import Carrier
 from foliot.transport.protocol import BrokerUnreachableError, ReceivedTicket
 from foliot.worker.worker import Worker
 
-MOST_AT_ONCE = 500
+MAX_AT_ONCE = 500
 WAIT_S = 1.0
 """How long a receive waits for a first ticket; a worker that stops waits for its end."""
 AGAIN_S = 0.5
@@ -43,7 +43,7 @@ class Receiver:
         if not lanes:
             return WITHOUT_QUEUES_S
         try:
-            found = await self._carrier.receive(lanes, most=min(worker.room, MOST_AT_ONCE), wait_s=WAIT_S)
+            found = await self._carrier.receive(lanes, most=min(worker.room, MAX_AT_ONCE), wait_s=WAIT_S)
         except BrokerUnreachableError:
             # It may be time for the worker to look for itself.
             worker.wake.set()

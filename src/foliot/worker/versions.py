@@ -7,7 +7,7 @@ from uuid import UUID
 from foliot.model.schedule import ScheduleSpec
 from foliot.store.protocol import Claim, WorkStore
 
-MOST = 10_000
+MAX_VERSIONS = 10_000
 
 
 class Versions:
@@ -25,6 +25,6 @@ class Versions:
         found = {key: self._known[key] for key in wanted if key in self._known}
         for key in found:
             self._known.move_to_end(key)
-        while len(self._known) > MOST:
+        while len(self._known) > MAX_VERSIONS:
             self._known.popitem(last=False)
         return found

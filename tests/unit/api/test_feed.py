@@ -12,9 +12,9 @@ import pytest
 from foliot.api.feed import (
     BUSY_S,
     LINGER_S,
-    MOST_KEPT,
-    MOST_LISTENERS,
-    MOST_TOLD,
+    MAX_KEPT,
+    MAX_LISTENERS,
+    MAX_TOLD,
     POLL_S,
     QUICK_S,
     RESET_EVERY_S,
@@ -28,7 +28,7 @@ from foliot.api.feed import (
 from foliot.api.routes.stream import CHECK_EVERY_S, HEARTBEAT_S, messages
 from foliot.model.errors import DatabaseUnreachableError, OverloadedError
 from foliot.model.execution import OPEN
-from foliot.store.changes import MOST_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
+from foliot.store.changes import MAX_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
 from foliot.store.hints import Hint, LocalHints
 from foliot.timing.clock import VirtualClock
 
@@ -85,7 +85,7 @@ class Source:
         self._fail()
         self._schedules, self._new = [], set()
         found = [each for each in self.standings.values() if each.status in OPEN]
-        return Look(Mark(NOW), (), found[:MOST_OPEN], len(found) <= MOST_OPEN)
+        return Look(Mark(NOW), (), found[:MAX_OPEN], len(found) <= MAX_OPEN)
 
     async def look(self, mark: Mark, followed: Collection[UUID]) -> Look:
         self.looks += 1
@@ -322,23 +322,23 @@ async def test_a_look_that_fails_is_made_again_and_nothing_is_lost(stage: Stage)
 
 async def test_of_very_many_changes_the_first_are_told_and_the_rest_by_a_reset(stage: Stage) -> None:
     listener = await stage.listen()
-    await stage.look(*(schedule_of(number) for number in range(1, MOST_TOLD + 1)))
-    assert told(listener) == [("schedule", number) for number in range(1, MOST_TOLD + 1)]
+    await stage.look(*(schedule_of(number) for number in range(1, MAX_TOLD + 1)))
+    assert told(listener) == [("schedule", number) for number in range(1, MAX_TOLD + 1)]
     await stage.look(
         *(schedule_of(number) for number in range(1, 11)),
-        *(execution_of(number) for number in range(MOST_TOLD)),
+        *(execution_of(number) for number in range(MAX_TOLD)),
     )
     heard = told(listener)
     assert heard[:10] == [("schedule", number) for number in range(1, 11)]
-    assert heard[10:-1] == [("execution", "pending")] * (MOST_TOLD - 10)
+    assert heard[10:-1] == [("execution", "pending")] * (MAX_TOLD - 10)
     assert heard[-1] == ("reset", "too_many_changes")
 
 
 async def test_what_was_left_out_is_followed_as_well(stage: Stage) -> None:
     listener = await stage.listen()
-    await stage.look(*(execution_of(number) for number in range(MOST_TOLD + 1)))
+    await stage.look(*(execution_of(number) for number in range(MAX_TOLD + 1)))
     taken(listener)
-    await stage.look(execution_of(MOST_TOLD, "running"))
+    await stage.look(execution_of(MAX_TOLD, "running"))
     assert told(listener) == [("execution", "running")]
 
 
@@ -346,7 +346,7 @@ async def test_resets_are_told_at_once_but_not_again_and_again(stage: Stage) -> 
     listener = await stage.listen()
 
     async def look_at_many(version: int) -> list[tuple[str, Any]]:
-        many = (schedule_of(number)._replace(aggregate_version=version) for number in range(MOST_TOLD + 1))
+        many = (schedule_of(number)._replace(aggregate_version=version) for number in range(MAX_TOLD + 1))
         await stage.look(*many)
         return [each for each in told(listener) if each[0] == "reset"]
 
@@ -360,7 +360,7 @@ async def test_resets_are_told_at_once_but_not_again_and_again(stage: Stage) -> 
 
 async def test_while_more_is_open_than_can_be_followed_resets_go_on_and_then_end(stage: Stage) -> None:
     listener = await stage.listen()
-    stage.source.put(*(execution_of(number) for number in range(MOST_OPEN + 1)))
+    stage.source.put(*(execution_of(number) for number in range(MAX_OPEN + 1)))
     stage.source._new.clear()
     stage.source.is_complete = False
     await stage.look()
@@ -373,14 +373,14 @@ async def test_while_more_is_open_than_can_be_followed_resets_go_on_and_then_end
     assert told(listener)[-1] == ("reset", "too_many_changes"), "for what has ended meanwhile"
     await stage.look(after_s=RESET_EVERY_S)
     assert told(listener) == []
-    await stage.look(execution_of(MOST_OPEN, "running"))
+    await stage.look(execution_of(MAX_OPEN, "running"))
     assert told(listener) == [("execution", "running")], "all are followed now"
 
 
 async def test_no_more_are_followed_than_can_be(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     await stage.listen()
-    await stage.look(*(schedule_of(number) for number in range(MOST_TOLD + 1)))
-    await stage.look(*(execution_of(number) for number in range(MOST_OPEN + 1)))
+    await stage.look(*(schedule_of(number) for number in range(MAX_TOLD + 1)))
+    await stage.look(*(execution_of(number) for number in range(MAX_OPEN + 1)))
     assert stage.source.begun == 1, "the next reset, and with it the next beginning, is yet to come"
     followed: list[int] = []
     look = stage.source.look
@@ -391,7 +391,7 @@ async def test_no_more_are_followed_than_can_be(stage: Stage, monkeypatch: pytes
 
     monkeypatch.setattr(stage.source, "look", counting)
     await stage.look()
-    assert followed == [MOST_OPEN]
+    assert followed == [MAX_OPEN]
 
 
 # --- figures ---------------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ async def test_who_comes_second_is_told_the_figures_as_well(stage: Stage) -> Non
 
 
 async def test_figures_that_are_not_known_are_not_told(stage: Stage) -> None:
-    stage.source.put(*(execution_of(number) for number in range(MOST_OPEN + 1)))
+    stage.source.put(*(execution_of(number) for number in range(MAX_OPEN + 1)))
     listener = await stage.listen(kinds=FIGURES)
     await stage.look()
     assert [each["data"].get("counts") for each in taken(listener) if each["event"] == "status"] == [None]
@@ -458,7 +458,7 @@ async def test_hosts_hear_nothing_of_each_other(stage: Stage) -> None:
 
 async def test_a_listener_hears_the_kinds_it_asked_for_and_of_resets(stage: Stage) -> None:
     listener = await stage.listen(kinds=frozenset({StreamKind.EXECUTION}))
-    many = [schedule_of(number) for number in range(MOST_TOLD)]
+    many = [schedule_of(number) for number in range(MAX_TOLD)]
     await stage.look(execution_of(1))
     await stage.look(*many, execution_of(2), execution_of(3))
     assert told(listener) == [("execution", "pending"), ("reset", "too_many_changes")]
@@ -472,7 +472,7 @@ async def test_a_listener_hears_of_the_schedules_it_asked_for(stage: Stage) -> N
 
 
 async def test_no_more_than_so_many_listen_at_once(stage: Stage) -> None:
-    listeners = [await stage.listen() for _ in range(MOST_LISTENERS)]
+    listeners = [await stage.listen() for _ in range(MAX_LISTENERS)]
     with pytest.raises(OverloadedError):
         await stage.listen()
     listeners[0].leave()
@@ -483,7 +483,7 @@ async def test_no_more_than_so_many_listen_at_once(stage: Stage) -> None:
 
 
 async def test_those_who_wait_for_the_feed_to_begin_count_as_well(stage: Stage) -> None:
-    waiting = [asyncio.create_task(stage.feed.listen(StreamFilter(OURS))) for _ in range(MOST_LISTENERS)]
+    waiting = [asyncio.create_task(stage.feed.listen(StreamFilter(OURS))) for _ in range(MAX_LISTENERS)]
     await asyncio.sleep(0)
     with pytest.raises(OverloadedError):
         await stage.feed.listen(StreamFilter(OURS))
@@ -543,10 +543,10 @@ async def test_who_comes_back_with_an_id_that_is_not_known_is_told_to_read_again
 async def test_an_id_is_good_for_as_long_as_all_that_came_after_it_is_kept(stage: Stage) -> None:
     listener = await stage.listen()
     first = listener.event_id
-    while stage.feed.ring.last < MOST_KEPT:
+    while stage.feed.ring.last < MAX_KEPT:
         await stage.look(schedule_of(stage.feed.ring.last))
         taken(listener)
-    assert len(taken(await stage.listen(last_event_id=first))) >= MOST_KEPT - 1
+    assert len(taken(await stage.listen(last_event_id=first))) >= MAX_KEPT - 1
     await stage.look(schedule_of(1))
     assert told(await stage.listen(last_event_id=first)) == [("reset", "unknown_event_id")]
 
@@ -570,9 +570,9 @@ def test_an_endless_number_is_no_id() -> None:
 
 async def test_a_slow_listener_is_told_to_read_again_and_goes_on(stage: Stage) -> None:
     slow, quick = await stage.listen(), await stage.listen()
-    for _ in range(MOST_KEPT // MOST_TOLD):
-        await stage.look(*(schedule_of(number) for number in range(MOST_TOLD)))
-        assert len(quick.take(MOST_TOLD)) == MOST_TOLD
+    for _ in range(MAX_KEPT // MAX_TOLD):
+        await stage.look(*(schedule_of(number) for number in range(MAX_TOLD)))
+        assert len(quick.take(MAX_TOLD)) == MAX_TOLD
     await stage.look(schedule_of(1))
     assert told(slow) == [("reset", "too_slow")]
     assert told(quick) == [("schedule", 1)]

@@ -18,7 +18,7 @@ from foliot.api.server import listen, serving, url_of
 from foliot.model.event import RequestAnswered
 
 LIMIT = 1000
-MOST = 2
+MAX_UNDER_WAY = 2
 
 
 class Heard(list[tuple[Exception, str]]):
@@ -66,7 +66,7 @@ def doors() -> Doors:
 def app(heard: Heard, answers: list[RequestAnswered], doors: Doors) -> FastAPI:
     made = FastAPI()
     errors.install(made)
-    add_front(made, heard, answers.append, body_limit=LIMIT, most_under_way=MOST)
+    add_front(made, heard, answers.append, body_limit=LIMIT, most_under_way=MAX_UNDER_WAY)
 
     @made.get("/api/v1/me")
     async def me(request: Request) -> dict[str, str]:
@@ -268,38 +268,38 @@ Begin = Callable[[str], asyncio.Task[httpx2.Response]]
 async def test_beyond_the_most_requests_the_next_is_refused_at_once(
     client: httpx2.AsyncClient, doors: Doors, begin: Begin
 ) -> None:
-    under_way = [begin("/api/v1/slow") for _ in range(MOST)]
-    await doors.entered(MOST)
+    under_way = [begin("/api/v1/slow") for _ in range(MAX_UNDER_WAY)]
+    await doors.entered(MAX_UNDER_WAY)
     answer = await client.get("/api/v1/me")
     assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
     assert answer.headers["retry-after"] == "1"
     assert answer.headers["content-type"] == "application/problem+json"
     assert "x-request-id" in answer.headers
     doors.open.set()
-    assert [(await task).status_code for task in under_way] == [200] * MOST
+    assert [(await task).status_code for task in under_way] == [200] * MAX_UNDER_WAY
     assert (await client.get("/api/v1/me")).status_code == 200
 
 
 async def test_probes_are_answered_under_any_load(
     client: httpx2.AsyncClient, doors: Doors, begin: Begin
 ) -> None:
-    for _ in range(MOST):
+    for _ in range(MAX_UNDER_WAY):
         begin("/api/v1/slow")
-    await doors.entered(MOST)
+    await doors.entered(MAX_UNDER_WAY)
     assert (await client.get("/healthz")).status_code == 200
 
 
 async def test_streams_of_events_do_not_keep_requests_out(
     client: httpx2.AsyncClient, doors: Doors, begin: Begin
 ) -> None:
-    for count in range(1, MOST + 2):
+    for count in range(1, MAX_UNDER_WAY + 2):
         begin("/api/v1/stream")
         await doors.entered(count)
     assert (await client.get("/api/v1/me")).status_code == 200
     # What is let in is counted again as if there were no streams.
-    for _ in range(MOST):
+    for _ in range(MAX_UNDER_WAY):
         begin("/api/v1/slow")
-    await doors.entered(2 * MOST + 1)
+    await doors.entered(2 * MAX_UNDER_WAY + 1)
     assert (await client.get("/api/v1/me")).status_code == 503
 
 

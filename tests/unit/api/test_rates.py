@@ -226,7 +226,7 @@ async def test_names_are_forgotten_once_nothing_of_them_counts(clock: VirtualClo
 async def test_no_number_of_names_takes_all_memory(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rates_module, "MOST_NAMES", 100)
+    monkeypatch.setattr(rates_module, "MAX_NAMES", 100)
     storage = MemoryRates(clock)
     limiter = limiter_of(storage, "1/minute")
     for number in range(1000):
@@ -338,7 +338,7 @@ async def test_an_exchange_ends_however_many_requests_come_meanwhile(
 async def test_many_names_are_exchanged_in_bounded_statements(
     clock: VirtualClock, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rates_module, "MOST_EXCHANGED", 10)
+    monkeypatch.setattr(rates_module, "MAX_EXCHANGED", 10)
     limiter = limiter_of(DatabaseRates(clock, ledger))
     for number in range(25):
         await hits(limiter, 1, f"name-{number}")

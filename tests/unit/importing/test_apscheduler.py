@@ -31,7 +31,7 @@ class TextField:
 
 
 NAMES = ("year", "month", "day", "week", "day_of_week", "hour", "minute", "second")
-LEAST = {"month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
+LOWEST = {"month": "1", "day": "1", "hour": "0", "minute": "0", "second": "0"}
 
 
 class CronTrigger:
@@ -48,7 +48,7 @@ class CronTrigger:
         self.timezone, self.start_date, self.end_date, self.jitter = timezone, start_date, end_date, jitter
         finest = max((NAMES.index(name) for name in given_fields), default=len(NAMES))
         self.fields = [
-            TextField(name, str(given_fields.get(name, LEAST.get(name, "*") if index > finest else "*")))
+            TextField(name, str(given_fields.get(name, LOWEST.get(name, "*") if index > finest else "*")))
             for index, name in enumerate(NAMES)
         ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from foliot.model.calendar import MOST_RANGES, CalendarSpec, DayRange
+from foliot.model.calendar import MAX_RANGES, CalendarSpec, DayRange
 from foliot.model.errors import CalendarInUseError, FoliotError, InvalidError, Problem
 
 
@@ -94,7 +94,7 @@ def test_a_range_is_written_as_from_and_to_only() -> None:
         ({"weekdays": [1, 2, 3, 4, 5, 6, 7]}, "/weekdays"),
         ({"countries": [{"subdivision": "BY"}]}, "/countries/0/country"),
         ({"countries": [{"country": "DE", "state": "BY"}]}, "/countries/0/state"),
-        ({"days": ["2026-01-01"] * (MOST_RANGES + 1)}, "/days"),
+        ({"days": ["2026-01-01"] * (MAX_RANGES + 1)}, "/days"),
     ],
 )
 def test_anything_else_that_is_wrong_is_refused_by_its_field(fields: dict[str, Any], pointer: str) -> None:

@@ -13,7 +13,7 @@ from foliot.model.document import Document
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
 
-LEAST: dict[str, Any] = {
+MINIMAL: dict[str, Any] = {
     "name": "nightly",
     "trigger": {"kind": "cron", "expression": "0 2 * * *"},
     "target": {"kind": "function", "name": "work"},
@@ -85,14 +85,14 @@ def test_a_boolean_is_no_number(model: type[Document], name: str, value: bool) -
 )
 def test_the_field_with_the_boolean_is_named(fields: dict[str, Any], pointer: str) -> None:
     with pytest.raises(InvalidError) as caught:
-        ScheduleSpec.parse(LEAST | fields)
+        ScheduleSpec.parse(MINIMAL | fields)
     [problem] = caught.value.problems
     assert (problem.pointer, problem.code) == (pointer, "number_type")
 
 
 def test_numbers_and_booleans_elsewhere_are_taken_as_before() -> None:
     target = {"kind": "function", "name": "work", "args": {"flag": True, "count": 1}}
-    spec = ScheduleSpec.parse(LEAST | {"active": False, "target": target, "timeout_seconds": 30})
+    spec = ScheduleSpec.parse(MINIMAL | {"active": False, "target": target, "timeout_seconds": 30})
     assert (spec.active, spec.timeout_seconds) == (False, 30)
     assert spec.target.model_dump()["args"] == {"flag": True, "count": 1}
 

@@ -10,7 +10,7 @@ from foliot.model.policy import Delivery, MisfirePolicy, OverlapPolicy, Priority
 from foliot.model.schedule import ScheduleSpec
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-LEAST: dict[str, Any] = {
+MINIMAL: dict[str, Any] = {
     "name": "nightly",
     "trigger": {"kind": "cron", "expression": "0 2 * * *"},
     "target": {"kind": "function", "name": "work"},
@@ -19,12 +19,12 @@ LEAST: dict[str, Any] = {
 
 def problems(**fields: Any) -> list[Problem]:
     with pytest.raises(InvalidError) as told:
-        ScheduleSpec.parse(LEAST | fields)
+        ScheduleSpec.parse(MINIMAL | fields)
     return list(told.value.problems)
 
 
 def test_only_name_trigger_and_target_are_required_and_the_rest_has_the_documented_defaults() -> None:
-    spec = ScheduleSpec.parse(LEAST)
+    spec = ScheduleSpec.parse(MINIMAL)
     assert (spec.active, spec.priority, spec.queue, spec.timeout_seconds) == (
         True,
         Priority.MEDIUM,
@@ -48,10 +48,10 @@ def test_only_name_trigger_and_target_are_required_and_the_rest_has_the_document
     assert (spec.window, spec.calendars, spec.jitter_seconds) == (None, (), 0)
 
 
-@pytest.mark.parametrize("name", LEAST)
+@pytest.mark.parametrize("name", MINIMAL)
 def test_what_is_required_is_named_when_it_is_missing(name: str) -> None:
     with pytest.raises(InvalidError) as told:
-        ScheduleSpec.parse({key: value for key, value in LEAST.items() if key != name})
+        ScheduleSpec.parse({key: value for key, value in MINIMAL.items() if key != name})
     assert [problem.pointer for problem in told.value.problems] == [f"/{name}"]
 
 
@@ -111,7 +111,7 @@ def test_an_unknown_kind_names_the_known_ones() -> None:
 
 def test_an_end_before_the_start_is_refused() -> None:
     assert problems(start_ts=NOON, end_ts=NOON - timedelta(seconds=1))
-    assert ScheduleSpec.parse(LEAST | {"start_ts": NOON, "end_ts": NOON}).end_ts == NOON
+    assert ScheduleSpec.parse(MINIMAL | {"start_ts": NOON, "end_ts": NOON}).end_ts == NOON
 
 
 def test_what_is_not_an_object_is_refused() -> None:
@@ -122,7 +122,7 @@ def test_what_is_not_an_object_is_refused() -> None:
 
 
 def test_a_definition_survives_being_written_and_read() -> None:
-    spec = ScheduleSpec.parse(LEAST | {"window": {"days_of_week": [5, 1, 1]}, "labels": {"a": "b"}})
+    spec = ScheduleSpec.parse(MINIMAL | {"window": {"days_of_week": [5, 1, 1]}, "labels": {"a": "b"}})
     assert ScheduleSpec.model_validate_json(spec.model_dump_json()) == spec
     assert spec.window is not None
     assert spec.window.days_of_week == (1, 5)

@@ -7,9 +7,9 @@ from foliot.notifying.turns import (
     FORGOTTEN_AFTER_S,
     LONG_S,
     LONGEST_PAUSE_S,
-    MOST_AWAY,
-    MOST_OF_HOST,
-    MOST_OF_RULE,
+    MAX_AWAY,
+    MAX_OF_HOST,
+    MAX_OF_RULE,
     Turns,
 )
 
@@ -23,15 +23,15 @@ def fail(turns: Turns, rule: UUID, began_at: float, at: float) -> None:
 
 def test_a_rule_and_a_host_have_a_few_places_at_a_time() -> None:
     turns = Turns()
-    for _ in range(MOST_OF_RULE):
+    for _ in range(MAX_OF_RULE):
         turns.begin(RULE, HOST, 0.0)
     assert (turns.busy_rules(), turns.busy_hosts()) == ({RULE}, set())
     # All that is taken next may be of this host.
-    assert turns.at_a_time == MOST_OF_HOST - MOST_OF_RULE
-    for number in range(MOST_OF_HOST - MOST_OF_RULE):
+    assert turns.at_a_time == MAX_OF_HOST - MAX_OF_RULE
+    for number in range(MAX_OF_HOST - MAX_OF_RULE):
         turns.begin(UUID(int=100 + number), HOST, 0.0)
-    assert (turns.busy_hosts(), turns.places) == ({HOST}, AT_ONCE - MOST_OF_HOST)
-    assert turns.at_a_time == min(MOST_OF_HOST, turns.places)
+    assert (turns.busy_hosts(), turns.places) == ({HOST}, AT_ONCE - MAX_OF_HOST)
+    assert turns.at_a_time == min(MAX_OF_HOST, turns.places)
     turns.end(RULE, HOST, 0.1, began_at=0.0, is_well=True)
     assert (turns.busy_rules(), turns.busy_hosts()) == (set(), set())
 
@@ -60,9 +60,9 @@ def test_a_rule_that_is_away_is_tried_one_at_a_time_after_pauses_that_grow_until
 
 def test_several_tries_that_fail_together_count_as_one() -> None:
     turns = Turns()
-    for _ in range(MOST_OF_RULE):
+    for _ in range(MAX_OF_RULE):
         turns.begin(RULE, HOST, 0.0)
-    for number in range(MOST_OF_RULE):
+    for number in range(MAX_OF_RULE):
         turns.end(RULE, HOST, 15.0 + number / 100, began_at=0.0, is_well=False)
     assert turns.worth_a_try(15.5) == [RULE]
 
@@ -81,12 +81,12 @@ def test_those_that_are_away_share_a_part_of_the_places_and_take_turns() -> None
         fail(turns, rule, float(number), number + 15.0)
     served: list[UUID] = []
     at = 1000.0
-    for _ in range(AT_ONCE // MOST_AWAY):
-        assert turns.probes == MOST_AWAY
+    for _ in range(AT_ONCE // MAX_AWAY):
+        assert turns.probes == MAX_AWAY
         some = turns.worth_a_try(at)[: turns.probes]
         for rule in some:
             turns.begin(rule, HOST, at)
-        assert (turns.probes, turns.places) == (0, AT_ONCE - MOST_AWAY)
+        assert (turns.probes, turns.places) == (0, AT_ONCE - MAX_AWAY)
         for rule in some:
             turns.end(rule, HOST, at + 15, began_at=at, is_well=False)
         served += some

@@ -8,7 +8,7 @@ from tests.unit.planning.schedules import NOON, at, cadence_of, created
 from foliot.model.errors import InvalidError
 from foliot.model.instant import INSTANT
 from foliot.model.schedule import Schedule
-from foliot.planning.backfill import MOST_LOOKED_AT, MOST_TIMES, BackfillStep, admit_backfill, plan_backfill
+from foliot.planning.backfill import MAX_LOOKED_AT, MAX_TIMES, BackfillStep, admit_backfill, plan_backfill
 
 DAY = timedelta(days=1)
 HOURLY = {"kind": "cron", "expression": "0 * * * *"}
@@ -82,8 +82,8 @@ def test_a_range_that_makes_no_sense_is_refused(
 
 def test_a_range_with_too_many_times_is_refused() -> None:
     schedule = created(trigger={"kind": "interval", "seconds": 1}, start_ts=NOON - 30 * DAY)
-    most = timedelta(seconds=MOST_TIMES)
-    assert count(schedule, NOON - most, NOON) == MOST_TIMES
+    most = timedelta(seconds=MAX_TIMES)
+    assert count(schedule, NOON - most, NOON) == MAX_TIMES
     assert refusal(schedule, NOON - most - timedelta(seconds=1), NOON) == ("/from_ts", "too_many")
 
 
@@ -129,8 +129,8 @@ def test_a_narrow_window_does_not_make_a_step_long() -> None:
         window={"hours_of_day": [3], "timezone": "UTC"},
     )
     planned = step(schedule, NOON - DAY, NOON)
-    assert (planned.fire_times, planned.passed_over, planned.is_last) == ((), MOST_LOOKED_AT, False)
-    assert planned.position_ts == NOON - DAY + timedelta(seconds=MOST_LOOKED_AT - 1) + INSTANT
+    assert (planned.fire_times, planned.passed_over, planned.is_last) == ((), MAX_LOOKED_AT, False)
+    assert planned.position_ts == NOON - DAY + timedelta(seconds=MAX_LOOKED_AT - 1) + INSTANT
 
 
 def test_a_trigger_that_has_lost_its_times_ends_the_backfill() -> None:

@@ -21,7 +21,7 @@ from foliot.model.schedule import Schedule
 from foliot.planning.change import create, delete, due_of, edit, pause
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, plan_firing
-from foliot.planning.forecast import MOST_RANGE, Allowance, Bins, Planned, count_per_bin, forecast
+from foliot.planning.forecast import MAX_RANGE, Allowance, Bins, Planned, count_per_bin, forecast
 from foliot.timing.calendar import Calendar, is_excluded
 from foliot.timing.window import is_inside
 from foliot.timing.zone import zone
@@ -368,7 +368,7 @@ def test_a_schedule_that_can_not_be_planned_fires_nothing() -> None:
 
 
 def test_a_month_of_seconds_is_counted_in_no_time() -> None:
-    bins = Bins.over(NOON, NOON + MOST_RANGE, most=2000)
+    bins = Bins.over(NOON, NOON + MAX_RANGE, most=2000)
     dues = many(
         1,
         trigger={"kind": "cron", "expression": "* * * * * *", "timezone": BERLIN},
@@ -383,7 +383,7 @@ def test_a_month_of_seconds_is_counted_in_no_time() -> None:
 # --- bins ------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 10**9), st.integers(1, MOST_RANGE // timedelta(microseconds=1)), st.integers(1, 2000))
+@given(st.integers(0, 10**9), st.integers(1, MAX_RANGE // timedelta(microseconds=1)), st.integers(1, 2000))
 def test_bins_hold_the_range_and_are_no_more_than_asked_for(offset: int, length: int, most: int) -> None:
     from_ts = NOON + timedelta(microseconds=offset)
     to_ts = from_ts + timedelta(microseconds=length)

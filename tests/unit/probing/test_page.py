@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from foliot.probing.page import LEAST_REST, MOST_REST_S, MetricsPage
+from foliot.probing.page import MAX_REST_S, MIN_REST, MetricsPage
 from foliot.timing.clock import VirtualClock
 
 PLAIN = ""
@@ -53,7 +53,7 @@ def test_whoever_asks_again_at_once_gets_what_was_just_made(
     first = page.render(PLAIN)
     assert b"asked_total 1.0" in first[0]
     assert [page.render(PLAIN) for _ in range(100)] == [first] * 100
-    clock.advance(slow.takes_s * LEAST_REST)
+    clock.advance(slow.takes_s * MIN_REST)
     assert b"asked_total 2.0" in page.render(PLAIN)[0]
 
 
@@ -66,7 +66,7 @@ def test_all_formats_together_take_a_tenth_of_the_time(
             page.render(accept)
             number += 1
         clock.advance(0.001)
-    assert slow.count * slow.takes_s == pytest.approx(10 / LEAST_REST, rel=0.3)
+    assert slow.count * slow.takes_s == pytest.approx(10 / MIN_REST, rel=0.3)
 
 
 def test_a_process_that_was_stopped_meanwhile_does_not_show_the_past_for_long(
@@ -74,7 +74,7 @@ def test_a_process_that_was_stopped_meanwhile_does_not_show_the_past_for_long(
 ) -> None:
     slow.takes_s = 3600
     page.render(PLAIN)
-    clock.advance(MOST_REST_S)
+    clock.advance(MAX_REST_S)
     assert b"asked_total 2.0" in page.render(PLAIN)[0]
 
 

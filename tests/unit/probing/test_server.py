@@ -14,7 +14,7 @@ from tests.engine import until
 from foliot.model.errors import SettingError
 from foliot.model.event import WriteFenced
 from foliot.probing.probes import Probes
-from foliot.probing.server import MOST_CONNECTIONS, MOST_HEAD_BYTES, ProbeServer
+from foliot.probing.server import MAX_CONNECTIONS, MAX_HEAD_BYTES, ProbeServer
 from foliot.store.migrate import upgrade
 from foliot.store.sql import open_store
 from foliot.timing.clock import VirtualClock
@@ -126,7 +126,7 @@ async def test_a_head_is_answered_without_a_body(stage: Stage) -> None:
         (b"GET /metrics HTTP/9.9\r\n\r\n", 400),
         (b"CONNECT here:443 HTTP/1.1\r\n\r\n", 400),
         (b"GET /metrics HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", 200),
-        (b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 2 * MOST_HEAD_BYTES, 431),
+        (b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
         (b"GET /metrics\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.0\r\n\r\n", 200),
@@ -201,7 +201,7 @@ async def test_too_many_at_once_are_turned_away_and_later_ones_are_served(stage:
         return not await is_served()
 
     async with AsyncExitStack() as stack:
-        for _ in range(MOST_CONNECTIONS):
+        for _ in range(MAX_CONNECTIONS):
             _reader, writer = await asyncio.open_connection(HOST, stage.port)
             stack.callback(writer.close)
             writer.write(b"GET ")

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from tests.exposition import read_exposition
 
-from foliot.probing.page import MOST_REST_S
+from foliot.probing.page import MAX_REST_S
 from foliot.probing.siblings import Place, SharedPage, make_places
 from foliot.timing.clock import VirtualClock
 
@@ -79,7 +79,7 @@ async def test_the_others_are_asked_no_more_than_once_a_second(
     assert (await first.shown())["GET", "2"] == 1
     second.requests.labels("GET").inc()
     assert (await first.shown())["GET", "2"] == 1
-    clock.advance(MOST_REST_S)
+    clock.advance(MAX_REST_S)
     assert (await first.shown())["GET", "2"] == 2
 
 
@@ -110,7 +110,7 @@ async def test_the_next_in_a_place_goes_on_with_its_number(clock: VirtualClock) 
             successor = make(places[1]._replace(listener=places[1].listener.dup()), clock)
             successor.requests.labels("GET").inc(count)
             async with successor.page.shared():
-                clock.advance(MOST_REST_S)
+                clock.advance(MAX_REST_S)
                 assert await first.shown() == {("GET", "2"): count}
     places[1].listener.close()
 

@@ -23,10 +23,10 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.security import tokens
 from foliot.security.principal import CredentialKind, Role
 from foliot.security.tokens import (
-    FETCH_MOST_BYTES,
     FIRST_RETRY_S,
     KEYS_HOLD_S,
-    MOST_LENGTH,
+    MAX_FETCH_BYTES,
+    MAX_LENGTH,
     REFRESH_EVERY_S,
     IssuerKeys,
     TokenVerifier,
@@ -396,7 +396,7 @@ async def test_a_token_that_is_too_long_is_not_even_looked_at(
 ) -> None:
     looked_at: list[object] = []
     monkeypatch.setattr(jwt, "get_unverified_header", looked_at.append)
-    for token in (by_secret(pad="x" * MOST_LENGTH), "a.b." + "c" * 10_000_000, "." * 10_000_000):
+    for token in (by_secret(pad="x" * MAX_LENGTH), "a.b." + "c" * 10_000_000, "." * 10_000_000):
         assert await refuses(verifier, token)
     assert looked_at == []
 
@@ -674,7 +674,7 @@ def _unusable(issuer: Issuer) -> None:
 
 
 def _endless(issuer: Issuer) -> None:
-    issuer.body += b" " * (FETCH_MOST_BYTES + 1)
+    issuer.body += b" " * (MAX_FETCH_BYTES + 1)
 
 
 def _compressed(issuer: Issuer) -> None:

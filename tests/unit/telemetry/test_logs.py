@@ -546,6 +546,6 @@ def test_what_failed_for_good_is_an_error_and_what_ended_otherwise_beside_it_is_
     assert [line["level"] for line in lines] == ["error", "info", "error", "info", "error"]
     (line,) = log.told(ExecutionsSettled("w1", [settled(9, Status.RETRYING)], []))
     assert line["level"] == "info"
-    many = [settled(n, Status.FAILED) for n in range(logs.MOST_LINES + 1)]
+    many = [settled(n, Status.FAILED) for n in range(logs.MAX_LINES + 1)]
     (line,) = log.told(ExecutionsSettled("w1", many, []))
     assert (line["event"], line["level"]) == ("executions_settled", "error")

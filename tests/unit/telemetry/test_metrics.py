@@ -42,7 +42,7 @@ from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.telemetry.histogram import BatchHistogram
 from foliot.telemetry.metrics import MetricsObserver
-from foliot.telemetry.queue_depths import MOST_QUEUES
+from foliot.telemetry.queue_depths import MAX_QUEUES
 
 ID = UUID(int=1)
 FIRE_TS = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
@@ -352,7 +352,7 @@ def test_the_default_queue_is_shown_whether_anybody_measures_or_not(metrics: Met
 
 
 def test_of_many_queues_the_deepest_are_shown_and_stay_and_the_rest_is_one(metrics: Metrics) -> None:
-    depths = {f"queue-{number:03}": depth(medium=number) for number in range(MOST_QUEUES + 50)}
+    depths = {f"queue-{number:03}": depth(medium=number) for number in range(MAX_QUEUES + 50)}
     metrics.tell(QueuesMeasured(depths))
     assert metrics("queue_depth", queue="queue-149", priority="medium") == 149
     assert metrics("queue_depth", queue="queue-049", priority="medium") is None

@@ -3,7 +3,7 @@
 import pytest
 
 from foliot.model.errors import InvalidError, Problem
-from foliot.timing.calendar import MOST_ICAL_BYTES, MOST_RULES, parse_ical
+from foliot.timing.calendar import MAX_ICAL_BYTES, MAX_RULES, parse_ical
 
 
 def file_of(*events: str) -> str:
@@ -153,11 +153,11 @@ def test_what_is_no_calendar_is_refused(text: str) -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_unread() -> None:
-    assert refused("x" * (MOST_ICAL_BYTES + 1)).code == "too_large"
+    assert refused("x" * (MAX_ICAL_BYTES + 1)).code == "too_large"
 
 
 def test_more_rules_than_can_be_written_out_are_refused() -> None:
-    rules = "|RRULE:FREQ=YEARLY" * (MOST_RULES + 1)
+    rules = "|RRULE:FREQ=YEARLY" * (MAX_RULES + 1)
     assert refused(file_of(f"DTSTART;VALUE=DATE:20200501{rules}")).code == "too_large"
 
 

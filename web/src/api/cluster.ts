@@ -13,20 +13,20 @@ export type LeaseProviderStatus = components["schemas"]["LeaseProviderStatus"];
 export type Priority = components["schemas"]["Priority"];
 
 /** As many as one answer may hold: what is counted over them is counted over all, up to here. */
-const MOST = 500;
+const MAX_ITEMS = 500;
 /** Of instances and queues no stream tells. */
 const READ_EVERY_MS = 3000;
 
 export const allInstances = queryOptions({
   queryKey: ["instances", "all"],
   queryFn: ({ signal }) =>
-    ask(api.GET("/api/v1/instances", { params: { query: { page_size: MOST } }, signal })),
+    ask(api.GET("/api/v1/instances", { params: { query: { page_size: MAX_ITEMS } }, signal })),
   refetchInterval: READ_EVERY_MS,
 });
 
 export const allQueues = queryOptions({
   queryKey: ["queues", "all"],
-  queryFn: ({ signal }) => ask(api.GET("/api/v1/queues", { params: { query: { page_size: MOST } }, signal })),
+  queryFn: ({ signal }) => ask(api.GET("/api/v1/queues", { params: { query: { page_size: MAX_ITEMS } }, signal })),
   refetchInterval: READ_EVERY_MS,
 });
 
@@ -124,7 +124,7 @@ export function taskFunction(name: string) {
 export const functionSchedules = queryOptions({
   queryKey: ["schedules", "of functions"],
   queryFn: async ({ signal }) => {
-    const query = { target: ["function" as const], active: true, page_size: MOST };
+    const query = { target: ["function" as const], active: true, page_size: MAX_ITEMS };
     const found = await ask(api.GET("/api/v1/schedules", { params: { query }, signal }));
     return { schedules: found.items, isAll: found.next_page_token === "" };
   },
@@ -135,7 +135,7 @@ export const allTasks = queryOptions({
   queryKey: ["tasks", "all"],
   queryFn: async ({ signal }) => {
     const found = await ask(
-      api.GET("/api/v1/task-functions", { params: { query: { page_size: MOST } }, signal }),
+      api.GET("/api/v1/task-functions", { params: { query: { page_size: MAX_ITEMS } }, signal }),
     );
     return { tasks: found.items, isAll: found.next_page_token === "" };
   },

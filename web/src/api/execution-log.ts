@@ -19,7 +19,7 @@ export const EMPTY_LOG: Log = { lines: [], token: "", from: 0, hasMore: true };
 
 const PAGE_SIZE = 500;
 /** Of one reading; the reader may ask for more. */
-const MOST_PAGES = 8;
+const MAX_PAGES = 8;
 
 /** What is known after a page was read at its token. */
 export function readOn(known: Log, page: { items: readonly LogLine[]; next_page_token: string }): Log {
@@ -38,7 +38,7 @@ export function executionLog(id: string) {
     queryKey: ["execution", id, "log"],
     queryFn: async ({ client, signal, queryKey }): Promise<Log> => {
       let log = client.getQueryData<Log>(queryKey) ?? EMPTY_LOG;
-      for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+      for (let pages = 0; pages < MAX_PAGES; pages += 1) {
         const query = { page_size: PAGE_SIZE, page_token: log.token };
         const params = { path: { execution_id: id }, query };
         log = readOn(log, await ask(api.GET("/api/v1/executions/{execution_id}/logs", { params, signal })));

@@ -9,7 +9,7 @@ import { keepWhileShown } from "./shown";
 import { type ExecutionTold, type Liveness, type StatusTold, Stream, type Told } from "./stream";
 import { type ClusterStatus, isOpen, type ListedSchedule, type RecentExecution } from "./types";
 
-const MOST_RECENT = 20;
+const MAX_RECENT = 20;
 /** Between two readings while the stream does not report. */
 const POLL_MS = 15_000;
 
@@ -41,7 +41,7 @@ function withRecent(known: readonly RecentExecution[], told: ExecutionTold): Rec
     return known.with(at, entry);
   }
   const latestFirst = [entry, ...known].sort((a, b) => Date.parse(b.fire_ts) - Date.parse(a.fire_ts));
-  return latestFirst.slice(0, MOST_RECENT);
+  return latestFirst.slice(0, MAX_RECENT);
 }
 
 /** The figures after the stream told new ones. */

@@ -12,7 +12,7 @@ export interface Neighbours {
 }
 
 const PAGE_SIZE = 50;
-const MOST_STRETCHES = 24;
+const MAX_STRETCHES = 24;
 const FIRST_STRETCH_MS = 60_000;
 
 interface Listed {
@@ -33,7 +33,7 @@ export async function findAfter(known: Execution, before: Execution | null, read
   let none = 0;
   let many = Math.max(2, Date.parse(all.items[0]?.fire_ts ?? known.fire_ts) - here + 1);
   let width = before === null ? FIRST_STRETCH_MS : Math.max(1, here - Date.parse(before.fire_ts)) * 2;
-  for (let tries = 0; tries < MOST_STRETCHES && many - none > 1; tries += 1) {
+  for (let tries = 0; tries < MAX_STRETCHES && many - none > 1; tries += 1) {
     width = Math.min(width, Math.ceil((none + many) / 2));
     const found = await read(known.fire_ts, new Date(here + width).toISOString(), PAGE_SIZE);
     const next = others(found).at(-1);

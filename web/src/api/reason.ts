@@ -1,10 +1,10 @@
 // Why something is done, where a request has no body to say it in.
 
-const MOST = 1000;
+const MAX_LENGTH = 1000;
 
 /** The header that says why. Headers carry Latin letters alone: others become question marks. */
 export function because(reason: string): Record<string, string> {
-  const text = [...reason.trim()].map(asLatin).join("").slice(0, MOST);
+  const text = [...reason.trim()].map(asLatin).join("").slice(0, MAX_LENGTH);
   return text === "" ? {} : { "X-Foliot-Reason": text };
 }
 

@@ -19,16 +19,16 @@ type ExecutionsQuery = NonNullable<
 >;
 
 const PAGE = 25;
-export const MOST_PLANNED = 1000;
+export const MAX_PLANNED = 1000;
 
-/** What is planned between two instants, at most MOST_PLANNED times. */
+/** What is planned between two instants, at most MAX_PLANNED times. */
 export function plannedBetween(id: string, version: number, from: string, to: string) {
   return queryOptions({
     queryKey: ["planned", id, version, from, to],
     queryFn: ({ signal }) =>
       ask(
         api.GET("/api/v1/schedules/{schedule_id}/fires", {
-          params: { path: { schedule_id: id }, query: { from, to, n: MOST_PLANNED } },
+          params: { path: { schedule_id: id }, query: { from, to, n: MAX_PLANNED } },
           signal,
         }),
       ),

@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { ProblemError } from "@/api/problem";
 
-const MOST_TRIES = 3;
+const MAX_TRIES = 3;
 
 export function makeClient(): QueryClient {
   return new QueryClient({
@@ -11,7 +11,7 @@ export function makeClient(): QueryClient {
         staleTime: 5000,
         // Whether there is a network, only the server can tell: it may be this machine.
         networkMode: "always",
-        retry: (tries, error) => error instanceof ProblemError && error.isPassing && tries < MOST_TRIES,
+        retry: (tries, error) => error instanceof ProblemError && error.isPassing && tries < MAX_TRIES,
         retryDelay: (tries, error) =>
           error instanceof ProblemError && error.retryAfter !== null
             ? error.retryAfter * 1000

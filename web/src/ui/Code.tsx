@@ -34,13 +34,13 @@ export function JsonView({ value, what }: { value: unknown; what: string }) {
 }
 
 const OPEN_DEPTH = 3;
-const MOST_OPEN = 30;
-const MOST_SHOWN = 200;
+const MAX_OPEN = 30;
+const MAX_SHOWN = 200;
 
 function Node({ value, depth, name }: { value: unknown; depth: number; name?: string }) {
   const entries = entriesOf(value);
-  const [isOpen, setOpen] = useState(depth < OPEN_DEPTH && (entries?.length ?? 0) <= MOST_OPEN);
-  const [most, setMost] = useState(MOST_SHOWN);
+  const [isOpen, setOpen] = useState(depth < OPEN_DEPTH && (entries?.length ?? 0) <= MAX_OPEN);
+  const [most, setMost] = useState(MAX_SHOWN);
   const label: ReactNode = name === undefined ? null : <span className="text-ink-soft">{name}: </span>;
   if (entries === null) {
     return (
@@ -90,7 +90,7 @@ function Node({ value, depth, name }: { value: unknown; depth: number; name?: st
               <button
                 type="button"
                 className="text-accent pl-4 hover:underline"
-                onClick={() => setMost(most + MOST_SHOWN)}
+                onClick={() => setMost(most + MAX_SHOWN)}
               >
                 {entries.length - most} more
               </button>

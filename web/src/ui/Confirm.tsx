@@ -4,7 +4,7 @@ import { Button } from "./Button";
 import { Dialog } from "./Dialog";
 import { FormProblem, TextField } from "./Field";
 
-const MOST_REASON = 1000;
+const MAX_REASON = 1000;
 
 interface Props {
   title: ReactNode;
@@ -51,7 +51,7 @@ export function Confirm({
             hint="Optional. Kept in the audit."
             value={reason}
             onChange={setReason}
-            maxLength={MOST_REASON}
+            maxLength={MAX_REASON}
             problem={problemOf(error, "/reason")}
             autoComplete="off"
           />

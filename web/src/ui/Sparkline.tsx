@@ -3,17 +3,17 @@ import { duration } from "@/time/format";
 import { statusColour } from "./Badge";
 
 const HEIGHT = 20;
-const LEAST = 4;
+const MIN_HEIGHT = 4;
 const WIDTH = 4;
 const GAP = 1;
 
 /** How high a bar is among others, by the logarithm of its length: one slow run must not flatten all others. */
 export function barHeight(seconds: number | null, longest: number): number {
   if (seconds === null || longest <= 0) {
-    return LEAST;
+    return MIN_HEIGHT;
   }
   const share = Math.log1p(seconds * 1000) / Math.log1p(longest * 1000);
-  return LEAST + (HEIGHT - LEAST) * Math.min(1, Math.max(0, share));
+  return MIN_HEIGHT + (HEIGHT - MIN_HEIGHT) * Math.min(1, Math.max(0, share));
 }
 
 /** In words: "18 success, 2 failed". */

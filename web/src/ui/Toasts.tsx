@@ -16,7 +16,7 @@ export interface Toast {
 
 const SHOWN_MS = 6000;
 const SHOWN_BAD_MS = 12_000;
-const MOST = 4;
+const MAX_TOASTS = 4;
 
 type Kept = Toast & { id: number };
 let toasts: readonly Kept[] = [];
@@ -30,7 +30,7 @@ function change(made: readonly Kept[]): void {
 
 export function toast(made: Toast): void {
   lastId += 1;
-  change([...toasts, { ...made, id: lastId }].slice(-MOST));
+  change([...toasts, { ...made, id: lastId }].slice(-MAX_TOASTS));
 }
 
 function dismiss(id: number): void {

@@ -20,7 +20,7 @@ from foliot.security.callback import CallbackTokens
 from foliot.steering.agents import AgentSteering
 from foliot.store.agents import RunningAttempt
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 
 M = TypeVar("M", bound=BaseModel)
 Tokens = Callable[[], Awaitable[CallbackTokens]]
@@ -55,12 +55,12 @@ def _token(
 
 
 async def _read_body(request: Request) -> bytes:
-    """Read the body, up to MOST_BYTES. Call it only once the token has been checked."""
+    """Read the body, up to MAX_BYTES. Call it only once the token has been checked."""
     chunks, size = [], 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > MOST_BYTES:
-            raise HTTPException(413, f"the body is larger than {MOST_BYTES} bytes")
+        if size > MAX_BYTES:
+            raise HTTPException(413, f"the body is larger than {MAX_BYTES} bytes")
         chunks.append(chunk)
     return b"".join(chunks)
 

@@ -17,13 +17,13 @@ from foliot.model.verdict import verdict_on
 from foliot.planning.document_diff import Difference
 from foliot.steering.apply import AppliedStep, ApplyAction, ApplyStep, count_of
 
-MOST_SCHEDULES = 5000
+MAX_SCHEDULES = 5000
 
 
 class Apply(Form):
     """What the files say."""
 
-    schedules: Annotated[tuple[ScheduleSpec, ...], Field(max_length=MOST_SCHEDULES)]
+    schedules: Annotated[tuple[ScheduleSpec, ...], Field(max_length=MAX_SCHEDULES)]
     source: str = Field(
         default="default",
         min_length=1,

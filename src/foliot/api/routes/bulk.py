@@ -24,7 +24,7 @@ from foliot.security.principal import Principal, Role
 from foliot.steering.bulk import BulkResult, on_each
 from foliot.store.protocol import ExecutionFilter
 
-MOST = 1000
+MAX_ITEMS = 1000
 """As many as are done within a request that nobody minds waiting for."""
 
 
@@ -65,7 +65,7 @@ class ScheduleBulk(_Bulk):
     """An act on schedules: those with these ids, or all that match a filter."""
 
     action: ScheduleAct
-    schedule_ids: Annotated[tuple[UUID, ...], Field(max_length=MOST)] | None = None
+    schedule_ids: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] | None = None
     filter: ScheduleFilterForm | None = None
     until_ts: Moment | None = Field(default=None, description="With `pause`: until when.")
 
@@ -81,7 +81,7 @@ class ExecutionBulk(_Bulk):
     """An act on executions: those with these ids, or all that match a filter."""
 
     action: ExecutionAct
-    execution_ids: Annotated[tuple[UUID, ...], Field(max_length=MOST)] | None = None
+    execution_ids: Annotated[tuple[UUID, ...], Field(max_length=MAX_ITEMS)] | None = None
     filter: ExecutionFilterForm | None = None
 
     @model_validator(mode="after")
@@ -194,7 +194,9 @@ def _schedule_act(
 async def _schedules(services: Services, caller: Principal, asked: ScheduleBulk) -> list[_One]:
     if asked.filter is None:
         return [_One(id=each) for each in dict.fromkeys(asked.schedule_ids or ())]
-    rows = await services.store.schedule_list.ids(asked.filter.filter_for(caller.host_id), limit=MOST + 1)
+    rows = await services.store.schedule_list.ids(
+        asked.filter.filter_for(caller.host_id), limit=MAX_ITEMS + 1
+    )
     _require_few(rows)
     return [_One(id=row.schedule_id, name=row.name) for row in rows]
 
@@ -216,7 +218,7 @@ async def _executions(services: Services, caller: Principal, asked: ExecutionBul
     position = None
     while True:
         page = await services.store.execution_list.page(
-            wanted, after=position, limit=MOST + 1 - len(found), with_bodies=False
+            wanted, after=position, limit=MAX_ITEMS + 1 - len(found), with_bodies=False
         )
         found += [_One(id=row.execution_id, name=row.schedule_name) for row in page.items]
         _require_few(found)
@@ -226,8 +228,8 @@ async def _executions(services: Services, caller: Principal, asked: ExecutionBul
 
 
 def _require_few(found: Sequence[object]) -> None:
-    if len(found) > MOST:
-        detail = f"matches more than {MOST}"
+    if len(found) > MAX_ITEMS:
+        detail = f"matches more than {MAX_ITEMS}"
         raise InvalidError.at("/filter", "too_many", detail, "narrow it, and go on in several steps")
 
 

@@ -21,8 +21,8 @@ from foliot.api.routes.outlook import (
 from foliot.api.routes.registry import InstanceDocument, instance_document
 from foliot.api.services import API, Services
 
-MOST_SHARDS = 1024
-MOST_INSTANCES = 500
+MAX_SHARDS = 1024
+MAX_INSTANCES = 500
 
 InstanceId = Annotated[str, Path(max_length=255, pattern=r"^[A-Za-z0-9._-]+$")]
 
@@ -45,7 +45,7 @@ class ClusterDocument(BaseModel):
 class ReshardAsked(Form):
     """How many shards there are to be."""
 
-    shards: int = Field(ge=1, le=MOST_SHARDS, strict=True)
+    shards: int = Field(ge=1, le=MAX_SHARDS, strict=True)
     reason: str | None = Field(default=None, max_length=1000)
 
 
@@ -63,7 +63,7 @@ def cluster_routes(services: Services) -> APIRouter:
         """Shards and instances are of all hosts; what is overdue or has no worker is of the caller's host."""
         overview = await services.store.overviews.of_host(caller.host_id, ttl_s=services.lease_ttl_s)
         instances = await services.store.registry_list.instances(
-            lease_ttl_s=services.lease_ttl_s, limit=MOST_INSTANCES
+            lease_ttl_s=services.lease_ttl_s, limit=MAX_INSTANCES
         )
         lease_providers = await services.store.registry_list.lease_providers()
         return answer(

@@ -24,7 +24,7 @@ from foliot.model.moment import Moment
 from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
-from foliot.planning.preview import MOST_FIRES, Caution, Preview, preview
+from foliot.planning.preview import MAX_FIRES, Caution, Preview, preview
 from foliot.store.overview import LeaderRecord, Overview
 from foliot.store.queues import QueueRecord
 from foliot.store.reading import Source, source
@@ -32,14 +32,14 @@ from foliot.store.registry_list import TransportRecord
 from foliot.store.replica import ReplicaWatch
 from foliot.timing.describe import describe
 
-MOST_QUEUES = 100
+MAX_QUEUES = 100
 
 
 class PreviewAsked(Form):
     """A trigger, and whatever else decides its times."""
 
     trigger: Trigger
-    n: int = Field(default=10, ge=1, le=MOST_FIRES, description="How many times.")
+    n: int = Field(default=10, ge=1, le=MAX_FIRES, description="How many times.")
     from_ts: Moment | None = Field(default=None, description="From when on; left out, from now on.")
     dst: Dst = Dst()
     window: Window | None = None
@@ -360,7 +360,7 @@ def outlook_routes(services: Services) -> APIRouter:
 
     async def status_of(host_id: UUID) -> Response:
         found = await services.store.overviews.of_host(host_id, ttl_s=services.lease_ttl_s)
-        queues = await services.store.queues.page(host_id, limit=MOST_QUEUES)
+        queues = await services.store.queues.page(host_id, limit=MAX_QUEUES)
         transports = await services.store.registry_list.transports()
         lease_providers = await services.store.registry_list.lease_providers()
         return answer(

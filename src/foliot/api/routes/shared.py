@@ -13,7 +13,7 @@ from foliot.api.answer import answer, no_content
 from foliot.api.body import Form, JsonBody, parse, require_object, takes
 from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
 from foliot.api.lists import ListOf
-from foliot.api.paging import MOST_PER_PAGE, Paged
+from foliot.api.paging import MAX_PER_PAGE, Paged
 from foliot.api.services import API, Services
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
@@ -120,7 +120,7 @@ def shared_routes(services: Services) -> APIRouter:
     async def list_events(
         caller: Caller,
         after: Annotated[int, Query(ge=0, le=2**62, description="The offset to go on behind.")] = 0,
-        page_size: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = 50,
+        page_size: Annotated[int, Query(ge=1, le=MAX_PER_PAGE)] = 50,
     ) -> Response:
         """Oldest first, without gaps. `next_page_token` is the offset to ask for next."""
         rows = await services.store.outbox.after(caller.host_id, after, limit=page_size)

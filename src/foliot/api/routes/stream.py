@@ -39,7 +39,7 @@ BEGINNING_LIMIT_S = 10.0
 """How long a stream may wait for the feed to begin."""
 RECONNECT_S = (1.0, 4.0)
 """When clients come back, each at a moment of its own: a restart must not bring all of them at once."""
-MOST_SCHEDULES = 100
+MAX_SCHEDULES = 100
 
 IsStillValid = Callable[[], Awaitable[bool]]
 
@@ -190,7 +190,7 @@ def stream_routes(
         request: Request,
         schedule_id: Annotated[
             list[UUID] | None,
-            Query(max_length=MOST_SCHEDULES, description="Only of these schedules and their executions"),
+            Query(max_length=MAX_SCHEDULES, description="Only of these schedules and their executions"),
         ] = None,
         kinds: Annotated[
             str | None,

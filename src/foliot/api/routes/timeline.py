@@ -19,7 +19,7 @@ from foliot.model.execution import Status
 from foliot.model.moment import Moment
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins, PlannedLoad, count_per_bin
-from foliot.store.timeline import MOST_UPCOMING, PastLoad, RecentLoad, max_schedules
+from foliot.store.timeline import MAX_UPCOMING, PastLoad, RecentLoad, max_schedules
 
 _DAY = timedelta(days=1)
 
@@ -170,7 +170,7 @@ def timeline_routes(services: Services) -> APIRouter:
         # Thousands of schedules take a while to count, and others want to be served.
         planned = await asyncio.to_thread(count_per_bin, dues, cut, calendars=book)
         past = await timeline.past(caller.host_id, cut, including=_most_planned(planned, max_schedules(cut)))
-        return answer(_timeline_document(past, planned, is_partial=len(dues) >= MOST_UPCOMING))
+        return answer(_timeline_document(past, planned, is_partial=len(dues) >= MAX_UPCOMING))
 
     @router.get("/load", summary="The last hour, minute by minute", response_model=RecentDocument)
     async def read_load(caller: Caller) -> Response:

@@ -24,7 +24,7 @@ from foliot.store.schema import (
 )
 from foliot.testing.conformance.consumer_scene import POLL_S, Outbox, two_hosts
 
-MOST_BREAKS = 50
+MAX_BREAKS = 50
 
 
 class Died(BaseException):
@@ -81,7 +81,7 @@ class ConsumerConformance:
     async def test_a_transaction_is_not_cut_where_the_look_ends(
         self, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("foliot.outbox.consumer.LEAST_LOOK", 1)
+        monkeypatch.setattr("foliot.outbox.consumer.MIN_LOOK", 1)
         transactions = [tuple(await outbox.write(*names)) for names in ("abc", "defgh", "i")]
         await outbox.consume(outbox.consumer(batch=1))
         assert [ids for _, ids in outbox.calls] == transactions
@@ -368,7 +368,7 @@ class ConsumerConformance:
                 raise broken
 
         consumer = outbox.consumer(outbox.spec(handler=handle, max_attempts=2))
-        for _ in range(MOST_BREAKS):
+        for _ in range(MAX_BREAKS):
             try:
                 if await consumer.step() == POLL_S:
                     break

@@ -29,7 +29,7 @@ from foliot.testing.conformance.scene import Scene
 from foliot.timing.clock import VirtualClock
 
 POLL_S = 7.0
-MOST_STEPS = 200
+MAX_STEPS = 200
 handled = Table("handled", MetaData(), Column("event_id", String(64)), Column("group_id", String(64)))
 """A handler's own table. It has no key: what is done twice is there twice."""
 
@@ -144,7 +144,7 @@ class Outbox:
 
     async def consume(self, consumer: Consumer) -> None:
         """Step until there is nothing more."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if await consumer.step() == POLL_S:
                 return
         raise AssertionError("it does not come to rest")

@@ -25,7 +25,7 @@ from foliot.testing.conformance.scene import LONG, WHOLE, Scene
 HOURLY = {"kind": "cron", "expression": "0 * * * *"}
 FREELY = {"policy": "allow"}
 ONE_AT_A_TIME = {"policy": "queue", "max_instances": 1}
-MOST_OPEN = 200
+MAX_OPEN = 200
 
 
 def plan(schedule: Schedule, position_ts: datetime, to_ts: datetime, most: int) -> BackfillStep:
@@ -46,7 +46,7 @@ async def step(
     backfill: Backfill,
     *,
     most: int = 100,
-    most_open: int = MOST_OPEN,
+    most_open: int = MAX_OPEN,
     store: SqlStore | None = None,
 ) -> BackfillAdvance:
     backfills = (store or scene.store).backfills

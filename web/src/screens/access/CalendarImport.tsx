@@ -11,7 +11,7 @@ import { countDays, rangesOf } from "./days";
 import { ZoneField } from "./ZoneField";
 
 /** The server takes bodies of 1 MB, and writing text as JSON makes it longer. */
-const MOST_BYTES = 900_000;
+const MAX_BYTES = 900_000;
 
 interface Props {
   /** Names that there are. */
@@ -27,7 +27,7 @@ export function CalendarImport({ taken, onClose }: Props) {
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const [zone, setZone] = useState("");
-  const isTooLarge = file !== null && file.size > MOST_BYTES;
+  const isTooLarge = file !== null && file.size > MAX_BYTES;
   const whyNot =
     file === null
       ? "Choose a file."

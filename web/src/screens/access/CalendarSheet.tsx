@@ -25,7 +25,7 @@ const BLANK: CalendarSpec = {
   weekdays: [],
   countries: [],
 };
-const MOST_COUNTRIES = 50;
+const MAX_COUNTRIES = 50;
 
 interface Props {
   /** Null: one that is to be made. */
@@ -200,7 +200,7 @@ function Form({ from, isNew, newer = null, onClose }: FormProps) {
             icon="plus"
             className="self-start"
             whyNot={
-              mayNotEdit ?? (countries.length >= MOST_COUNTRIES ? `Up to ${MOST_COUNTRIES} countries.` : null)
+              mayNotEdit ?? (countries.length >= MAX_COUNTRIES ? `Up to ${MAX_COUNTRIES} countries.` : null)
             }
             onClick={() => setCountries([...countries, { country: "", subdivision: null, categories: [] }])}
           >

@@ -23,7 +23,7 @@ import {
 } from "./days";
 
 export const WEEKDAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] as const;
-const MOST_LISTED = 30;
+const MAX_LISTED = 30;
 
 interface Props {
   ranges: readonly Range[];
@@ -238,7 +238,7 @@ interface ChosenProps {
 function Chosen({ ranges, isFixed, onShow, onRemove }: ChosenProps) {
   const id = useId();
   const [isAll, setAll] = useState(false);
-  const listed = isAll ? ranges : ranges.slice(0, MOST_LISTED);
+  const listed = isAll ? ranges : ranges.slice(0, MAX_LISTED);
   const days = countDays(ranges);
   return (
     <section aria-labelledby={id}>

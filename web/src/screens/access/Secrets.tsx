@@ -21,7 +21,7 @@ import { Explained, Panel } from "./parts";
 /** `set` names the secret that gets a new value. */
 const shape = { new: oneOf(["", "secret"] as const, ""), set: text() };
 
-const MOST_VALUE = 32 * 1024;
+const MAX_VALUE = 32 * 1024;
 const column = columnsOf<Secret>();
 const nameOf = (row: Secret) => row.name;
 
@@ -253,7 +253,7 @@ function SetDialog({ name: fixed, onClose }: { name: string | null; onClose: () 
           onChange={setValue}
           required
           rows={3}
-          maxLength={MOST_VALUE}
+          maxLength={MAX_VALUE}
           autoComplete="off"
           autoCapitalize="off"
           spellCheck={false}

@@ -5,7 +5,7 @@ import type { Instance, Schedule } from "@/api/types";
 import { duration } from "@/time/format";
 
 /** From here on a clock is worth a warning: times are kept by the database's, but logs are not. */
-export const MOST_SKEW_SECONDS = 1;
+export const MAX_SKEW_SECONDS = 1;
 
 export const PRIORITIES = ["high", "medium", "low"] as const satisfies readonly Priority[];
 
@@ -13,7 +13,7 @@ export const PRIORITIES = ["high", "medium", "low"] as const satisfies readonly 
 export const START_WITHIN_SECONDS: Record<Priority, number> = { high: 1, medium: 5, low: 30 };
 
 export function isSkewed(offset: number | null): boolean {
-  return offset !== null && Math.abs(offset) > MOST_SKEW_SECONDS;
+  return offset !== null && Math.abs(offset) > MAX_SKEW_SECONDS;
 }
 
 /** How a clock differs from the database's, in words. */

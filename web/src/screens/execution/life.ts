@@ -97,7 +97,7 @@ export interface Bar {
   seconds: number | null;
 }
 
-const LEAST = 0.004;
+const MIN_WIDTH = 0.004;
 
 /** Attempts beside each other in time: from the first start to the last end, or to now. */
 export function barsOf(attempts: readonly Attempt[], now: Date): Bar[] {
@@ -116,7 +116,7 @@ export function barsOf(attempts: readonly Attempt[], now: Date): Bar[] {
   const from = Math.min(...spans.map((span) => span.start));
   const whole = Math.max(1, Math.max(...spans.map((span) => span.end)) - from);
   return spans.map(({ attempt, start, end }) => {
-    const width = Math.max(LEAST, (end - start) / whole);
+    const width = Math.max(MIN_WIDTH, (end - start) / whole);
     return {
       attempt,
       left: Math.min((start - from) / whole, 1 - width),

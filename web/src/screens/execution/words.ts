@@ -34,7 +34,7 @@ export function reasonOf(reason: string): string {
   return REASONS[reason] ?? reason;
 }
 
-const MOST_LETTERS = 200;
+const MAX_LETTERS = 200;
 
 /** How it ended, in one line; empty: there is nothing to say. */
 export function outcomeOf(known: Execution): string {
@@ -49,7 +49,7 @@ export function outcomeOf(known: Execution): string {
     return "";
   }
   const text = typeof known.result === "string" ? known.result : JSON.stringify(known.result);
-  return text.slice(0, MOST_LETTERS);
+  return text.slice(0, MAX_LETTERS);
 }
 
 export interface Progress {

@@ -142,7 +142,7 @@ interface DialogProps {
   onDone: () => void;
 }
 
-const MOST_NAMES = 6;
+const MAX_NAMES = 6;
 
 /** Says first how many it would be; a number that has changed since stops it. */
 function BulkDialog({ act, chosen, leftOut, rows, onClose, onDone }: DialogProps) {
@@ -208,14 +208,14 @@ function BulkDialog({ act, chosen, leftOut, rows, onClose, onDone }: DialogProps
     >
       <p>{look.note}</p>
       <ul className="text-ink mt-2">
-        {counted.slice(0, MOST_NAMES).map(([name, number]) => (
+        {counted.slice(0, MAX_NAMES).map(([name, number]) => (
           <li key={name} className="flex gap-3">
             <span className="truncate">{name}</span>
             <span className="numbers text-ink-soft ml-auto">{count(number)}</span>
           </li>
         ))}
       </ul>
-      {counted.length > MOST_NAMES && <p>and of {count(counted.length - MOST_NAMES)} more schedules</p>}
+      {counted.length > MAX_NAMES && <p>and of {count(counted.length - MAX_NAMES)} more schedules</p>}
       {leftOut > 0 && <p className="mt-2">{`${count(leftOut)} more are chosen that it can't be done to.`}</p>}
     </Confirm>
   );

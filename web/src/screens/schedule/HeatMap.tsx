@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { MOST_PLANNED, plannedBetween, statsOf } from "@/api/schedule-history";
+import { MAX_PLANNED, plannedBetween, statsOf } from "@/api/schedule-history";
 import type { Schedule } from "@/api/types";
 import { presently } from "@/time/clock";
 import { Card } from "@/ui/Card";
@@ -36,7 +36,7 @@ export function HeatMap({ schedule }: { schedule: Schedule }) {
       days: stats.data.days,
       since: new Date(stats.data.since_ts),
       planned: fires.filter((fire) => fire.reason === null).map((fire) => fire.fire_ts),
-      plannedUntil: fires.length >= MOST_PLANNED && last ? new Date(last.fire_ts) : null,
+      plannedUntil: fires.length >= MAX_PLANNED && last ? new Date(last.fire_ts) : null,
       weeksBack: WEEKS_BACK,
       weeksAhead: WEEKS_AHEAD,
     });

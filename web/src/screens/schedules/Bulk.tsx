@@ -115,7 +115,7 @@ interface DialogProps {
   onDone: () => void;
 }
 
-const MOST_NAMES = 6;
+const MAX_NAMES = 6;
 
 /** Says first how many it would be; a number that has changed since stops it. */
 function BulkDialog({ act, chosen, nameOf, onClose, onDone }: DialogProps) {
@@ -140,7 +140,7 @@ function BulkDialog({ act, chosen, nameOf, onClose, onDone }: DialogProps) {
       </Dialog>
     );
   }
-  const names = (dry.data?.items ?? []).slice(0, MOST_NAMES).map(({ id, name }) => name ?? nameOf(id) ?? id);
+  const names = (dry.data?.items ?? []).slice(0, MAX_NAMES).map(({ id, name }) => name ?? nameOf(id) ?? id);
   return (
     <Confirm
       title={`${look.verb}: ${count(matched)} ${matched === 1 ? "schedule" : "schedules"}`}
