@@ -87,7 +87,7 @@ class Served:
         return self.begin(work).result(WITHIN_S)
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """The same without waiting for its end."""
+        """Start a coroutine on the server's loop without waiting for its end."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:

@@ -32,7 +32,7 @@ def second(server: Served, module_url: str) -> Iterator[Served]:
 async def all_at_once(
     servers: list[Served], method: str, paths: list[str], key: str = OPERATOR_KEY, **options: Any
 ) -> list[httpx2.Response]:
-    """The same request from so many clients as there are paths, each on a connection of its own."""
+    """Send one request per path at once, each on a connection of its own."""
     clients = [servers[number % len(servers)].async_client(key) for number in range(len(paths))]
     try:
         # Connected before, so that the requests themselves meet.

@@ -63,7 +63,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """The same database, seen through the proxy."""
+        """URL of the database through the proxy."""
         return self._url._replace(netloc=f"{self._url.username}@127.0.0.1:{self.port}").geturl()
 
     async def start(self) -> None:

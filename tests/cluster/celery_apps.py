@@ -6,7 +6,7 @@ from tests.servers import free_port
 
 
 def over(broker: str, backend: str | None = None) -> Celery:
-    """The same application at another broker."""
+    """The Celery application at another broker."""
     return Celery("shop", broker=broker, backend=backend, set_as_current=False)
 
 

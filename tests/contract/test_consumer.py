@@ -25,7 +25,7 @@ async def outbox(scene: Scene) -> Outbox:
 
 
 class TestConsumer(ConsumerConformance):
-    """The same statements on SQLite and PostgreSQL."""
+    """Statements that run on SQLite and PostgreSQL alike."""
 
 
 class TestSharing(SharingConformance):

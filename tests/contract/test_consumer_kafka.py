@@ -1,4 +1,4 @@
-"""The same handlers over Kafka: what comes again is known, what can't be read stops nothing."""
+"""Event handlers over Kafka: repeated messages are recognised, unreadable ones stop nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -562,7 +562,7 @@ async def test_what_a_stale_plan_does_without_the_versions_guard_is_found(
 
 
 def _a_step_later(planned_: Firing) -> Firing:
-    """The same plan for a time that comes after the pause."""
+    """Extend a plan by a time that comes after the pause."""
     last = planned_.decisions[-1].fire_ts + 2 * SECOND
     return planned_._replace(decisions=(FireDecision(last, last),))
 

@@ -93,7 +93,7 @@ class Shop:
 
 
 class Transaction:
-    """The same calls for both kinds. A plain one is made in a thread: it may wait for what this loop does."""
+    """Calls for sync and async transactions. A sync one runs in a thread: it may wait for this loop."""
 
     def __init__(self, acts: AsyncWithin | Within, session: AsyncSession | Session) -> None:
         self._acts = acts

@@ -16,7 +16,7 @@ class Open(StrEnum):
     ANYBODY = "anybody"
     """Nothing is told that strangers may not know."""
     PROBE = "probe"
-    """The same, and asked by machines every few seconds: its rate is not limited."""
+    """Public, and called by machines every few seconds: without a rate limit."""
     AGENT = "agent"
     """An agent proves by a token that an attempt was given to it."""
     SIGNED_IN = "signed in"

@@ -52,7 +52,7 @@ def parse(model: type[M], document: Any) -> M:
 
 
 def parse_optional(model: type[M], document: Any) -> M:
-    """The same for a body that may be left out."""
+    """Parse a body that may be left out. Raises InvalidError, which names every field that is wrong."""
     return parse(model, {} if document is None else document)
 
 

@@ -27,7 +27,7 @@ def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
 
 
 def merge_definition(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for the definition of a schedule. A trigger or target of another kind replaces the old one:
+    """Apply a patch to a schedule's definition. A trigger or target of another kind replaces the old one:
     what is left of it would only be refused."""
     kept = dict(document)
     for name in ("trigger", "target"):

@@ -104,7 +104,7 @@ def both(value: Any, now: datetime) -> str:
 
 
 def first_relative(value: Any, now: datetime) -> str:
-    """The same the other way round, for columns that may be cut: `in 3 min (2026-11-17 02:00)`."""
+    """The relative time first, for columns that may be cut: `in 3 min (2026-11-17 02:00)`."""
     at = local(value)
     return f"{relative(value, now)} ({at})" if at else ""
 

@@ -18,7 +18,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same, as a single line."""
+    """The text as a single line, with control characters spelled out."""
     return visible(" ".join(text.split()))
 
 

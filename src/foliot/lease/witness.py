@@ -178,5 +178,5 @@ class Witness:
 
 
 def cluster_name(key: bytes) -> str:
-    """The same for all instances on one database, made of a key that they share; tells nothing of it."""
+    """Name of the cluster at a witness: a hash of the key that all instances on one database share."""
     return hashlib.sha256(b"foliot lease " + key).hexdigest()[:16]

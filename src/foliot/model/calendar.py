@@ -68,7 +68,7 @@ def _day(value: Any) -> date:
 
 
 def merged(ranges: Iterable[DayRange]) -> tuple[DayRange, ...]:
-    """The same days in order, as few ranges as possible."""
+    """Sort day ranges and merge those that touch or overlap."""
     found: list[DayRange] = []
     for each in sorted(ranges, key=lambda each: each.first):
         # By number: the day after the last day there is can't be made.

@@ -535,7 +535,7 @@ class ExecutionsRescued(DomainEvent):
     shard: int
     rescued: Mapping[UUID, Status]
     attempts: Sequence[LostAttempt] = ()
-    """The same, in full."""
+    """One entry per rescued execution, with its schedule, worker and agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,7 @@ class NotificationType(StrEnum):
     DID_NOT_RUN = "schedule.did_not_run"
     SLA_MISSED = "schedule.sla_missed"
     GATHERED = "schedules.gathered"
-    """The same of many schedules, beyond what a rule tells one by one."""
+    """One message about many schedules, sent when a rule has more incidents than it reports one by one."""
     TEST = "test"
 
 

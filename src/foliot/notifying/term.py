@@ -40,7 +40,7 @@ class NotifierState:
     waiting: dict[Queue, Behind] = field(default_factory=dict)
     """Queues of which more waits for too long than one look reads, and where the next goes on."""
     running: tuple[datetime, UUID] | None = None
-    """The same of what runs, and was started too late."""
+    """Where the next scan for executions that started too late goes on; None: at the beginning."""
     round: Round = field(default_factory=Round)
     swept_at: float = NEVER
     pruned_at: float = NEVER

@@ -287,7 +287,7 @@ class Delivering:
 
 
 class _HeldConnection(AsyncConnection):
-    """The same connection, for a handler: its transaction is not the handler's to end.
+    """A connection for a handler, which may not commit or roll back its transaction.
 
     Committed by it, the work would be torn from its offset, and done again.
     """

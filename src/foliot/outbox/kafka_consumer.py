@@ -1,4 +1,4 @@
-"""The same handlers over Kafka, where a relay has put the events.
+"""Runs event handlers over Kafka, where a relay has put the events.
 
 Kafka's group says who reads which partition, and an offset is committed there after COMMIT in the database:
 so a message may come again, after a crash in between or when a partition changes hands. Every event's id is

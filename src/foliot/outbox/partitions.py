@@ -27,7 +27,7 @@ class PartitionBatch(NamedTuple):
 
 @lru_cache(maxsize=65_536)
 def partition_of(host_id: UUID, partitions: int) -> int:
-    """The same on every machine and database and for ever: a host that moved would be handled out of order.
+    """The partition of a host. It never changes: a host that moved would be handled out of order.
 
     A hash, since the ids of hosts may be chosen by people.
     """

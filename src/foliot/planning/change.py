@@ -36,7 +36,7 @@ class Author:
     """The `traceparent` that the request came with."""
 
     def because(self, reason: str | None) -> "Author":
-        """The same with this reason; None: with the one that there is."""
+        """Return the author with this reason for the change; None keeps the reason."""
         return self if reason is None else replace(self, reason=reason)
 
 
@@ -144,7 +144,7 @@ def adopt(
     now: datetime,
     author: Author,
 ) -> PlannedChange | None:
-    """The same edit (or none), by which the schedule also comes into other hands."""
+    """Extend an edit (or none) so that the schedule also gets a new owner."""
     if (schedule.managed_by, schedule.managed_source) == owner:
         return change
     edited = change or PlannedChange(ChangeKind.EDITED, _touched(schedule, now, author))

@@ -172,7 +172,7 @@ def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Caden
 
 
 def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) -> Cadence:
-    """The same for a definition that a user has just written."""
+    """Compile a definition that a user has just written. Raises InvalidError."""
     anchor_ts = spec.start_ts or effective_ts
     return Cadence(
         trigger=spec.trigger,

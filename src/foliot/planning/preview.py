@@ -231,7 +231,7 @@ class _Look:
 
 
 def _rebuilt(look: _Look, trigger: Trigger, dst: Dst) -> Recurrence | None:
-    """The same in another zone or under another policy; None: then it never fires."""
+    """Compile the previewed trigger with another zone or DST policy; None: it then never fires."""
     anchor = look.anchor
     if getattr(trigger, "timezone", "") != getattr(look.trigger, "timezone", ""):
         anchor = anchor.astimezone(look.tz).replace(tzinfo=UTC, fold=0)

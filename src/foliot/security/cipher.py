@@ -45,7 +45,7 @@ class Cipher:
         return True
 
     def rotate(self, token: str) -> str:
-        """The same value under the first key."""
+        """Encrypt the value anew under the first key."""
         return self.encrypt(self.decrypt(token))
 
 

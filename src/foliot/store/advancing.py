@@ -105,6 +105,6 @@ def advance_planned(dialect: Dialect, shard: Shard, shape: Shape, *, counts_even
 
 @lru_cache(maxsize=256)
 def advance_and_name(dialect: Dialect, shard: Shard, shape: Shape) -> ReturningUpdate[Any]:
-    """The same, and which they were, with their names."""
+    """Advance planned schedules; return the id and name of each that was advanced."""
     advance = advance_planned(dialect, shard, shape)
     return advance.returning(schedule_t.c.schedule_id, schedule_t.c.schedule_name)

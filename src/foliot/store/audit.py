@@ -119,7 +119,7 @@ def audit_write(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> Write:
-    """The same, to be written with other things."""
+    """An entry of the audit, to be written together with other rows."""
     return row_of_values(
         dialect,
         audit_t,

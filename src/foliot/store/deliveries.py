@@ -109,7 +109,7 @@ class Deliveries:
     async def claim_of(
         self, rule_ids: Sequence[UUID], *, limit: int, lease_s: float
     ) -> list[DueNotification]:
-        """The same of these rules alone, in this order."""
+        """Claim due notifications of these rules, in this order."""
         if not rule_ids:
             return []
         turns = self._dialect.rows(

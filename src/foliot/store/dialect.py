@@ -71,7 +71,7 @@ class Dialect(Protocol):
         ...
 
     def table(self, name: str, columns: Columns) -> FromClause:
-        """The same for rows to come: the statement is run with their `arguments`."""
+        """A table for rows that are given as `arguments` when the statement runs."""
         ...
 
     def arguments(self, name: str, columns: Columns, values: Sequence[Sequence[Any]]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ MORE_WALKED = 8
 MAX_WALKED = 100_000
 """In the order of the table, which takes PostgreSQL 65 ms and SQLite 220."""
 MAX_SCATTERED = 20_000
-"""The same where rows that follow each other in an index lie anywhere in the table."""
+"""Row limit of an index scan whose rows lie scattered over the table."""
 MAX_GATHERED = 10_000
 MAX_AT_ONCE = 1_000
 """Executions by hand that one schedule may have at one microsecond, for their list to be exact."""
@@ -156,7 +156,7 @@ class ExecutionList:
     async def latest(
         self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[Execution]:
-        """The same as one list, however long that takes; `after` is the last execution of the one before."""
+        """Latest executions as one list; `after` is the last execution of the list before."""
         position = None if after is None else await self._position_of(after)
         found: list[Execution] = []
         while len(found) < limit:

@@ -243,7 +243,7 @@ class FiringStatements:
             return await self._database.write(Pool.FIRING, work)
 
     async def fire_events(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
-        """The same for schedules whose target is an event."""
+        """Fire schedules whose target is an event, and write the events, in one transaction."""
         tries = 0
 
         async def work(connection: AsyncConnection) -> Fired:

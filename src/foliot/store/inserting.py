@@ -72,7 +72,7 @@ async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUI
 
 
 def queue_write(dialect: Dialect, host_id: UUID, queue: str) -> Write:
-    """The same, to be written with other things."""
+    """A row of `queue_t`, to be written together with other rows."""
     return row_of_values(
         dialect, queue_t, {"host_id": host_id, "queue": queue, "paused": False}, may_exist=True
     )

@@ -138,7 +138,7 @@ async def insert_executions(
 async def insert_event_executions(
     connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
 ) -> set[UUID]:
-    """The same for events, which are over as they fire; the ids of the rows that were not there yet."""
+    """Write executions of event schedules, which end as they fire. Return the ids of new rows."""
     if not rows:
         return set()
     batch = _NEW.lay_out(dialect, [_values_of(row) for row in rows])

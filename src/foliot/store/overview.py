@@ -30,7 +30,7 @@ REMEMBERED_FOR_S = 5.0
 """The counts by state of a host with many schedules are worked out no more often than this: no index has
 them, and 100,000 rows take 60 ms on PostgreSQL and 110 ms on SQLite."""
 TASKS_REMEMBERED_FOR_S = 30.0
-"""The same for tasks that nobody knows."""
+"""How long the list of schedules without a registered task is reused."""
 
 MAX_OPEN = 10_000
 MAX_BAD = 1_000

@@ -143,7 +143,7 @@ class FiringStore(Protocol):
         ...
 
     async def fire_events(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
-        """The same for schedules whose target is an event, and the events with it.
+        """Fire schedules whose target is an event, and write the events, in one transaction.
 
         Raises FencedError, and UnreadableTargetError for all whose target can't be read.
         """
@@ -207,7 +207,7 @@ class ScheduleStore(Protocol):
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Changed:
-        """The same, with all that there is to tell of it."""
+        """Apply a planned change; return the schedule and the executions it skipped or cancelled."""
         ...
 
     async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
@@ -298,7 +298,7 @@ class ExecutionStore(Protocol):
         after: UUID | None = None,
         limit: int = 50,
     ) -> list[Execution]:
-        """The same for one schedule."""
+        """Executions of one schedule, latest first; `after` is the last execution of the page before."""
         ...
 
     async def attempts(self, execution_id: UUID, *, host_id: UUID | None = None) -> list[AttemptRecord]:

@@ -183,7 +183,7 @@ class ScheduleList:
     async def ids(
         self, wanted: ScheduleFilter, *, after_name: str = "", limit: int
     ) -> list[ScheduleReference]:
-        """The same schedules in order of name, only what they are called."""
+        """Ids and names of matching schedules, in order of name."""
         table = schedule_t
         statement = (
             select(table.c.schedule_id, table.c.schedule_name, table.c.aggregate_version)

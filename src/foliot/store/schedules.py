@@ -239,7 +239,7 @@ class Schedules:
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Triggered:
-        """The same, with all that there is to tell of it."""
+        """Trigger a schedule now; return the execution and those that it replaced."""
 
         async def work(connection: AsyncConnection) -> Triggered:
             staged = self._database.is_joined and await read_event_schedule(

@@ -31,7 +31,7 @@ PASSED_ON = "passed on"
 """The message of the CancelledError that stops an attempt because another is to go on with the work: what
 runs elsewhere may be left to it."""
 TIMED_OUT = "timed out"
-"""The same for one that has taken longer than it may."""
+"""The message of the CancelledError that stops an attempt which exceeded its timeout."""
 
 
 def nowhere(*_anything: object) -> None:
@@ -52,7 +52,7 @@ class Fire:
     """What the running code may know: which execution this is, and where to report progress."""
 
     execution_id: UUID
-    """The same on every attempt: use it as an idempotency key."""
+    """Equal on every attempt: use it as an idempotency key."""
     schedule_id: UUID
     schedule_name: str
     fire_ts: datetime

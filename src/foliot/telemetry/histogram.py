@@ -61,7 +61,7 @@ class BatchHistogram(Buckets, Collector):
 
 
 class LabelledHistogram(Collector):
-    """The same with one label, whose values are few."""
+    """A batch histogram with one label that has few values."""
 
     def __init__(
         self, name: str, text: str, buckets: Sequence[float], label: str, registry: CollectorRegistry

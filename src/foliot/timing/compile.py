@@ -47,7 +47,7 @@ def compile_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -
 
 
 def build_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> Recurrence:
-    """The same for a trigger that was compiled before: not asked again whether it ever fires."""
+    """Compile a trigger that was accepted before, without checking again whether it ever fires."""
     match trigger:
         case CronTrigger():
             return _build_cron(trigger, dst, key)

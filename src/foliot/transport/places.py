@@ -18,7 +18,7 @@ def in_order(lanes: Iterable[BrokerQueue]) -> list[BrokerQueue]:
 
 
 def by_urgency(deliveries: Iterable[ReceivedTicket]) -> list[ReceivedTicket]:
-    """The same for what has come."""
+    """Sort received tickets: the most urgent priority first."""
     return sorted(deliveries, key=lambda each: _URGENCY[each.ticket.priority])
 
 

@@ -110,7 +110,7 @@ class RabbitTransport:
 
     @asynccontextmanager
     async def _connecting(self, within_s: float = CALL_S) -> AsyncIterator[None]:
-        """The same; when it fails, the connection is made anew. What it says of itself is not to be relied
+        """Limit a call in time, and reconnect when it fails. The state of a channel is not to be relied
         on: a channel on which a call has timed out takes no other, and yet counts as open."""
         try:
             async with self._reaching(within_s):

@@ -51,7 +51,7 @@ async def verify_in(
     wanted: VerifyRequest,
     told: Callable[[int], None] | None = None,
 ) -> Report:
-    """The same for what this connection sees."""
+    """Verify what this connection sees."""
     tally = Tally()
     now: datetime = (await connection.execute(select(dialect.now()))).scalar_one()
     began = await first_change(connection) or now

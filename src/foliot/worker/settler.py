@@ -159,7 +159,7 @@ def _as_written(batch: Sequence[Settlement], outcome: Settled) -> Iterator[Settl
 
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
-    """The same end, without the words that the database would not take."""
+    """Replace result and error of a settlement that the database can't store."""
     told = f"what it returned or raised could not be stored: {type(error).__name__}"
     return settlement._replace(result=None, error=told, traceback=None)
 

@@ -94,7 +94,7 @@ def execution_routes(services: Services) -> APIRouter:
         openapi_extra=takes(Because, is_required=False),
     )
     async def retry(execution_id: UUID, caller: Caller, author: Writer, body: JsonBody) -> Response:
-        """The same execution, with its whole budget of attempts. What succeeded or was skipped is a 409."""
+        """Run the execution again, with all of its attempts. 409 if it succeeded or was skipped."""
         asked = parse_optional(Because, body)
         retried = await steering.retry(execution_id, author.because(asked.reason), host_id=caller.host_id)
         return answer(execution_document(retried), 202)

@@ -157,7 +157,7 @@ function FrozenBar({ at, onGoOn }: { at: number; onGoOn: () => void }) {
   );
 }
 
-/** The same object while it says the same: the panel's part of the address makes no other filter. */
+/** Keeps the filter object while its content is equal: opening the panel makes no new filter. */
 function useSameFilter(filter: ExecutionFilter): ExecutionFilter {
   const text = JSON.stringify(filter);
   return useMemo(() => JSON.parse(text) as ExecutionFilter, [text]);

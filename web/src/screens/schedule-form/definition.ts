@@ -55,7 +55,7 @@ export function definitionOf(known: Definition | Schedule): Definition {
   return Object.fromEntries(DEFINED.map((name) => [name, known[name]])) as unknown as Definition;
 }
 
-/** The same without what is so by default. */
+/** A definition without the fields that have their default values. */
 export function shortDefinitionOf(known: Definition | Schedule): Partial<Definition> {
   const told = DEFINED.filter(
     (name) => !(name in DEFAULTS) || !isSame(known[name], DEFAULTS[name as keyof Optional]),

@@ -15,7 +15,7 @@ interface Props {
   spanOf: (bin: number) => string;
 }
 
-/** The same figures in words and numbers. */
+/** The timeline's figures as tables. */
 export function Tables({ told, spanOf }: Props) {
   const [most, setMost] = useState(FIRST_ROWS);
   const rows = useMemo(() => rowsOf(told), [told]);
