@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from foliot.store.migrate import upgrade
@@ -16,6 +17,9 @@ from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
 from tests.etcd import EtcdCluster
 from tests.servers import TEMPLATE, PostgresServer
+
+hypothesis.settings.load_profile("ci")
+"""The same examples on every run, and no deadline: a busy machine is slow."""
 
 
 @pytest.hookimpl(wrapper=True)

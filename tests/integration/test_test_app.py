@@ -1,6 +1,8 @@
 """TestApp does what people do by the same commands as production: same checks, same events."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from foliot.model.errors import InvalidError
 from foliot.model.event import ExecutionTriggered, ScheduleChanged
 from foliot.model.execution import Status
 from foliot.model.schedule import ChangeKind
+from foliot.store.database import Database
 from foliot.testing import TestApp
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -59,3 +62,20 @@ async def test_pausing_and_resuming_are_told_to_observers() -> None:
         assert [each.status for each in await t.executions("report")] == [Status.SUCCESS]
         kinds = [each.change for each in t.recorder.events if isinstance(each, ScheduleChanged)]
         assert kinds[-2:] == [ChangeKind.PAUSED, ChangeKind.RESUMED]
+
+
+async def test_a_month_in_which_nothing_is_due_takes_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    statements = 0
+    async with TestApp(Foliot("memory"), now=NOW) as t:
+        for name in ("read", "write"):
+            call = getattr(Database, name)
+
+            def counted(*args: Any, call: Callable[..., Any] = call, **options: Any) -> Any:
+                nonlocal statements
+                statements += 1
+                assert statements <= 30 * 60, "each service has a few per day"
+                return call(*args, **options)
+
+            monkeypatch.setattr(Database, name, counted)
+        await t.advance(days=30)
+    assert statements >= 30

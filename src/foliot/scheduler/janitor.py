@@ -108,6 +108,7 @@ class Janitor:
         self._observer = observer
         self._options = options
         self._retention = timedelta(days=options.retention_days)
+        self._prune_every_s = max(PRUNE_EVERY_S, options.every_s)
         self._position: UUID | None = None
         """How far the present look at held executions has come."""
         self._is_look_wanted = False
@@ -123,9 +124,9 @@ class Janitor:
             self._release_duty,
             duty("rescue", self._rescue, every_s),
             duty("delays", self._restart_delays, every_s),
-            duty("history", self._prune_history, PRUNE_EVERY_S),
-            duty("events", self._prune_events, PRUNE_EVERY_S),
-            duty("registry", self._forget_stale, PRUNE_EVERY_S),
+            duty("history", self._prune_history, self._prune_every_s),
+            duty("events", self._prune_events, self._prune_every_s),
+            duty("registry", self._forget_stale, self._prune_every_s),
         )
 
     @property
@@ -184,18 +185,18 @@ class Janitor:
         count = await self._upkeep.prune(lease, before=before, limit=PRUNE_BATCH)
         if count:
             self._observer.notify(HistoryPruned(lease.shard.number, count))
-        return self._pause_s(count, PRUNE_BATCH, PRUNE_EVERY_S)
+        return self._pause_s(count, PRUNE_BATCH, self._prune_every_s)
 
     async def _prune_events(self, lease: Lease) -> float:
         if lease.shard.number != 0:
-            return PRUNE_EVERY_S
+            return self._prune_every_s
         before = self._clock.now() - self._retention
         count = await self._upkeep.prune_events(lease, before=before, limit=PRUNE_BATCH)
-        return self._pause_s(count, PRUNE_BATCH, PRUNE_EVERY_S)
+        return self._pause_s(count, PRUNE_BATCH, self._prune_every_s)
 
     async def _forget_stale(self, _lease: Lease) -> float:
         await self._registry.forget_stale(FORGET_AFTER_S)
-        return PRUNE_EVERY_S
+        return self._prune_every_s
 
     def _pause_s(self, count: int, portion: int, every_s: float) -> float:
         """Soon again after a full portion: there may be more."""
