@@ -123,7 +123,7 @@ def web_served(url: str, **settings: Any) -> Iterator[WebServed]:
         "secret_key": SECRET_KEY,
         "rate_limit": "off",
         "rate_limit_anonymous": "off",
-        # A busy machine does not lose such leases: no page says that nobody leads, and nothing that runs fails.
+        # A busy machine does not lose such leases: no page says that nobody leads, and what runs goes on.
         "lease_ttl_seconds": 20,
         "worker_lease_seconds": 20,
     }
