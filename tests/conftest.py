@@ -15,11 +15,14 @@ from foliot.store.migrate import upgrade
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
+from tests.compiled import share_compiled_statements
 from tests.etcd import EtcdCluster
 from tests.servers import TEMPLATE, PostgresServer
 
 hypothesis.settings.load_profile("ci")
 """The same examples on every run, and no deadline: a busy machine is slow."""
+
+share_compiled_statements()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,10 +66,12 @@ LONG = (
     "tests/web/test_schedule",
 )
 """These files come first: one that is begun last keeps one process at work, and the others at rest."""
+SLOW = ("tests/cluster/", "tests/integration/", "tests/web/")
+"""These folders come next: the quick files of the others fill the end evenly."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    items.sort(key=lambda item: (not item.nodeid.startswith(LONG), not item.nodeid.startswith(SLOW)))
     for item in items:
         if item.nodeid.startswith(AT_THE_MACHINES_PACE):
             item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=LATE))

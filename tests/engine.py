@@ -27,7 +27,7 @@ def quick_settings(url: str, **changes: Any) -> Settings:
         "database_url": url,
         "lease_ttl_seconds": TTL_S,
         "heartbeat_seconds": TTL_S / 4,
-        "poll_seconds": 0.1,
+        "poll_seconds": 0.3,
         "worker_lease_seconds": 1.5,
         "stop_grace_seconds": 2,
     }
@@ -80,7 +80,7 @@ async def running(url: str, **options: Any) -> AsyncIterator[tuple[Instance, Rec
 
 
 async def until(
-    condition: Callable[[], bool | Awaitable[bool]], *, within_s: float = 30.0, every_s: float = 0.02
+    condition: Callable[[], bool | Awaitable[bool]], *, within_s: float = 60.0, every_s: float = 0.05
 ) -> None:
     """Wait for something to become true; the limit is only against hanging for ever."""
     async with asyncio.timeout(within_s):

@@ -55,8 +55,9 @@ async def until_fired(store: SqlStore, schedule: Schedule, count: int = 1) -> No
 
 @pytest.mark.parametrize("what", UNPLANNABLE)
 async def test_what_this_version_can_not_plan_delays_only_itself_and_recovers(
-    store: SqlStore, database_url: str, what: str
+    store: SqlStore, database_url: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("foliot.planning.fire.MIN_PARKED_S", 0.5)
     newer = await add(store, every_second("newer"))
     fine = await add(store, every_second("fine", overlap={"policy": "allow"}))
     before = await stored(store, newer)
