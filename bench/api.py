@@ -1,8 +1,8 @@
 """The API at 200 requests a second on PostgreSQL with 100,000 schedules and 1,000,000 executions.
 
 Requests are sent when they are due, whether or not earlier ones were answered, and each counts from when it
-was due: a server that stalls is charged for all that came meanwhile. `foliot api` is several processes
-of its own, and the sender is one, which only sends what it is given.
+was due: a server that stalls is charged for all that came meanwhile. `foliot api` runs several times,
+and the sender is a process that only sends what it is given, to each of them in turn.
 
 `python -m bench.api [SECONDS]` measures. Of a run that fails, the plans of its slowest statements are shown.
 """
@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -53,7 +53,7 @@ SLOW_STATEMENT_MS = 20
 MAX_PLANS = 5
 SAMPLE = 2_000
 PROCESSES = 4
-"""Of the API: two for each core, so that what is short waits less behind what is long."""
+"""`foliot api` so many times: two for each core, so that what is short waits less behind what is long."""
 API = "/api/v1"
 
 MIX = {
@@ -293,16 +293,16 @@ def client_of(url: str, key: str) -> httpx2.AsyncClient:
     )
 
 
-def send_from_input(url: str, rate: float) -> None:
+def send_from_input(urls: str, rate: float) -> None:
     """What `Wanted` come by stdin are sent, and what became of them goes to stdout."""
     spare_collector()
     wanted = [Wanted(*each) for each in json.load(sys.stdin)]
-    json.dump(uvloop.run(send_all(url, os.environ["FOLIOT_KEY"], wanted, rate)), sys.stdout)
+    json.dump(uvloop.run(send_all(urls.split(","), os.environ["FOLIOT_KEY"], wanted, rate)), sys.stdout)
 
 
-async def sent(url: str, key: str, wanted: Sequence[Wanted]) -> list[Answered]:
+async def sent(urls: Sequence[str], key: str, wanted: Sequence[Wanted]) -> list[Answered]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.api", url, str(PER_SECOND)),
+        *(sys.executable, "-m", "bench.api", ",".join(urls), str(PER_SECOND)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "FOLIOT_KEY": key},
@@ -317,13 +317,12 @@ async def sent(url: str, key: str, wanted: Sequence[Wanted]) -> list[Answered]:
 
 @contextmanager
 def serving(database_url: str, key: str) -> Iterator[tuple[str, psutil.Process]]:
-    """`foliot api`, ready: where it is, and its process."""
+    """`foliot api`, ready: its URL and its process."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")} | {
         "FOLIOT_DATABASE_URL": database_url,
         "FOLIOT_ADMIN_KEY": key,
         "FOLIOT_API_PORT": str(port),
-        "FOLIOT_API_PROCESSES": str(PROCESSES),
         "FOLIOT_RATE_LIMIT": "off",
         "FOLIOT_LOG_LEVEL": "warning",
     }
@@ -414,18 +413,20 @@ class Run:
 async def measured(database_url: str, seconds: int) -> Run:
     key = secrets.token_urlsafe(32)
     await explain_slow(database_url)
-    with serving(database_url, key) as (url, server):
-        async with client_of(url, key) as client:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving(database_url, key)) for _ in range(PROCESSES)]
+        urls = [url for url, _ in servers]
+        async with client_of(urls[0], key) as client:
             wanted = list(requests(await known(database_url, client), PER_SECOND * (WARM_UP + seconds)))
         warming, counted = wanted[: PER_SECOND * WARM_UP], wanted[PER_SECOND * WARM_UP :]
-        await sent(url, key, warming)
+        await sent(urls, key, warming)
         processes = {
-            "foliot": [server, *server.children(recursive=True)],
+            "foliot": [process for _, process in servers],
             "postgres": await backends(database_url),
         }
         before = {name: cpu_s(*each) for name, each in processes.items()}
         load_before = os.getloadavg()[0]
-        answered = await sent(url, key, counted)
+        answered = await sent(urls, key, counted)
         cpu_ms = {
             name: (cpu_s(*each) - before[name]) * 1000 / len(counted) for name, each in processes.items()
         }

@@ -15,7 +15,6 @@ from fastapi.responses import JSONResponse
 from foliot.api.errors import PROBLEM_JSON
 from foliot.model.event import Observer
 from foliot.probing.probes import Probes
-from foliot.probing.siblings import Place, SharedPage
 from foliot.runtime import Instance
 from foliot.timing.clock import SystemClock
 
@@ -28,16 +27,12 @@ MakeInstance = Callable[[Sequence[Observer]], Instance]
 class Serving:
     """An instance with the HTTP application that serves it."""
 
-    def __init__(
-        self, make: MakeInstance, observers: Sequence[Observer] = (), place: Place | None = None
-    ) -> None:
-        """`place`: it is one of several processes, whose metrics are shown together."""
+    def __init__(self, make: MakeInstance, observers: Sequence[Observer] = ()) -> None:
         probes = Probes(SystemClock())
         self.instance = make([*observers, *probes.observers])
         assert self.instance.api is not None, "the instance has the role api"
         self.instance.show(probes)
-        self.shared_page = None if place is None else SharedPage(probes.registry, place)
-        self.app: FastAPI = self.instance.api.app(probes.problems, self.shared_page or probes.page)
+        self.app: FastAPI = self.instance.api.app(probes.problems, probes.page)
 
 
 class AsgiApplication:

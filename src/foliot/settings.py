@@ -44,7 +44,8 @@ class Settings(BaseSettings):
     database_read_lag_seconds: float = Field(default=5, ge=0, le=86400)
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8700, ge=0, le=65535)
-    api_processes: int = Field(default=1, ge=1, le=64)
+    api_processes: int = 1
+    """Kept to refuse what it once allowed."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     admin_key: SecretStr | None = None
@@ -98,6 +99,16 @@ class Settings(BaseSettings):
     def _known_replica(cls, value: str | None) -> str | None:
         if value is not None:
             parse_url(value, READ_SETTING)
+        return value
+
+    @field_validator("api_processes")
+    @classmethod
+    def _is_one(cls, value: int) -> int:
+        if value != 1:
+            raise ValueError(
+                "must be 1 or unset: for more processes, run several `foliot api` behind a proxy, "
+                "each with its own FOLIOT_API_PORT"
+            )
         return value
 
     @field_validator("admin_key")

@@ -100,6 +100,15 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_setting(
     assert name in refused()
 
 
+def test_several_processes_of_the_api_are_refused_with_what_to_do_instead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FOLIOT_API_PROCESSES", "2")
+    assert "run several `foliot api` behind a proxy" in refused()
+    monkeypatch.setenv("FOLIOT_API_PROCESSES", "1")
+    assert load_settings().api_processes == 1
+
+
 def test_a_heartbeat_that_could_miss_the_lease_is_refused() -> None:
     assert "FOLIOT_HEARTBEAT_SECONDS" in refused(lease_ttl_seconds=3, heartbeat_seconds=2)
     assert load_settings(lease_ttl_seconds=3, heartbeat_seconds=1.5).heartbeat_seconds == 1.5

@@ -79,7 +79,7 @@ def _probes(problems: Problems, metrics: MetricsPage) -> APIRouter:
     @router.head("/metrics", include_in_schema=False)
     @router.get("/metrics", response_class=PlainTextResponse, summary="Metrics in Prometheus' text format")
     async def read_metrics(request: Request) -> Response:
-        content, content_type = await metrics.answer(request.headers.get("accept", ""))
+        content, content_type = metrics.render(request.headers.get("accept", ""))
         return Response(content, media_type=content_type)
 
     return router

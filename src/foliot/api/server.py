@@ -19,21 +19,13 @@ class CannotListenError(FoliotError):
     """The address can't be listened on."""
 
 
-def listen(host: str, port: int, *, is_shared: bool = False, is_kept: bool = False) -> socket.socket:
-    """A socket that listens; taken before anything else starts, so that a taken port costs nothing.
-
-    `is_shared`: others of ours listen at the same address. `is_kept`: it only keeps the address for them.
-    """
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; taken before anything else starts, so that a taken port costs nothing."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        if is_kept:
-            kept = socket.socket(family)
-            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            kept.bind(address[:2])
-            return kept
-        listener = socket.create_server(address[:2], family=family, reuse_port=is_shared)
+        listener = socket.create_server(address[:2], family=family)
         # Else the body of an answer may wait for the acknowledgement of its head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener

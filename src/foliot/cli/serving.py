@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from pydantic import SecretStr
 from foliot.api.credentials import operator_principal
 from foliot.api.server import listen, serving, url_of
 from foliot.asgi import Serving
-from foliot.cli.api_processes import serve_in_processes
 from foliot.cli.foreground import log, logged, make_instance, plan_of, run_instance, run_loop
 from foliot.cli.operator_key import keep_given_key, keep_key, key_file, running_file
 from foliot.cli.output import is_terminal
@@ -28,7 +27,6 @@ from foliot.cli.private_file import replace_private
 from foliot.cli.server import is_loopback
 from foliot.model.errors import SettingError
 from foliot.plan import InstanceRole, InstanceSpec
-from foliot.probing.siblings import Place
 from foliot.runtime import Instance
 from foliot.sdk import Foliot
 from foliot.settings import Settings
@@ -59,27 +57,16 @@ def _operator_key(settings: Settings) -> str:
 
 def run_api(app: Foliot, settings: Settings) -> None:
     """HTTP alone, on a database whose schema somebody else keeps up to date."""
-
-    def serve(listener: socket.socket, place: Place | None = None) -> None:
-        plan = plan_of(app, settings, frozenset({InstanceRole.API}), [logs.LogObserver()])
-        run_loop(lambda: _run_with_http(plan, listener, place=place))
-
     with logged(settings):
-        if settings.api_processes == 1:
-            serve(listen(settings.api_host, settings.api_port))
-        else:
-            serve_in_processes(settings.api_processes, settings.api_host, settings.api_port, serve)
+        listener = listen(settings.api_host, settings.api_port)
+        plan = plan_of(app, settings, frozenset({InstanceRole.API}), [logs.LogObserver()])
+        run_loop(lambda: _run_with_http(plan, listener))
 
 
-async def _run_with_http(
-    plan: InstanceSpec, listener: socket.socket, *, place: Place | None = None, is_up: bool = False
-) -> None:
-    made = Serving(lambda observers: make_instance(replace(plan, observers=observers)), plan.observers, place)
+async def _run_with_http(plan: InstanceSpec, listener: socket.socket, *, is_up: bool = False) -> None:
+    made = Serving(lambda observers: make_instance(replace(plan, observers=observers)), plan.observers)
     instance, url = made.instance, url_of(listener)
-    async with (
-        made.shared_page.shared() if made.shared_page is not None else nullcontext(),
-        serving(made.app, listener, trusted_proxies=plan.settings.trusted_proxies),
-    ):
+    async with serving(made.app, listener, trusted_proxies=plan.settings.trusted_proxies):
         log().info("listening", url=url, database=instance.store.database.url)
         if not is_up:
             await run_instance(instance)

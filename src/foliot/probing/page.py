@@ -24,14 +24,6 @@ class MetricsPage:
         """By media type."""
         self._rests_until = 0.0
 
-    async def answer(self, accept: str) -> tuple[bytes, str]:
-        """What is rendered, once everything is there that it takes."""
-        return self.render(accept)
-
-    def forget(self) -> None:
-        """Make it anew when it is asked for."""
-        self._kept.clear()
-
     def render(self, accept: str) -> tuple[bytes, str]:
         """All metrics in the format that is asked for, and its media type; as they are, or were just now."""
         try:

@@ -160,5 +160,5 @@ class ProbeServer:
         return ProbeResponse(status, json.dumps(readiness_document(problems)).encode(), JSON)
 
     async def _metrics(self, accept: str) -> ProbeResponse:
-        content, content_type = await self._probes.page.answer(accept)
+        content, content_type = self._probes.page.render(accept)
         return ProbeResponse(HTTPStatus.OK, content, content_type)
