@@ -26,11 +26,12 @@ test: $(VENV)/.develop ## Run all tests, or those that ARGS select
 	@scripts/build-web
 	@BIN=$(BIN) scripts/test $(ARGS)
 
-check: $(VENV)/.develop ## Check format, lint, types and import rules
+check: $(VENV)/.develop ## Check format, lint, types, import rules and names
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/check_names.py
 	@scripts/check-web
 
 bench: $(VENV)/.bench ## Run the benchmarks, with the peers that they compare with

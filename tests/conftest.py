@@ -20,7 +20,7 @@ from tests.etcd import EtcdCluster
 from tests.servers import TEMPLATE, PostgresServer
 
 hypothesis.settings.load_profile("ci")
-"""The same examples on every run, and no deadline: a busy machine is slow."""
+"""Equal examples on every run, and no deadline: a busy machine is slow."""
 
 share_compiled_statements()
 

@@ -1,0 +1,63 @@
+"""Checks the rules for names and docstrings that no linter knows. `make check` runs it.
+
+- A public class name has one meaning in the whole package.
+- Bounds are called MAX_ and MIN_.
+- A docstring makes sense without the one before it: none begins with "The same".
+
+A line is let through by a comment on it: `# names: REASON`.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("src", "tests", "bench", "examples", "scripts")
+LET_THROUGH = re.compile(r"# names: \S")
+OLD_BOUND = re.compile(r"\b_?(MOST|LEAST)(_[A-Z]+)*\b")
+
+
+def findings_in(files: dict[Path, str]) -> Iterator[str]:
+    """Everything that is wrong in the given sources, by their paths, a line each."""
+    classes: dict[str, str] = {}
+    for path, source in sorted(files.items()):
+        lines = source.splitlines()
+        for line, text in _wrong_in(path, source, classes):
+            if not LET_THROUGH.search(lines[line - 1]):
+                yield f"{path}:{line}: {text}"
+
+
+def _wrong_in(path: Path, source: str, classes: dict[str, str]) -> Iterator[tuple[int, str]]:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and OLD_BOUND.fullmatch(node.id):
+            yield node.lineno, f"{node.id}: call bounds MAX_ and MIN_"
+        # Docstrings, and the strings below attributes that serve as such.
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str) and text.startswith("The same"):
+                yield node.lineno, 'a docstring begins with "The same": say what it is'
+    if path.parts[0] == "src":
+        for statement in tree.body:
+            if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
+                first = classes.setdefault(statement.name, f"{path}:{statement.lineno}")
+                if first != f"{path}:{statement.lineno}":
+                    yield statement.lineno, f"class {statement.name} is also defined at {first}"
+
+
+def main() -> int:
+    files = {
+        path.relative_to(ROOT): path.read_text(encoding="utf-8")
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    found = list(findings_in(files))
+    for each in found:
+        print(each)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
