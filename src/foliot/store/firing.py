@@ -30,7 +30,6 @@ from sqlalchemy import (
     String,
     Text,
     Uuid,
-    cast,
     literal,
     or_,
     select,
@@ -43,9 +42,9 @@ from foliot.model.event import CancelledExecution, FiredExecution
 from foliot.model.execution import SkipReason
 from foliot.model.ids import ids_at
 from foliot.model.lease import Lease, Shard
-from foliot.model.policy import Overlap, OverlapPolicy, priority_from
+from foliot.model.policy import Overlap, OverlapPolicy
 from foliot.model.schedule import ScheduleState
-from foliot.planning.definition import FiringDefinition, policies_from
+from foliot.planning.definition import policies_from
 from foliot.planning.fire import Due, FireDecision, Firing, Unplanned, parked_for
 from foliot.planning.overlap import NONE_OPEN, OpenCounts, OverlapDecision, admit_execution
 from foliot.store.advancing import (
@@ -58,6 +57,7 @@ from foliot.store.advancing import (
 from foliot.store.cancelling import request_cancel
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
+from foliot.store.due import DUE_COLUMNS, due_of
 from foliot.store.event_firing import fire_events
 from foliot.store.leases import require_lease
 from foliot.store.ledger import NewExecution, count_open, insert_executions, skipped_by
@@ -65,26 +65,6 @@ from foliot.store.protocol import Fired, LoadPosition, LoadRange
 from foliot.store.schema import host_t, schedule_t
 from foliot.store.shards import is_of
 from foliot.store.types import Instant
-
-_DUE_COLUMNS = (
-    schedule_t.c.schedule_id,
-    schedule_t.c.host_id,
-    schedule_t.c.aggregate_version,
-    schedule_t.c.next_fire_ts,
-    schedule_t.c.next_run_ts,
-    schedule_t.c.run_count,
-    # As text: equal definitions are recognised without being parsed.
-    cast(schedule_t.c.trigger, Text).label("trigger_text"),
-    cast(schedule_t.c.policies, Text).label("policies_text"),
-    schedule_t.c.start_ts,
-    schedule_t.c.effective_ts,
-    schedule_t.c.end_ts,
-    schedule_t.c.max_runs,
-    schedule_t.c.queue,
-    schedule_t.c.priority,
-    (schedule_t.c.target["kind"].as_string() == "event").label("is_event"),
-)
-
 
 Names = Mapping[UUID, str]
 NAMED = 20
@@ -180,7 +160,7 @@ class FiringStatements:
     async def load_some(self, shard: Shard, schedule_ids: Sequence[UUID]) -> list[Due]:
         wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
         statement = (
-            select(*_DUE_COLUMNS)
+            select(*DUE_COLUMNS)
             .join(wanted, wanted.c.schedule_id == schedule_t.c.schedule_id)
             .where(
                 self._dialect.guard(schedule_t.c.active) == true(),
@@ -204,7 +184,7 @@ class FiringStatements:
         for start in range(0, len(rows), CONVERTED_PER_SLICE):
             if start:
                 await asyncio.sleep(0)
-            found += [_due_of(row, shared) for row in rows[start : start + CONVERTED_PER_SLICE]]
+            found += [due_of(row, shared) for row in rows[start : start + CONVERTED_PER_SLICE]]
         return found
 
     # --- out --------------------------------------------------------------------------------------
@@ -424,33 +404,8 @@ class FiringStatements:
 
 
 def _select_due(shard: Shard, until: datetime, *also: ColumnElement[bool]) -> Select[Any]:
-    return select(*_DUE_COLUMNS).where(
+    return select(*DUE_COLUMNS).where(
         schedule_t.c.next_run_ts <= literal(until, Instant), *is_of(shard), *also
-    )
-
-
-def _due_of(row: Any, shared: dict[Any, Any]) -> Due:
-    priority = priority_from(row.priority)
-    definition = FiringDefinition(
-        trigger=shared.setdefault(row.trigger_text, row.trigger_text),
-        policies=shared.setdefault(row.policies_text, row.policies_text),
-        anchor_ts=row.start_ts or row.effective_ts,
-        effective_ts=row.effective_ts,
-        end_ts=row.end_ts,
-        max_runs=row.max_runs,
-        queue=shared.setdefault(row.queue, row.queue),
-        priority=priority,
-        is_event=bool(row.is_event),
-        unknown_priority=None if row.priority == priority else row.priority,
-    )
-    return Due(
-        schedule_id=row.schedule_id,
-        host_id=shared.setdefault(row.host_id, row.host_id),
-        aggregate_version=row.aggregate_version,
-        fire_ts=row.next_fire_ts,
-        run_ts=row.next_run_ts,
-        run_count=row.run_count,
-        definition=definition,
     )
 
 

@@ -15,7 +15,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Select,
-    Text,
     Uuid,
     case,
     cast,
@@ -30,12 +29,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.instant import EPOCH, micros_of
-from foliot.model.policy import priority_from
-from foliot.planning.definition import FiringDefinition
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins
 from foliot.store.database import Database
 from foliot.store.dialect import Dialect, Pool
+from foliot.store.due import DUE_COLUMNS, due_of
 from foliot.store.overview import soonest
 from foliot.store.schema import execution_t, schedule_t
 
@@ -160,11 +158,11 @@ class Timeline:
 
     async def upcoming(self, host_id: UUID, until: datetime, *, limit: int = MAX_UPCOMING) -> list[Due]:
         """Schedules of the host with a time to act on before then, soonest first: for planning.forecast."""
-        statement = soonest(host_id, _DUE, schedule_t.c.next_run_ts < until, limit=limit)
+        statement = soonest(host_id, DUE_COLUMNS, schedule_t.c.next_run_ts < until, limit=limit)
         async with self._database.read(Pool.API) as connection:
             rows = (await connection.execute(statement)).all()
-        texts: dict[str, str] = {}
-        return [_due_of(row, texts) for row in rows]
+        shared: dict[Any, Any] = {}
+        return [due_of(row, shared) for row in rows]
 
 
 # --- the past -------------------------------------------------------------------------------------------
@@ -306,45 +304,3 @@ _READ = tuple(
         "triggered_by",
     )
 )
-
-
-# --- what is to come ------------------------------------------------------------------------------------
-
-_DUE = (
-    schedule_t.c.schedule_id,
-    schedule_t.c.host_id,
-    schedule_t.c.aggregate_version,
-    schedule_t.c.next_fire_ts,
-    schedule_t.c.next_run_ts,
-    schedule_t.c.run_count,
-    # As text: equal definitions are recognised without being parsed.
-    cast(schedule_t.c.trigger, Text).label("trigger_text"),
-    cast(schedule_t.c.policies, Text).label("policies_text"),
-    schedule_t.c.start_ts,
-    schedule_t.c.effective_ts,
-    schedule_t.c.end_ts,
-    schedule_t.c.max_runs,
-    schedule_t.c.queue,
-    schedule_t.c.priority,
-)
-
-
-def _due_of(row: Any, texts: dict[str, str]) -> Due:
-    return Due(
-        schedule_id=row.schedule_id,
-        host_id=row.host_id,
-        aggregate_version=row.aggregate_version,
-        fire_ts=row.next_fire_ts,
-        run_ts=row.next_run_ts,
-        run_count=row.run_count,
-        definition=FiringDefinition(
-            trigger=texts.setdefault(row.trigger_text, row.trigger_text),
-            policies=texts.setdefault(row.policies_text, row.policies_text),
-            anchor_ts=row.start_ts or row.effective_ts,
-            effective_ts=row.effective_ts,
-            end_ts=row.end_ts,
-            max_runs=row.max_runs,
-            queue=row.queue,
-            priority=priority_from(row.priority),
-        ),
-    )
