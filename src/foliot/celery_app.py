@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from foliot.errands import Errands
+from foliot.blocking_calls import BlockingCalls
 from foliot.model.errors import FoliotError, SettingError
 from foliot.model.policy import Priority
 
@@ -133,8 +133,8 @@ class CeleryApp:
 
     def __init__(self, app: Any) -> None:
         self.app = app
-        self._sending = Errands("foliot-celery-send")
-        self._watching = Errands("foliot-celery-watch", threads=_WATCHERS)
+        self._sending = BlockingCalls("foliot-celery-send")
+        self._watching = BlockingCalls("foliot-celery-watch", threads=_WATCHERS)
         self._connection: Any = None
         """Used by the one thread that sends."""
 
@@ -158,28 +158,28 @@ class CeleryApp:
 
     async def reach(self) -> None:
         """Returns if the broker is there."""
-        await self._within(self._sending.do(self._reach))
+        await self._within(self._sending.run(self._reach))
 
     async def send(self, calls: Sequence[CeleryCall]) -> None:
         """The broker has confirmed all of them when this returns."""
-        await self._within(self._sending.do(partial(self._on_connection, partial(self._send, calls))))
+        await self._within(self._sending.run(partial(self._on_connection, partial(self._send, calls))))
 
     async def revoke(self, task_id: str) -> None:
         """Have every worker that is up pass it over, or end it; and have the backend say that it was."""
         revoke = partial(self.app.control.revoke, task_id, terminate=True)
         await self._within(
-            self._sending.do(partial(self._on_connection, lambda connection: revoke(connection=connection)))
+            self._sending.run(partial(self._on_connection, lambda connection: revoke(connection=connection)))
         )
         if self.can_follow:
             # Without this a task whose worker is dead would be taken for one that still runs.
-            await self._within(self._watching.do(partial(self._mark_revoked, task_id)))
+            await self._within(self._watching.run(partial(self._mark_revoked, task_id)))
 
     async def state(self, task_id: str) -> TaskState:
-        return await self._within(self._watching.do(partial(self._state, task_id)))
+        return await self._within(self._watching.run(partial(self._state, task_id)))
 
     def close(self) -> None:
         """Waits for nothing: the threads end when they have made the calls that they were given."""
-        self._sending.do_later(self._disconnect)
+        self._sending.run_later(self._disconnect)
         self._sending.close()
         self._watching.close()
 

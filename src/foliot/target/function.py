@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, cast, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
 
+from foliot.blocking_calls import in_thread
 from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.policy import RetryPolicy
 from foliot.model.schedule import ScheduleSpec
@@ -22,7 +23,6 @@ from foliot.planning.task_defaults import TaskDefaults
 from foliot.target.failures import error_of, traceback_of
 from foliot.target.logs import capturing
 from foliot.target.protocol import Assignment, AttemptFailedError, Fire, Log
-from foliot.target.threads import in_thread
 from foliot.target.tracing import joined
 
 TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]

@@ -15,8 +15,8 @@ from functools import partial
 import httpcore2
 import httpx2
 
+from foliot.blocking_calls import in_thread
 from foliot.security.address import AddressGuard
-from foliot.target.threads import in_thread
 
 CONNECT_TIMEOUT_S = 10.0
 KEEP_ALIVE_S = 4.0
