@@ -15,13 +15,14 @@ from foliot.store.migrate import upgrade
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
-from tests.compiled import share_compiled_statements
 from tests.etcd import EtcdCluster
+from tests.made_once import share_authorities, share_compiled_statements
 from tests.servers import TEMPLATE, PostgresServer
 
 hypothesis.settings.load_profile("ci")
 """Equal examples on every run, and no deadline: a busy machine is slow."""
 
+share_authorities()
 share_compiled_statements()
 
 

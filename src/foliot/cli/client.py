@@ -74,6 +74,8 @@ class ApiClient:
         self._http = httpx2.Client(
             transport=transport,
             trust_env=False,
+            # Without TLS there is no need to read the authorities, which takes 40 ms.
+            verify=not server.url.startswith("http://"),
             timeout=self._timeout,
             headers={
                 "Authorization": f"Bearer {server.key}",
