@@ -10,7 +10,7 @@ from foliot.cli.asking import may
 from foliot.cli.failures import CommandError, UsageError
 from foliot.cli.instants import both, relative
 from foliot.cli.lookup import on_each
-from foliot.cli.options import Connection, DryRunOption, Listing, YesOption, grouped
+from foliot.cli.options import ChangeOptions, Connection, Listing, grouped
 from foliot.cli.output import Document, Row, View, say, state
 from foliot.cli.watching import show
 from foliot.model.verdict import Exit
@@ -101,8 +101,7 @@ def list_groups(*, listing: Listing, connection: Connection) -> None:
 def delete_groups(
     *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...")],
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Delete groups that nobody runs: they keep no events from being pruned any more.
@@ -112,13 +111,13 @@ def delete_groups(
     with connection.open() as api:
 
         def act(name: str) -> None:
-            if dry_run:
+            if change.dry_run:
                 found = [each for each in api.items("events/groups").items if each["group"] == name]
                 if not found:
                     raise CommandError(f"there is no consumer group {name}", Exit.NOT_FOUND)
                 say(f"would delete the group {name}, which is {found[0]['lag']} events behind")
                 return
-            if not may(f'Delete the group "{name}"? It forgets how far it has come.', is_yes=yes):
+            if not may(f'Delete the group "{name}"? It forgets how far it has come.', is_yes=change.yes):
                 raise CommandError(f"kept {name}")
             api.delete("events/groups", {"group": name})
             say(f"deleted {name}")
@@ -143,8 +142,7 @@ def delete_relay(
         str | None,
         typer.Option("--topic", metavar="TOPIC", help="Only give up what waits of this refused topic."),
     ] = None,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Delete a relay that nobody runs, or give up the events of a topic that its broker refuses.
@@ -153,14 +151,14 @@ def delete_relay(
     """
     what = f"the relay {name}" if topic is None else f"the refused topic {topic} of the relay {name}"
     with connection.open() as api:
-        if dry_run:
+        if change.dry_run:
             found = [each for each in api.items("events/relays").items if each["name"] == name]
             topics = [each["topic"] for relay in found for each in relay["refused_topics"]]
             if not found or (topic is not None and topic not in topics):
                 raise CommandError(f"there is no {what.removeprefix('the ')}", Exit.NOT_FOUND)
-            say(f"would delete {what}")
+            change.is_only_shown(f"delete {what}")
             return
-        if not may(f"Delete {what}? What it has not sent is not sent.", is_yes=yes):
+        if not may(f"Delete {what}? What it has not sent is not sent.", is_yes=change.yes):
             raise CommandError(f"kept {what}")
         api.delete("events/relays", {"name": name, "topic": topic})
         say(f"deleted {what}")
@@ -189,8 +187,7 @@ def replay(
     group: Annotated[
         str | None, typer.Option("--group", metavar="NAME", help="All of this group, instead of ids.")
     ] = None,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Have dead letters tried once more, by a process of their group."""
@@ -198,11 +195,11 @@ def replay(
 
     with connection.open() as api:
         wanted = _wanted(api, ids, group)
-        if dry_run:
+        if change.dry_run:
             _require_listed(api, wanted)
             say(f"would replay {len(wanted)} dead letters")
             return
-        if not may(f"Replay {len(wanted)} dead letters?", is_yes=yes or len(wanted) == 1):
+        if not may(f"Replay {len(wanted)} dead letters?", is_yes=change.yes or len(wanted) == 1):
             raise CommandError("replayed nothing")
 
         def act(dead_letter_id: str) -> None:
@@ -220,8 +217,7 @@ def delete_dead_letters(
     group: Annotated[
         str | None, typer.Option("--group", metavar="NAME", help="All of this group, instead of ids.")
     ] = None,
-    yes: YesOption = False,
-    dry_run: DryRunOption = False,
+    change: ChangeOptions,
     connection: Connection,
 ) -> None:
     """Give dead letters up for good."""
@@ -229,11 +225,11 @@ def delete_dead_letters(
 
     with connection.open() as api:
         wanted = _wanted(api, ids, group)
-        if dry_run:
+        if change.dry_run:
             _require_listed(api, wanted)
             say(f"would delete {len(wanted)} dead letters")
             return
-        if not may(f"Delete {len(wanted)} dead letters? Their events are lost.", is_yes=yes):
+        if not may(f"Delete {len(wanted)} dead letters? Their events are lost.", is_yes=change.yes):
             raise CommandError("deleted nothing")
 
         def act(dead_letter_id: str) -> None:
