@@ -26,7 +26,8 @@ export const allInstances = queryOptions({
 
 export const allQueues = queryOptions({
   queryKey: ["queues", "all"],
-  queryFn: ({ signal }) => ask(api.GET("/api/v1/queues", { params: { query: { page_size: MAX_ITEMS } }, signal })),
+  queryFn: ({ signal }) =>
+    ask(api.GET("/api/v1/queues", { params: { query: { page_size: MAX_ITEMS } }, signal })),
   refetchInterval: READ_EVERY_MS,
 });
 
