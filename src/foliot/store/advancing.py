@@ -1,4 +1,4 @@
-"""Moving due schedules on: one guarded UPDATE, for firing of every kind."""
+"""Advance due schedules to their next fire times by one guarded UPDATE, shared by all kinds of firing."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ from foliot.store.types import Instant
 async def unlocked(
     connection: AsyncConnection, dialect: Dialect, firings: Sequence[Firing]
 ) -> Sequence[Firing]:
-    """Those whose rows nobody else has locked, now locked by us."""
+    """Return the firings whose schedule rows no other transaction has locked, and lock these rows."""
     ids = [(firing.due.schedule_id,) for firing in firings]
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, ids)
     result = await connection.execute(
@@ -67,13 +67,13 @@ _PLANNED = BatchColumns(
 
 
 def arguments_of(batch: Batch, now: datetime) -> dict[str, Any]:
-    """For `advance_planned`, of what was planned then."""
+    """Return the arguments of `advance_planned` for a batch that was planned at `now`."""
     return {**batch.arguments, "plan_ends": now + PLAN_HOLDS}
 
 
 @lru_cache(maxsize=256)
 def advance_planned(dialect: Dialect, shard: Shard, shape: Shape, *, counts_events: bool = False) -> Update:
-    """Only rows that are still as they were planned move on, and are locked by it."""
+    """Build the UPDATE that advances, and so locks, only the schedules that are still as planned."""
     table, planned = _PLANNED.table(dialect, shape)
     now = dialect.now()
     counted = {"event_seq": schedule_t.c.event_seq + planned["fires"]} if counts_events else {}

@@ -1,4 +1,4 @@
-"""Executions that an agent finishes by itself: what runs, and how far it says it is."""
+"""Executions that an HTTP agent finishes asynchronously: the running attempt, its progress, its secrets."""
 
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -16,15 +16,15 @@ from foliot.store.work import claim_of
 
 
 class RunningAttempt(NamedTuple):
-    """An attempt as it stands; the worker that began it is named, whoever goes on with it."""
+    """The current state of an attempt. `worker_id`: the worker that started it, also if an agent runs it."""
 
     claim: Claim
     worker_id: str
     status: Status
     sealed: str | None = None
-    """The secrets that it was sent with; None: none were stored."""
+    """The encrypted secrets that were sent with it; None: none were stored."""
     sealed_key: str = ""
-    """What opens them; empty: the token has none."""
+    """The key that decrypts them; empty: the token has no key."""
 
 
 class Agents:
@@ -32,7 +32,7 @@ class Agents:
         self._database = database
 
     async def attempt(self, execution_id: UUID) -> RunningAttempt:
-        """The latest attempt of an execution. Raises NotFoundError, also for one that was never begun."""
+        """Return the latest attempt of an execution. Raises NotFoundError, also if it has never started."""
         sent = sent_secret_t
         statement = (
             select(execution_t, sent.c.sealed)
@@ -51,7 +51,7 @@ class Agents:
         return RunningAttempt(claim_of(row), row.worker_id, Status(row.status), row.sealed)
 
     async def progress(self, claim: Claim, progress: dict[str, Any]) -> bool:
-        """Note how far it is; False: that attempt does not run any more."""
+        """Store the progress of an attempt; return False if this attempt is no longer running."""
 
         async def work(connection: AsyncConnection) -> bool:
             result = await connection.execute(
@@ -68,7 +68,7 @@ class Agents:
         return await self._database.write(Pool.API, work)
 
     async def keep_sent(self, execution_id: UUID, attempt: int, sealed: str) -> None:
-        """Store the secrets that an attempt sends, in place of those of an earlier one."""
+        """Store the encrypted secrets that an attempt sends; they replace those of an earlier attempt."""
         values = {"attempt": attempt, "sealed": sealed}
         statement = self._database.dialect.insert(sent_secret_t).values(execution_id=execution_id, **values)
         upsert = statement.on_conflict_do_update(index_elements=[sent_secret_t.c.execution_id], set_=values)
@@ -79,7 +79,7 @@ class Agents:
         await self._database.write(Pool.WORK, work, is_single=True)
 
     async def prune_sent(self, *, limit: int = 1000) -> int:
-        """Remove those of executions that have ended: how many, at most `limit`."""
+        """Delete stored secrets of executions that have ended, at most `limit`; return how many."""
         sent = sent_secret_t
         is_over = or_(
             execution_t.c.execution_id.is_(None),

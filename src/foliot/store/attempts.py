@@ -1,4 +1,4 @@
-"""Statements on `attempt_t`: every attempt that did not succeed, whoever saw it end."""
+"""Statements on `attempt_t`: every attempt that did not succeed, whichever process saw it end."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -40,7 +40,7 @@ _COLUMNS: Columns = {
 async def record_attempts(
     connection: AsyncConnection, dialect: Dialect, attempts: Sequence[EndedAttempt]
 ) -> None:
-    """Keep these, as ended now; one that is there already stays as it is."""
+    """Insert these attempts as ended now. A row that exists already stays unchanged."""
     if not attempts:
         return
     new = dialect.rows("new", _COLUMNS, attempts)

@@ -1,6 +1,7 @@
-"""Statements on `audit_t`: who did what, written in the transaction that did it.
+"""Statements on `audit_t`: who did what.
 
-So nothing is done without a trace, and nothing is traced that was not done. Values of secrets never get here.
+An entry is written in the transaction of its change, so neither exists without the other. Values of secrets
+are never written.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from foliot.store.types import storable
 
 
 class Action(StrEnum):
-    """What was done, as `what.verb`."""
+    """What was done, as `resource.verb`."""
 
     SCHEDULE_CREATED = "schedule.created"
     SCHEDULE_EDITED = "schedule.edited"
@@ -70,7 +71,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One thing that was done, as read back."""
+    """One audit entry, as read from the database."""
 
     audit_id: UUID
     host_id: UUID
@@ -99,7 +100,7 @@ async def record_audit(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write down what the transaction does. Of `before` and `after` only what differs need be given."""
+    """Write an audit entry in this transaction. `before` and `after` need only the values that differ."""
     if now is None:
         now = (await connection.execute(select(dialect.now()))).scalar_one()
     write = audit_write(
@@ -119,7 +120,7 @@ def audit_write(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
 ) -> Write:
-    """An entry of the audit, to be written together with other rows."""
+    """Build an audit entry, to be written together with other rows."""
     return row_of_values(
         dialect,
         audit_t,
@@ -143,7 +144,7 @@ def audit_write(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which records to list: those of which everything given holds; of several values any may."""
+    """Which records to list. All given fields must match; a field with several values matches any of them."""
 
     host_id: UUID
     actions: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ class Audit:
         self._dialect = database.dialect
 
     async def prune(self, *, older_than_s: float, limit: int) -> int:
-        """Remove what is older: how many, at most `limit`."""
+        """Delete entries older than `older_than_s` seconds, at most `limit`; return how many."""
 
         async def work(connection: AsyncConnection) -> int:
             oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
@@ -180,7 +181,7 @@ class Audit:
     async def page(
         self, wanted: AuditFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[AuditRecord]:
-        """Latest first; `after` is the last record of the page before."""
+        """Return a page of records, latest first. `after`: id of the last record of the page before."""
         table = audit_t
         statement = select(table).where(table.c.host_id == wanted.host_id)
         for column, values in (

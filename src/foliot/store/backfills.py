@@ -1,8 +1,9 @@
-"""Statements on `backfill_t`, and the executions that backfills make.
+"""Statements on `backfill_t`, and the executions that backfills create.
 
-A step is one transaction: the fence, the schedule's lock, the rows, and the position after them. So a leader
-that is killed at any line leaves a backfill that goes on exactly where it stood, and of two leaders one is
-fenced. A time is a backfill's once: its row is unique by schedule and fire time, besides the scheduled one.
+A step is one transaction: check the fence, lock the schedule, insert the rows, store the position after them.
+So a backfill continues exactly where it was when its leader is killed at any line, and of two leaders one is
+fenced. Backfills create one execution per fire time: it is unique by schedule and fire time, and exists
+beside the scheduled execution of that time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,22 +42,22 @@ from foliot.store.schedule_rows import schedule_of
 from foliot.store.schema import IS_OPEN, backfill_t, execution_t, schedule_t
 from foliot.store.shards import is_of
 
-# Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared.
+# A literal, not a parameter: PostgreSQL then uses the partial index in prepared statements too.
 _IS_OF_BACKFILL = text("triggered_by = 'backfill'")
 
 
 class _Made(NamedTuple):
     created: int
     ready: int
-    """How many of them may run at once."""
+    """How many of them may run immediately."""
     events: Mapping[UUID, datetime] = MappingProxyType({})
-    """Those that are events, with their fire times: they are over, once they are said."""
+    """Fire times by execution id, if the target is an event. Writing the events completes the executions."""
     at: datetime = EPOCH
     fired: Sequence[FiredExecution] = ()
 
 
 def _fired(schedule: Schedule, row: Mapping[str, Any]) -> FiredExecution:
-    """What there is to tell of a row; a time of a backfill is never late."""
+    """Describe an inserted row for observers. A run of a backfill is never late, so its lateness is 0."""
     return FiredExecution(
         row["execution_id"],
         schedule.schedule_id,
@@ -74,7 +75,7 @@ class Backfills:
         self._database = database
         self._dialect = database.dialect
 
-    # --- asking and reading -----------------------------------------------------------------------
+    # --- requesting and reading -------------------------------------------------------------------
 
     async def create(
         self,
@@ -182,7 +183,7 @@ class Backfills:
 
         return await self._database.write(Pool.API, work)
 
-    # --- carrying out -----------------------------------------------------------------------------
+    # --- running ----------------------------------------------------------------------------------
 
     async def running(self, shard: Shard, *, after: UUID | None, limit: int) -> list[UUID]:
         statement = (
@@ -246,7 +247,7 @@ class Backfills:
         return await self._database.write(Pool.FIRING, work)
 
     async def _schedule_row(self, connection: AsyncConnection, backfill_id: UUID) -> Any:
-        """The schedule's row, locked; None when it is deleted."""
+        """Lock and return the schedule's row; None: the schedule is deleted."""
         mine = select(backfill_t.c.schedule_id).where(backfill_t.c.backfill_id == backfill_id)
         statement = (
             select(schedule_t)
@@ -267,7 +268,7 @@ class Backfills:
         )
 
     async def _opened(self, connection: AsyncConnection, schedule: Schedule) -> OpenCounts | None:
-        """What overlap counts; None for an event, which is over as it is written."""
+        """Count open executions for the overlap policy; None for an event, which is never open."""
         if isinstance(schedule.spec.target, EventTarget):
             return None
         counted = await count_open(connection, self._dialect, [schedule.schedule_id])
@@ -289,9 +290,9 @@ class Backfills:
         requested_by: str | None,
         opened: OpenCounts | None,
     ) -> "_Made":
-        """Give these times their executions. Without counts of open ones all of them may run at once.
+        """Create executions for these fire times. `opened` None: all of them may run immediately.
 
-        One that was cancelled before it ever started is made anew: whoever asks again wants it to run.
+        An execution that was cancelled before it started is created again: the new request asks for it.
         """
         if not fire_times:
             return _Made(0, 0)
@@ -335,7 +336,7 @@ class Backfills:
     async def _known(
         self, connection: AsyncConnection, schedule_id: UUID, fire_times: Sequence[datetime]
     ) -> dict[datetime, Any]:
-        """Executions of these times that a backfill has made already, locked."""
+        """Lock and return the executions that backfills have already created for these fire times."""
         rows = await lock_executions(
             connection,
             self._dialect,
@@ -351,7 +352,7 @@ def _is_unstarted(row: Any) -> bool:
 
 
 def _ended_count() -> ColumnElement[int]:
-    """A range of the index of what backfills have made for one schedule."""
+    """Count the ended executions of a backfill: one range of the index of its schedule's backfilled times."""
     return (
         select(func.count())
         .select_from(execution_t)

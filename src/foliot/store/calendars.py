@@ -1,8 +1,8 @@
 """Statements on `calendar_t`: named sets of excluded days.
 
-Every change raises a number in `cluster_t`, in its own transaction. So a leader learns with one look at one
-row that nothing has changed, and two changes at once can't hide each other, as they could behind a time: a
-transaction may commit after another that began later.
+Every change increments a revision number in `cluster_t`, in the same transaction. So a leader reads one row
+to learn that nothing has changed. A timestamp would not do: a transaction may commit after another that began
+later, so of two concurrent changes one could be missed.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Calendars:
                 made = select(calendar_t).where(calendar_t.c.calendar_id == calendar_id)
                 known = (await connection.execute(made)).one_or_none()
                 if known is not None:
-                    return _record_of(known)  # asked for again, by one who had not heard of it
+                    return _record_of(known)  # a repeated request, whose first reply was lost
             now = (await connection.execute(select(self._dialect.now()))).scalar_one()
             values: dict[str, Any] = {
                 "description": spec.description,
@@ -94,8 +94,8 @@ class Calendars:
         return await self._database.write(Pool.API, work)
 
     async def delete(self, host_id: UUID, name: str, author: Author) -> None:
-        # Before the transaction, since it may take long where many schedules have calendars. One that comes
-        # to use this calendar in between is parked when it is due, and says why.
+        # Checked before the transaction, since it may take long if many schedules have calendars. A schedule
+        # that starts to use this calendar in between is parked when it is due, with the reason.
         users = await self._users(host_id, name)
         if users:
             raise CalendarInUseError(name, users)
@@ -114,7 +114,7 @@ class Calendars:
         await self._database.write(Pool.API, work)
 
     async def _users(self, host_id: UUID, name: str) -> list[str]:
-        """The first few schedules that name the calendar, by their names."""
+        """Return the names of the first few schedules that use the calendar, sorted."""
         calendars = schedule_t.c.policies["calendars"]
         statement = (
             select(schedule_t.c.schedule_name, calendars.label("calendars"))
@@ -183,10 +183,10 @@ class Calendars:
             rows = (await connection.execute(statement)).all()
         found = {}
         for row in rows:
-            # One that can't be understood any more is as good as gone: it parks its schedules, no others.
+            # An unreadable calendar is treated as deleted: only the schedules that use it are parked.
             with suppress(ValidationError):
                 found[row.host_id, row.calendar_name] = _spec_of(row)
-            # One of ten thousand days takes 30 ms to read; heartbeats go on between two of them.
+            # A calendar of ten thousand days takes 30 ms to parse; let heartbeats run in between.
             await asyncio.sleep(0)
         return found
 
@@ -203,7 +203,7 @@ def _record_of(row: Any) -> CalendarRecord:
 
 
 def _summary(spec: CalendarSpec) -> dict[str, Any]:
-    """For the audit: ten thousand days are told by their number."""
+    """Summarise a calendar for the audit: the number of its days instead of up to ten thousand days."""
     document = spec.model_dump(mode="json")
     return {name: len(value) if name == "days" else value for name, value in document.items()}
 

@@ -1,7 +1,7 @@
-"""Stopping what is open: what waits ends at once, what runs is told when its worker next renews.
+"""Cancel open executions. Waiting ones end at once; running ones stop when their worker next renews.
 
-What an agent has taken over ends at once too: nobody renews it, so nobody could be told. What ended is the
-caller's to tell, once it is committed.
+An execution that an agent has taken over also ends at once: no worker renews it, so nobody would learn of the
+request. The caller publishes which executions ended, after the commit.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ async def request_cancel(
     with_running: bool = True,
     with_held_backfill: bool = False,
 ) -> list[CancelledExecution]:
-    """Cancel the open executions of these schedules, but not those to keep; those that ended by it.
+    """Cancel the open executions of these schedules, except `keep`; return those that ended at once.
 
-    Held ones of a backfill stay unless asked for: a run that replaces the one under way must not throw away
-    the past that somebody wanted.
+    Held executions of a backfill stay unless `with_held_backfill` is set: a run that replaces the current one
+    must not discard past runs that somebody requested.
     """
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
     kept = dialect.rows("kept", {"execution_id": Uuid()}, [(each,) for each in keep])
@@ -59,7 +59,7 @@ async def cancel_locked(
     reason: str,
     error: str | None = None,
 ) -> list[CancelledExecution]:
-    """Cancel open executions whose rows this transaction has locked; those that ended by it."""
+    """Cancel open executions whose rows this transaction has locked; return those that ended at once."""
     ending = [row for row in rows if Status(row.status) in CLAIMABLE or _is_with_agent(row)]
     ended_ids = {row.execution_id for row in ending}
     await _end(connection, dialect, ending, reason, error)
@@ -94,7 +94,7 @@ async def _end(
     )
     with_agents = [_of_agent(row, error or reason) for row in rows if _is_with_agent(row)]
     await record_attempts(connection, dialect, with_agents)
-    # What never ran is no run; what was handed back did not run either.
+    # Not the last run of a schedule: executions that never started, or that a worker handed back.
     has_run = [row for row in rows if row.started_ts is not None and row.status != Status.PENDING.value]
     await record_status(
         connection,
@@ -120,7 +120,7 @@ def _cancelled(row: Any, reason: str) -> CancelledExecution:
 
 
 def _of_agent(row: Any, error: str) -> EndedAttempt:
-    """The attempt that an agent was at; a worker records its own when it settles."""
+    """Build the attempt that an agent was running. A worker records its own attempts when it settles them."""
     duration_s = (row.store_now - row.started_ts).total_seconds()
     return EndedAttempt(
         row.execution_id, row.attempt, Status.CANCELLED, row.worker_id, row.started_ts, error, duration_s

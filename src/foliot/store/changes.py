@@ -1,11 +1,11 @@
-"""What has changed since a last look: read by those who want to know, and paid for by nobody else.
+"""Poll for changes of schedules and executions since the last poll. Only pollers pay for it.
 
-Firing, claiming and settling write nothing for it. New versions, executions and entries of the audit are
-found by the time in their keys, open executions by their ids. A key is made before its transaction commits,
-so every look goes back by OVERLAP from the one before it, and leaves out what that one has seen.
+Firing, claiming and settling write nothing for it. New versions, executions and audit entries are found by
+the time in their keys, open executions by their ids. A key is made before its transaction commits, so every
+poll starts OVERLAP before the last one and leaves out what that one has seen.
 
-An execution that is new, but has an older id, is found through the audit: one that was tried again by hand,
-or triggered under an id that was given out before.
+The audit finds executions that are new but have an older id: those retried by hand, or triggered under an id
+that was made earlier.
 """
 
 from collections.abc import Collection, Hashable, Sequence
@@ -31,18 +31,19 @@ from foliot.store.schema import (
 )
 
 OVERLAP = timedelta(seconds=10)
-"""How late a transaction may commit, after it made its keys, and still be seen."""
+"""How long after making its keys a transaction may commit and still be seen."""
 MAX_OPEN = 2_000
-"""How many open executions, and how many new ones, a look reads."""
+"""Maximum number of open executions that `begin` reads, and of new ones that `look` reads."""
 MAX_RECENT_EXECUTIONS = 20_000
+"""Maximum number of executions younger than the mark that a poll reads, seen before or not."""
 MAX_RECENT_CHANGES = 2_000
-"""Of all that is younger than a mark, seen before or not: executions; versions, and entries of the audit."""
+"""Maximum number of versions, and of audit entries, younger than the mark that a poll reads."""
 PROGRESS_LETTERS = 200
-"""Where the text of a progress is cut: what is looked at is kept in memory."""
+"""Maximum length of a progress text. Longer ones are cut, since pollers keep them in memory."""
 
 
 class ScheduleChange(NamedTuple):
-    """A version of a schedule that was made."""
+    """A new version of a schedule."""
 
     host_id: UUID
     schedule_id: UUID
@@ -52,7 +53,7 @@ class ScheduleChange(NamedTuple):
 
 
 class ExecutionStanding(NamedTuple):
-    """How an execution stands."""
+    """The current state of an execution."""
 
     host_id: UUID
     execution_id: UUID
@@ -69,7 +70,7 @@ class ExecutionStanding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a look ended: all that is older is known, and of what is younger, what was seen."""
+    """Cursor of a poll: everything before `since` is known, and of later changes those in `seen`."""
 
     since: datetime
     seen: frozenset[Hashable] = frozenset()
@@ -78,13 +79,13 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class Look:
     mark: Mark
-    """Where to look on from."""
+    """Where the next poll starts."""
     schedules: Sequence[ScheduleChange]
     """Versions that were not seen before, oldest first."""
     executions: Sequence[ExecutionStanding]
-    """Those that were asked for, and those that were not seen before, oldest first."""
+    """Executions that were asked for, and those that were not seen before, oldest first."""
     is_complete: bool = True
-    """False: there is more than a look reads."""
+    """False: a limit was reached and some changes are missing."""
 
 
 class ChangeFeed:
@@ -93,7 +94,7 @@ class ChangeFeed:
         self._dialect = database.dialect
 
     async def begin(self) -> Look:
-        """All that is open now, and where to look on from; what is there already is not told as a change."""
+        """Return all open executions and a first mark. Existing versions are not returned as changes."""
         statement = select(execution_t.c.execution_id).where(text(IS_OPEN)).limit(MAX_OPEN + 1)
         async with self._database.read(Pool.API) as connection:
             since = await self._since(connection)
@@ -103,7 +104,7 @@ class ChangeFeed:
         return Look(Mark(since, recent.seen), (), executions, len(found) <= MAX_OPEN)
 
     async def look(self, mark: Mark, followed: Collection[UUID]) -> Look:
-        """What was not seen up to the mark, and how the followed executions stand now."""
+        """Return changes that the mark has not seen, and the current state of the followed executions."""
         async with self._database.read(Pool.API) as connection:
             since = await self._since(connection)
             recent = await _recent(connection, mark)
@@ -113,14 +114,14 @@ class ChangeFeed:
         return Look(Mark(since, recent.seen), recent.schedules, executions, is_complete)
 
     async def leaders(self) -> tuple[str, ...]:
-        """The instances that lead, each once, in the order of their shards."""
+        """Return the ids of the leading instances, each once, in the order of their shards."""
         table = scheduler_lock_t
         statement = select(table.c.instance_id).where(table.c.instance_id != "").order_by(table.c.lock_id)
         async with self._database.read(Pool.API) as connection:
             return tuple(dict.fromkeys((await connection.execute(statement)).scalars()))
 
     async def _since(self, connection: AsyncConnection) -> datetime:
-        # Before anything else is read: what commits meanwhile is younger.
+        # Read first: a change that commits during this poll is then younger than the mark.
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
         return now - OVERLAP
 
@@ -153,7 +154,7 @@ def _shortened(standing: ExecutionStanding) -> ExecutionStanding:
     return standing._replace(progress={**progress, "text": progress["text"][:PROGRESS_LETTERS]})
 
 
-# --- what is younger than a mark -------------------------------------------------------------------
+# --- changes younger than a mark -------------------------------------------------------------------
 
 
 class _Recent(NamedTuple):
@@ -162,7 +163,7 @@ class _Recent(NamedTuple):
     executions: list[UUID]
     """Not seen before, latest first."""
     named: set[UUID]
-    """Executions that entries of the audit name which were not seen before."""
+    """Executions that audit entries name, of entries that were not seen before."""
     is_complete: bool
 
 
@@ -172,7 +173,8 @@ async def _recent(connection: AsyncConnection, mark: Mark) -> _Recent:
     entries = (await connection.execute(_steered(mark))).all()
     keys = {(each.schedule_id, each.aggregate_version): each for each in reversed(versions)}
     named = {_execution_of(entry) for entry in entries if entry.audit_id not in mark.seen}
-    # What the audit names is seen, though its own row may have come too late for this look.
+    # Executions that the audit names count as seen, even if they committed after `ids` was read: this poll
+    # returns them, so the next one must not return them as new.
     seen = frozenset([*keys, *ids, *(entry.audit_id for entry in entries), *named])
     return _Recent(
         seen,
@@ -183,7 +185,7 @@ async def _recent(connection: AsyncConnection, mark: Mark) -> _Recent:
     )
 
 
-# Latest first: where there is more than is read, what is new comes before what was seen.
+# Latest first: if the limit cuts rows off, it cuts those seen before rather than new ones.
 
 
 def _versions(mark: Mark) -> Any:
@@ -224,5 +226,5 @@ def _steered(mark: Mark) -> Any:
 
 
 def _execution_of(entry: Any) -> UUID:
-    """What was triggered stands beside the schedule; what was tried again is the thing itself."""
+    """Return the execution of an audit entry. A retry has it as its resource, a trigger in `after`."""
     return UUID(entry.made or entry.resource_id)

@@ -1,11 +1,12 @@
-"""Statements on `consumer_claim_t`: what a consumer is about to handle, committed before it begins.
+"""Statements on `consumer_claim_t`: what a consumer is about to handle, committed before the handler starts.
 
-A process that dies in a handler leaves its claim behind. Whoever takes the place over finds it: the claim is
-another's, and its offset was not passed. The first time it goes on *carefully*, one event at a time, past
-all that the dead process may have read. A careful claim that is left behind counts as a failed attempt of
-its event. So a handler that kills its process is tried `max_attempts` times, and then is a dead letter.
+A process that dies in a handler leaves its claim behind. The process that takes over the partition finds it:
+the claim has another owner, and the offset has not moved. The first time, it continues *carefully*, one event
+at a time, past everything that the dead process may have read. A careful claim that is left behind counts as
+a failed attempt of its event. So an event whose handler kills the process is tried `max_attempts` times, and
+then becomes a dead letter.
 
-A process that lives and could not finish, as when the database went away, takes its claim back.
+A process that lives but could not finish, for example because the database went away, withdraws its claim.
 """
 
 from typing import NamedTuple
@@ -18,19 +19,19 @@ from foliot.store.dialect import Dialect, Pool
 from foliot.store.schema import consumer_claim_t, consumer_offsets
 
 CLAIM_GRACE_S = 3.0
-"""How long a claim keeps others away, until its owner has locked the partition."""
+"""Seconds that a claim keeps other consumers away, until its owner has locked the partition."""
 
 _C = consumer_claim_t.c
 
 
 class ConsumerClaim(NamedTuple):
     place: str
-    """The partition of the outbox, or topic and partition of Kafka."""
+    """The partition of the outbox, or the topic and partition of Kafka."""
     offset: int
     crashes: int = 0
-    """How often a process died while it handled the event at this offset, and nothing else."""
+    """How often a process died while it handled only the event at this offset."""
     is_careful: bool = False
-    """Whether to handle a single event."""
+    """Whether to handle only one event, because a process may have died of it."""
 
 
 async def make_claim(
@@ -43,7 +44,10 @@ async def make_claim(
     owner: str,
     reach: int,
 ) -> ConsumerClaim:
-    """Note that the owner is about to handle what is at this offset. `reach`: how far a batch may read."""
+    """Record that the owner is about to handle the event at this offset.
+
+    `reach`: how many offsets a batch may read.
+    """
     now = dialect.now()
     fresh = {"claim_offset": offset, "claimed_by": owner, "claimed_ts": now}
     made = await connection.execute(
@@ -71,7 +75,7 @@ async def make_claim(
 
 
 async def end_claim(connection: AsyncConnection, group: str, place: str) -> None:
-    """What was claimed is handled; part of the transaction in which the offset moves."""
+    """Clear a claim whose events are handled. Call it in the transaction that moves the offset."""
     await connection.execute(
         update(consumer_claim_t).where(*_key(group, place)).values(claimed_by=None, crashes=0)
     )
@@ -82,7 +86,10 @@ class Claims:
         self._database = database
 
     async def take_back(self, group: str, claim: ConsumerClaim, owner: str) -> None:
-        """The owner lives and did not finish. Whoever has taken it for dead has counted a crash too many."""
+        """Withdraw a claim whose owner lives but did not finish.
+
+        If another process has taken it over, it may have counted a crash: subtract that one.
+        """
 
         async def work(connection: AsyncConnection) -> None:
             mine = _key(group, claim.place)
@@ -100,7 +107,7 @@ class Claims:
 
 
 def is_claimed_by_other(dialect: Dialect, owner: str, place: ColumnElement[str]) -> ColumnElement[bool]:
-    """Of a row of `consumer_offsets`: whether another is just about to lock it."""
+    """Condition on a row of `consumer_offsets`: another consumer is about to lock it."""
     return exists().where(
         _C.group_id == consumer_offsets.c.group_id,
         _C.place == place,

@@ -1,7 +1,7 @@
-"""Rows of a batch as columns to select from, in statements that are built once and run for every batch.
+"""Pass the rows of a batch as columns to statements that are built once and run for every batch.
 
-Building a statement of SQLAlchemy's takes a millisecond, as long as SQLite takes for thirty rows. So the
-batch is laid out first; what its layout leaves to vary are arguments, and the statement is kept by its shape.
+Building a SQLAlchemy statement takes a millisecond, as long as SQLite takes for thirty rows. So a batch is
+first split into a shape and arguments. The shape decides the statement's text and is its cache key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,26 +13,26 @@ from foliot.store.dialect import Columns, Dialect, Rows
 
 
 class Shape(NamedTuple):
-    """What of a batch decides the text of its statement. Equal shapes share one."""
+    """The part of a batch that decides the text of its statement. Equal shapes share one statement."""
 
     shared: tuple[str, ...]
-    """Columns that hold one value in all rows."""
+    """Columns that hold the same value in all rows."""
     same_as: tuple[tuple[str, str], ...]
-    """For every other column the one that holds its values: itself, or a twin."""
+    """For every other column, the column that holds its values: itself, or another with identical values."""
 
 
 class Batch(NamedTuple):
     shape: Shape
     arguments: Mapping[str, Any]
-    """What to run the statement with."""
+    """Parameters to run the statement with."""
 
 
 class BatchColumns:
-    """Rows of given columns as a table, and each column of it as an expression.
+    """Turns rows with given columns into a table, and each column into an SQL expression.
 
-    A value that all rows share is one parameter instead of a column: most columns of a batch hold one value,
-    and the driver takes half a microsecond for each element of an array. Not so for the columns `by` which
-    rows are told apart or found, if a constant there would tempt the planner to another index.
+    A value that all rows share becomes one parameter instead of a column: most columns of a batch hold one
+    value, and the driver takes half a microsecond for each element of an array. The key columns `by` stay
+    columns where a constant would make the planner choose another index.
     """
 
     def __init__(self, name: str, columns: Columns, *, by: Sequence[str]) -> None:
@@ -57,7 +57,10 @@ class BatchColumns:
         return Batch(Shape(tuple(shared), tuple(same_as)), arguments)
 
     def table(self, dialect: Dialect, shape: Shape) -> tuple[FromClause, Mapping[str, ColumnElement[Any]]]:
-        """A table of the varying columns, and all columns, for a statement that runs with the arguments."""
+        """Return a table of the varying columns, and an expression for every column.
+
+        The statement must run with the arguments of a batch of this shape.
+        """
         same_as = dict(shape.same_as)
         varying = {label: self._columns[label] for label, twin in shape.same_as if label == twin}
         table = dialect.table(self._name, varying)
@@ -76,5 +79,5 @@ class BatchColumns:
 
 
 def _are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
-    """The very same values: without jitter a schedule's next run is its next fire time."""
+    """Whether both hold identical objects: without jitter, a schedule's next run is its next fire time."""
     return some[0] is others[0] and all(one is other for one, other in zip(some, others, strict=True))

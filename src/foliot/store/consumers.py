@@ -1,11 +1,11 @@
-"""Statements on `consumer_offsets` and `consumed_event_t`: how far the groups of consumers have come.
+"""Statements on `consumer_offsets` and `consumed_event_t`: how far consumer groups have read the outbox.
 
-A group has a row for each of its partitions. Whoever handles a batch has that row locked until COMMIT, others
-pass it over (SKIP LOCKED), and the offset moves in the same transaction: so a batch is one's, and whatever
-crashes leaves all of it or nothing. Under SQLite every writer holds the only write lock.
+A group has a row for each of its partitions. The consumer that handles a batch keeps that row locked until
+COMMIT, and others skip it (SKIP LOCKED). The offset moves in the same transaction. So a batch belongs to one
+consumer, and a crash leaves all of it or nothing. Under SQLite every writer holds the only write lock.
 
-`log_counter` says where the log ends. What stands before it is committed, and nothing will ever be put in
-between (`store.events`), so an offset that has been passed needs no second look.
+`log_counter` holds the end of the log. Everything before it is committed, and nothing is ever inserted in
+between (`store.events`), so an offset that was passed is never read again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class PartitionPosition(NamedTuple):
-    """How far a partition of a group has come."""
+    """How far a partition of a group has read."""
 
     partition_id: int
     partitions: int
@@ -57,7 +57,7 @@ class PartitionPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """A group as it stood when the store looked."""
+    """Positions of a group's partitions, and the end of the log, at one moment."""
 
     positions: tuple[PartitionPosition, ...]
     log_end: int
@@ -65,12 +65,12 @@ class GroupStanding:
 
     @property
     def partitions(self) -> int:
-        """0 for a group that has never been here."""
+        """The number of partitions; 0: the group is new and has no rows yet."""
         return self.positions[0].partitions if self.positions else 0
 
     @property
     def is_even(self) -> bool:
-        """Whether all partitions stand at the same offset."""
+        """Whether all partitions are at the same offset."""
         return len({each.next_offset for each in self.positions}) == 1
 
     @property
@@ -79,7 +79,7 @@ class GroupStanding:
 
     @property
     def lag(self) -> int:
-        """How many offsets the last of them is behind the log."""
+        """How many offsets the slowest partition is behind the end of the log."""
         return max((self.log_end - each.next_offset for each in self.positions), default=0)
 
 
@@ -93,7 +93,7 @@ class Consumers:
     async def standing(self, group: str) -> GroupStanding:
         table = consumer_offsets
         async with self._database.read(Pool.CONSUMER) as connection:
-            # The log first: a group is never ahead of it.
+            # Read the log first: then a group is never ahead of it.
             end = (await connection.execute(log_end())).scalar_one()
             rows = await connection.execute(
                 select(table.c.partition_id, table.c.partitions, table.c.next_offset)
@@ -103,11 +103,14 @@ class Consumers:
             return GroupStanding(tuple(PartitionPosition(*row) for row in rows), end)
 
     async def begin_group(self, group: str, partitions: int, *, from_end: bool) -> None:
-        """Give a group its rows, at the first message there is or after the last, unless it has them."""
+        """Create the rows of a group, unless it has them.
+
+        It starts at the oldest message, or with `from_end` after the last.
+        """
 
         async def work(connection: AsyncConnection) -> None:
-            # Under the log's own lock, so that of several that begin a group one does, and no event commits
-            # meanwhile.
+            # Under the log's own lock: of several processes that create a group, one does, and no event
+            # commits meanwhile.
             end = (await connection.execute(log_end().with_for_update())).scalar_one()
             mine = consumer_offsets.c.group_id == group
             if (await connection.execute(select(consumer_offsets.c.group_id).where(mine))).first():
@@ -118,7 +121,7 @@ class Consumers:
         await self._database.write(Pool.CONSUMER, work)
 
     async def repartition(self, group: str, partitions: int) -> bool:
-        """Give an even group another number of partitions; whether it has it now."""
+        """Change the number of partitions, if all are at one offset; return whether the group has it now."""
         table = consumer_offsets
 
         async def work(connection: AsyncConnection) -> bool:
@@ -154,7 +157,7 @@ class Consumers:
             )
 
     async def claim(self, group: str, *, before: int, owner: str, reach: int) -> ConsumerClaim | None:
-        """Claim the partition that is furthest behind of those before this offset that nobody has."""
+        """Claim the free partition that is furthest behind `before`; None: there is none."""
         table = consumer_offsets
         place = cast(table.c.partition_id, String)
 
@@ -188,7 +191,7 @@ class Consumers:
     async def claim_elsewhere(
         self, group: str, place: str, offset: int, *, owner: str, reach: int
     ) -> ConsumerClaim:
-        """Claim a place whose owner somebody else decides, as Kafka does."""
+        """Claim a partition that an external broker, such as Kafka, has assigned to this consumer."""
 
         async def work(connection: AsyncConnection) -> ConsumerClaim:
             return await make_claim(
@@ -198,7 +201,7 @@ class Consumers:
         return await self._database.write(Pool.CONSUMER, work)
 
     async def see(self, group: str, source: str) -> None:
-        """Note that a consumer of this group runs."""
+        """Record that a consumer of this group runs."""
         table, now = consumer_group_t, self.dialect.now()
 
         async def work(connection: AsyncConnection) -> None:
@@ -212,7 +215,7 @@ class Consumers:
         await self._database.write(Pool.CONSUMER, work, is_single=True)
 
     async def transact(self, work: Callable[[AsyncConnection], Awaitable[T]], *, idle_s: float) -> T:
-        """Run the work in a transaction that may rest this long, while a handler does something else."""
+        """Run the work in a transaction that may be idle for `idle_s` seconds, while a handler is busy."""
 
         async def within(connection: AsyncConnection) -> T:
             await self.dialect.limit(connection, Limit(idle_s=idle_s))
@@ -227,7 +230,7 @@ class Consumers:
 async def take_partition(
     connection: AsyncConnection, group: str, claim: ConsumerClaim, owner: str
 ) -> PartitionPosition | None:
-    """Lock the claimed partition; None if it is another's by now."""
+    """Lock the claimed partition; return None if another consumer has taken it meanwhile."""
     table, claims = consumer_offsets, consumer_claim_t
     is_mine = exists().where(
         claims.c.group_id == group, claims.c.place == claim.place, claims.c.claimed_by == owner
@@ -264,7 +267,7 @@ async def move_partition(
 
 
 async def end_of_stretch(connection: AsyncConnection, end: int, *, log_end: int) -> int:
-    """Where to stop so that no transaction is cut: here, or where the one ends that goes on here."""
+    """Return where to stop reading: at `end`, or later, at the end of an outbox transaction that spans it."""
     if end >= log_end:
         return log_end
     last = select(_transaction_end()).where(outbox_message_t.c.c_offset == end - 1)
@@ -274,7 +277,10 @@ async def end_of_stretch(connection: AsyncConnection, end: int, *, log_end: int)
 async def look_at(
     connection: AsyncConnection, first: int, end: int, topics: Sequence[str] | None
 ) -> Sequence[Any]:
-    """(c_offset, host_id, transaction_id, transaction_end) of the messages from `first` up to `end`."""
+    """Return (c_offset, host_id, transaction_id, transaction_end) of messages from `first` to before `end`.
+
+    `topics` None: all topics.
+    """
     table = outbox_message_t
     statement = (
         select(table.c.c_offset, table.c.host_id, table.c.transaction_id, _transaction_end())
@@ -289,14 +295,14 @@ async def look_at(
 async def read_messages(
     connection: AsyncConnection, dialect: Dialect, offsets: Sequence[int]
 ) -> Sequence[Any]:
-    """The messages with these offsets, in order."""
+    """Return the messages with these offsets, in order."""
     table = outbox_message_t
     wanted = dialect.rows("wanted", {"c_offset": BigInteger()}, [(each,) for each in offsets])
     statement = (
         select(table)
         .where(
             table.c.c_offset.in_(select(wanted.c.c_offset)),
-            # The same again, as a range of the index: or PostgreSQL may read the whole table for the join.
+            # Redundant, but an index range: without it PostgreSQL may read the whole table for the join.
             table.c.c_offset >= offsets[0],
             table.c.c_offset <= offsets[-1],
         )
@@ -308,12 +314,12 @@ async def read_messages(
 async def mark_consumed(
     connection: AsyncConnection, dialect: Dialect, group: str, event_ids: Sequence[UUID]
 ) -> set[UUID]:
-    """Note that the group handles these; which of them it has not handled before.
+    """Record that the group handles these events; return those that it has not handled before.
 
-    Waits for another that handles one of them at this moment, until it is known what became of it.
+    If another transaction handles one of them at this moment, waits until that one has ended.
     """
     table = consumed_event_t
-    # In order: two that note the same ones must not wait for each other in a circle.
+    # Sorted: two transactions that record the same events must not deadlock.
     rows = [(each,) for each in sorted(set(event_ids))]
     wanted = dialect.rows("wanted", {"event_id": Uuid()}, rows)
     source = select(literal(group), wanted.c.event_id, dialect.now()).select_from(wanted).where(true())
@@ -329,7 +335,7 @@ async def mark_consumed(
 async def forget_consumed(
     connection: AsyncConnection, dialect: Dialect, group: str, event_ids: Sequence[UUID]
 ) -> None:
-    """These were noted and not handled."""
+    """Delete the records of events that were marked as consumed but not handled."""
     table = consumed_event_t
     wanted = dialect.rows("wanted", {"event_id": Uuid()}, [(each,) for each in event_ids])
     await connection.execute(
@@ -345,5 +351,5 @@ def _transaction_end() -> ColumnElement[int]:
 
 
 def log_end() -> Any:
-    """The offset that the next event gets."""
+    """Select the offset that the next event gets."""
     return select(log_counter.c.next_offset).where(log_counter.c.id == literal(OFFSETS))

@@ -1,8 +1,8 @@
-"""Connections and transactions, the same for both databases.
+"""Connections and transactions, for PostgreSQL and SQLite alike.
 
-A transaction that fails for a passing reason (deadlock, serialization failure, lock timeout, a busy SQLite
-file) was rolled back whole, so it is run again, a bounded number of times. One whose outcome is not known
-(the connection broke in COMMIT) is never run again here: whoever asked has to look what became of it.
+A transaction that fails with a transient error (deadlock, serialization failure, lock timeout, a busy SQLite
+file) was rolled back completely, so it is retried a limited number of times. A transaction with an unknown
+outcome (the connection broke in COMMIT) is never retried here: the caller must check what happened.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ TRANSIENT_PAUSE_S = 0.02
 
 class Database:
     is_joined = False
-    """Whether its transactions are an application's own, and may stay open for as long as that likes."""
+    """Whether it writes in transactions of the application, which may stay open for any time."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class Database:
         *,
         setting: str = "FOLIOT_DATABASE_URL",
     ) -> None:
-        """`setting` is what names it, for those who have to correct it."""
+        """`setting` is the setting that holds the URL; error messages name it."""
         self.dialect = dialect
         self.url = url
-        """Where it is, without the password."""
+        """The URL of the database, without the password."""
         self.replica: Database | None = None
-        """What `reading_from` may name instead, for reads of the API."""
+        """Used for reads of the API inside `reading_from(Source.REPLICA)`; None: there is no replica."""
         self._engines = engines
         self._setting = setting
         self._limits = limits or {}
@@ -60,13 +60,13 @@ class Database:
 
     @asynccontextmanager
     async def read(self, pool: Pool) -> AsyncIterator[AsyncConnection]:
-        """A connection for reading: each statement sees what is committed when it starts."""
+        """Open a connection for reading. Each statement sees what is committed when it starts."""
         if self.replica is not None and pool is Pool.API and source() is Source.REPLICA:
             try:
                 async with self.replica.read(pool) as connection:
                     yield connection
             except Exception as error:
-                # A statement that stood in the way of what the primary had done meanwhile.
+                # The replica cancelled a statement that conflicted with changes from the primary.
                 if self.dialect.is_transient(error):
                     raise DatabaseUnreachableError(f"{self.replica.url} broke off a statement") from error
                 raise
@@ -81,9 +81,9 @@ class Database:
     async def write(
         self, pool: Pool, work: Callable[[AsyncConnection], Awaitable[T]], *, is_single: bool = False
     ) -> T:
-        """Run the work in a transaction, again if it fails for a passing reason.
+        """Run the work in a transaction; retry it after a transient error.
 
-        Work that is a single statement is a transaction by itself, where the database has it so.
+        `is_single`: the work is one statement, so BEGIN and COMMIT are left out where the dialect allows it.
         """
         for attempt in range(1, TRANSIENT_TRIES + 1):
             try:
@@ -103,7 +103,7 @@ class Database:
         raise AssertionError("the last try returns or raises")
 
     async def now(self, pool: Pool = Pool.LEASE) -> datetime:
-        """The store's clock."""
+        """Return the time by the store's clock."""
         async with self.read(pool) as connection:
             instant: datetime = (await connection.execute(select(self.dialect.now()))).scalar_one()
             return instant

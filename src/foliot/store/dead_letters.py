@@ -1,4 +1,4 @@
-"""Statements on `dead_letter_queue`: transactions that a group could not handle."""
+"""Statements on `dead_letter_queue`: outbox transactions that a consumer group could not handle."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ LONGEST_TRACEBACK = 16_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A transaction that failed as often as it may, with all that is needed to try it again."""
+    """An outbox transaction that failed the maximum number of times, with all that a replay needs."""
 
     dead_letter_id: UUID
     group_id: str
     partition_id: int
     host_id: UUID
-    """Of its first event."""
+    """The host of its first event."""
     transaction_id: UUID
     c_offset: int
-    """Of its first event."""
+    """The offset of its first event."""
     events: list[dict[str, Any]]
     error: str
     traceback: str | None
@@ -38,7 +38,7 @@ class DeadLetter:
     created_ts: datetime
     replayed_ts: datetime | None
     replay_requested_ts: datetime | None = None
-    """Since when it waits to be replayed by a process of its group."""
+    """When a replay by a process of its group was requested; None: none is waiting."""
 
 
 class DeadLetterRows:
@@ -53,7 +53,7 @@ class DeadLetterRows:
         after: DeadLetter | None = None,
         limit: int = 100,
     ) -> list[DeadLetter]:
-        """Oldest offset first; those that were replayed since only if they are asked for."""
+        """Return a group's dead letters, oldest offset first; replayed ones only with `includes_replayed`."""
         table = dead_letter_queue
         statement = (
             select(table)
@@ -71,7 +71,7 @@ class DeadLetterRows:
             return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
 
     async def request_replay(self, dead_letter_ids: Sequence[UUID]) -> int:
-        """Ask a process of their groups to replay these; how many of them wait for it now."""
+        """Request that processes of their groups replay these; return how many now wait for it."""
 
         async def work(connection: AsyncConnection) -> int:
             return await self.request_replay_in(connection, dead_letter_ids)
@@ -94,7 +94,7 @@ class DeadLetterRows:
         return None if row is None else DeadLetter(**row._mapping)
 
     async def note_outcome(self, letter: DeadLetter, *, error: str | None) -> None:
-        """What became of a replay that needs no transaction of its own; None: it went well."""
+        """Record the result of a replay that ran outside a transaction. `error` None: it succeeded."""
 
         async def work(connection: AsyncConnection) -> None:
             if error is None:
@@ -107,9 +107,9 @@ class DeadLetterRows:
         await self._database.write(Pool.CONSUMER, work)
 
     async def take_requested(self, group: str, *, limit: int) -> list[UUID]:
-        """Those that somebody asked to replay, oldest offset first. Each is asked for once.
+        """Take the requested replays of a group, oldest offset first.
 
-        The request is gone before the replay begins: a handler that kills its process is not tried again.
+        A request is removed before its replay starts, so a handler that kills its process is not run again.
         """
         table = dead_letter_queue
         wanted = (
@@ -132,7 +132,7 @@ class DeadLetterRows:
         return await self._database.write(Pool.CONSUMER, work)
 
     async def drop(self, group: str, dead_letter_id: UUID) -> bool:
-        """Whether there was one."""
+        """Delete a dead letter; return whether it existed."""
 
         async def work(connection: AsyncConnection) -> bool:
             gone = await connection.execute(delete(dead_letter_queue).where(*_is(group, dead_letter_id)))
@@ -173,7 +173,7 @@ async def add_dead_letter(
 async def lock_dead_letter(
     connection: AsyncConnection, group: str, dead_letter_id: UUID
 ) -> DeadLetter | None:
-    """One that was not replayed yet, and that nobody else replays at this moment."""
+    """Lock a dead letter; return None if it was replayed, or another process is replaying it now."""
     table = dead_letter_queue
     statement = (
         select(table)
@@ -211,6 +211,6 @@ def _is(group: str, dead_letter_id: UUID) -> tuple[Any, Any]:
 
 
 def _shortened(text: str, most: int) -> str:
-    """The end of a long text: a traceback says what went wrong in its last line."""
+    """Keep the end of a long text: the last line of a traceback says what went wrong."""
     text = storable(text)
     return text if len(text) <= most else "…" + text[-most:]

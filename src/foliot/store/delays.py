@@ -1,7 +1,8 @@
-"""The next time of `delay` triggers: set by the end of a run, under the schedule's lock.
+"""Set the next time of `delay` triggers when a run ends, under the schedule's lock.
 
-A schedule that waits for an end is active and has no next time. Nothing else looks like that, so the janitor
-can find and restart one whose run ended without a settle (its worker vanished, it was cancelled or pruned).
+A schedule that waits for its run to end is active and has no next time. Nothing else is in that state, so the
+janitor can find and restart a schedule whose run ended without a settle (its worker vanished, or the run was
+cancelled or pruned).
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from foliot.store.schema import IS_OPEN, execution_t, schedule_t
 
 
 def is_waiting_for_end() -> tuple[Any, ...]:
-    """Active, without a next time, and without an execution that could still end."""
+    """Conditions on `schedule_t`: active, not paused, no next time, and no scheduled execution is open."""
     return (
         schedule_t.c.state == text("'active'"),
         schedule_t.c.next_run_ts.is_(None),
@@ -38,9 +39,10 @@ def is_waiting_for_end() -> tuple[Any, ...]:
 async def set_next_after_end(
     connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
 ) -> list[UUID]:
-    """Count the delay from now for those of the schedules that wait for an end; returns which did.
+    """Start the delay now for those of the schedules that wait for a run's end; return their ids.
 
-    One that this version can't read is left to those that can, and one that is locked to the next look.
+    Skips schedules that this version can't read, which other versions handle, and locked rows, which the next
+    scan handles.
     """
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
     rows = (

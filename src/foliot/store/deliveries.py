@@ -1,9 +1,10 @@
-"""Statements on `notification_t` for couriers: what is to be sent, and how it went.
+"""Statements on `notification_t` for senders: claim due messages, and record the result.
 
-A courier claims by putting `due_ts` off for as long as a lease: if it dies, the message is due again by
-itself, under the same id. `attempts` is the fence: it grows with every claim, and settling requires it.
+A sender claims a message by moving `due_ts` into the future by the length of a lease. If the sender dies, the
+message becomes due again, under the same id. `attempts` is the fence: every claim increments it, and settling
+requires the same value.
 
-Rules take turns: a claim brings the oldest message of each, so that one with very many hides no other.
+Rules take turns: a claim takes the oldest message of each rule, so a rule with many messages blocks no other.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,13 +34,13 @@ from foliot.store.schema import notification_rule_t, notification_t, schedule_t
 
 WAITED_TOO_LONG = "given up: it has waited for too long to be sent"
 KNOWN_TYPES = [each.value for each in NotificationType]
-"""A newer version may write messages of other types: they are left to it."""
+"""Types that this version can send. Messages of other types, written by a newer version, are left to it."""
 _IS_PENDING = "status = 'pending'"
-"""As its indexes say it."""
+"""Written exactly as in the partial indexes, so that they are used."""
 
 
 class DueNotification(NamedTuple):
-    """A message that is this courier's for the time of its lease."""
+    """A message that this sender has claimed for the time of a lease."""
 
     notification_id: UUID
     host_id: UUID
@@ -48,15 +49,15 @@ class DueNotification(NamedTuple):
     message: dict[str, Any]
     attempts: int
     failures: int
-    """How often it has failed since it was made, or somebody asked for it again."""
+    """How often it has failed since it was created, or since somebody last requested a retry."""
     rule: Any
-    """The rule's document; None: it is deleted."""
+    """The rule's document; None: the rule is deleted."""
     is_held: bool = False
-    """Its schedule is paused or deleted."""
+    """Its schedule is paused or deleted, so it is not sent."""
 
 
 class DeliveryResult(NamedTuple):
-    """How a try ended: with `retry_in_s` it is tried again, else it is over."""
+    """How an attempt to send ended. `retry_in_s` None: there is no retry."""
 
     due: DueNotification
     status: DeliveryState
@@ -65,7 +66,7 @@ class DeliveryResult(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """A message that nobody has sent in time."""
+    """A message that no sender has sent in time."""
 
     notification_id: UUID
     type: str
@@ -85,8 +86,10 @@ class Deliveries:
         but_rules: Collection[UUID] = (),
         but_hosts: Collection[UUID] = (),
     ) -> list[DueNotification]:
-        """Messages that are due, each given to one courier only: of every rule the oldest, and none of these
-        rules and hosts. With none it is one look at an index."""
+        """Claim the oldest due message of each rule, except rules in `but_rules` and hosts in `but_hosts`.
+
+        No other sender gets a claimed message. If nothing is due, this costs one index lookup.
+        """
         due = select(notification_t.c.due_ts).where(text(_IS_PENDING), self._is_due()).limit(1)
         async with self._database.read(Pool.WORK) as connection:
             if (await connection.execute(due)).first() is None:
@@ -109,7 +112,7 @@ class Deliveries:
     async def claim_of(
         self, rule_ids: Sequence[UUID], *, limit: int, lease_s: float
     ) -> list[DueNotification]:
-        """Claim due notifications of these rules, in this order."""
+        """Claim the oldest due message of each of these rules, in this order."""
         if not rule_ids:
             return []
         turns = self._dialect.rows(
@@ -175,7 +178,7 @@ class Deliveries:
         return {row.rule_id: row.document for row in await connection.execute(statement)}
 
     async def _held(self, connection: AsyncConnection, schedule_ids: set[UUID]) -> set[UUID]:
-        """Those of them of which nothing is told: they are paused or deleted."""
+        """Return which of these schedules are paused or deleted: their messages are not sent."""
         if not schedule_ids:
             return set()
         table, now = schedule_t, self._dialect.now()
@@ -190,7 +193,7 @@ class Deliveries:
         return set((await connection.execute(statement)).scalars())
 
     async def settle(self, delivery: DeliveryResult) -> bool:
-        """Write down how a try ended; False: it was no longer this courier's, and nothing is written."""
+        """Record how an attempt ended; return False, and write nothing, if the claim was lost."""
         table = notification_t
         due, now = delivery.due, self._dialect.now()
         has_failed = delivery.status is not DeliveryState.DELIVERED
@@ -219,7 +222,7 @@ class Deliveries:
         return await self._database.write(Pool.WORK, work)
 
     async def give_up(self, *, before: datetime, limit: int) -> list[GivenUp]:
-        """Let those be dead that were due by then and are not sent, at most `limit`."""
+        """Mark messages as dead that were due before `before` and are not sent, at most `limit`."""
         table = notification_t
         old = (
             select(table.c.notification_id)
@@ -247,8 +250,10 @@ class Deliveries:
 
 
 def _rules_in_turn() -> CTE:
-    """The rules that have something to be sent, or to be sent again; by leaps from one to the next, however
-    much they have."""
+    """Select the rules that have pending messages, by one index lookup per rule (a loose index scan).
+
+    The cost does not depend on how many messages a rule has.
+    """
     table = notification_t
     one = select(table.c.rule_id).where(text(_IS_PENDING)).order_by(table.c.rule_id).limit(1)
     first = one.where(table.c.rule_id > literal(UUID(int=0), Uuid()))

@@ -1,4 +1,4 @@
-"""What differs between the databases, and nothing else."""
+"""The interface to what differs between PostgreSQL and SQLite."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -18,78 +18,78 @@ Rows = Sequence[Sequence[Any]]
 
 
 class Pool(StrEnum):
-    """Who uses a connection. Each has a bounded pool of its own, so that none can starve another."""
+    """Users of connections. Each has its own bounded pool, so that none can starve another."""
 
     LEASE = "lease"
     FIRING = "firing"
     UPKEEP = "upkeep"
-    """Housekeeping of leaders: a slow duty keeps no connection from firing."""
+    """Housekeeping of leaders. Its own pool, so that a slow job takes no connection from firing."""
     WORK = "work"
     API = "api"
     CONSUMER = "consumer"
-    """Held for as long as handlers of events run."""
+    """Connections that are held while event handlers run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How long a transaction may keep others waiting."""
+    """Timeouts of a transaction, so that it does not block others for long."""
 
     idle_s: float
-    """Without a word from its client: it was stopped, or is gone."""
+    """Maximum time without a statement from the client, which may be stopped or gone."""
     statement_s: float | None = None
-    """In one statement."""
+    """Maximum time of one statement; None: no limit."""
     lock_s: float | None = None
-    """Waiting for a lock."""
+    """Maximum time to wait for a lock; None: no limit."""
 
 
 class Dialect(Protocol):
     name: str
     commits_in_background: int
-    """How many transactions a process gains from having under way while it computes."""
+    """How many transactions are worth running in the background while the process computes; 0: none."""
     commits_single: bool
-    """Whether a single statement is best run without BEGIN and COMMIT around it."""
+    """Whether to run a single statement without BEGIN and COMMIT around it."""
     writes_within: bool
-    """Whether a statement may have others within it that write."""
+    """Whether a statement may contain CTEs that write."""
     shares_keys: bool
-    """Whether a key that all rows of a batch share may be a constant, without misleading the planner."""
+    """Whether a key that all rows of a batch share may be a constant without misleading the planner."""
 
-    # Statements are kept by their dialect.
+    # Cached statements have the dialect in their key.
     def __hash__(self) -> int: ...
 
     def now(self) -> ColumnElement[datetime]:
-        """The store's clock, read by the statement itself."""
+        """The store's clock, read when the statement runs."""
         ...
 
     def plus(
         self, instant: ColumnElement[Any], seconds: ColumnElement[Any] | float
     ) -> ColumnElement[datetime]:
-        """An instant so many seconds later."""
+        """Return an expression for the instant plus a number of seconds."""
         ...
 
     def rows(self, name: str, columns: Columns, rows: Rows) -> FromClause:
-        """The given rows as a table, in a statement whose text does not depend on how many there are."""
+        """Return the given rows as a table. The statement's text does not depend on the number of rows."""
         ...
 
     def table(self, name: str, columns: Columns) -> FromClause:
-        """A table for rows that are given as `arguments` when the statement runs."""
+        """Return a table whose rows are given as `arguments` when the statement runs."""
         ...
 
     def arguments(self, name: str, columns: Columns, values: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Rows for a `table`, given column by column."""
+        """Return the arguments for a `table`. `values` holds one sequence per column."""
         ...
 
     def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
-        """A column in a condition that only checks rows, and is not to be looked up by."""
+        """Wrap a column in a condition that only checks rows. An index on it must not drive the query."""
         ...
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
-        """JSON text of `rows` as a value for a JSON column."""
+        """Convert JSON text from `rows` to a value for a JSON column."""
         ...
 
     def contains(
         self, text: ColumnElement[Any], part: ColumnElement[Any], *, is_indexed: bool
     ) -> ColumnElement[bool]:
-        """Whether a text has these very characters in it; in a form that an index may be used for, or not."""
+        """Whether a text contains exactly this part. `is_indexed`: in a form that an index can serve."""
         ...
 
     def insert(self, table: Table) -> PostgresInsert | SqliteInsert: ...
@@ -97,50 +97,52 @@ class Dialect(Protocol):
     def claimable(
         self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
-        """Ids of what a worker may claim now from these (host_id, queue)s, most urgent first, locked.
+        """Select and lock the ids of up to `most` claimable executions of these (host_id, queue) pairs.
 
-        Rows that another worker is claiming at this moment are passed over, and those of which one of the
-        further conditions does not hold.
+        Most urgent first. Skips rows that another worker is claiming at this moment, and rows that do not
+        meet all conditions in `also`.
         """
         ...
 
     def of_each(self, places: FromClause, first: Select[Any], key: Column[Any]) -> Select[Any]:
-        """The rows of `first`, a limited query that refers to `places`, for every one of these.
+        """Run `first`, a limited query that refers to `places`, for each row of `places` (a lateral join).
 
-        It selects columns and expressions of one table, whose key is given.
+        `first` selects columns and expressions of one table; `key` is the key of that table.
         """
         ...
 
     def begin(self, engine: AsyncEngine) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A write transaction: committed when the block ends, rolled back when it raises."""
+        """Open a write transaction: committed when the block ends, rolled back when it raises."""
         ...
 
     async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
-        """Let the database end this transaction if it lasts longer: whoever stops in it must not block."""
+        """Let the database end this transaction after these timeouts, so a stopped client blocks nobody."""
         ...
 
     async def end_overdue(
         self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
     ) -> None:
-        """End transactions of Foliot that lock rows of a table and have outlived the limit unnoticed by it.
+        """End Foliot's transactions that lock rows of a table and are older than `limit.idle_s`.
 
-        All of them, or only those whose client has stopped in the middle of a statement. Sessions of other
+        For transactions that the database's own timeouts did not end.
+
+        `only_stopped`: only those whose client has stopped in the middle of a statement. Sessions of other
         roles and other programs are never ended.
         """
         ...
 
     def is_transient(self, error: BaseException) -> bool:
-        """The transaction was rolled back, and the same again may succeed at once."""
+        """Whether the transaction was rolled back and an immediate retry may succeed."""
         ...
 
     def is_unstorable(self, error: BaseException) -> bool:
-        """A value is such that the database can't hold it: NUL, a broken JSON, a number beyond its type."""
+        """Whether the database can't store a value: NUL, broken JSON, a number out of range."""
         ...
 
     def is_full(self, error: BaseException) -> bool:
-        """There is no room on the disk for what was to be written."""
+        """Whether the disk of the database is full."""
         ...
 
     def is_unreachable(self, error: BaseException) -> bool:
-        """The database could not be reached, went away, or can't serve now."""
+        """Whether the database could not be reached, went away, or can't serve now."""
         ...

@@ -1,7 +1,8 @@
-"""Statements on `execution_t` for those who publish tickets: what waits, and since when.
+"""Find waiting executions, for the dispatcher that publishes tickets for them.
 
-What is ready is due by a time that its priority decides, and `idx_execution_claimable` is in that order; so a
-span of readiness is a range of the index in each queue, and no more of it is read than is asked for.
+`due_by_ts` is the ready time plus a duration that depends on the priority, and `idx_execution_claimable` is
+ordered by it. So for each priority and queue, a span of ready times is one range of the index, and only the
+requested rows are read.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from foliot.store.schema import IS_CLAIMABLE, execution_t, queue_t
 from foliot.store.types import Instant
 
 AS_FIRED_S = 0.1
-"""Ready within so much of its creation: it was fired so, and not held first."""
+"""An execution that was ready within this many seconds of its creation was fired ready, not held first."""
 
 
 class Dispatching:

@@ -1,4 +1,4 @@
-"""Reading due schedules: the columns that deciding their times takes, and the value made of a row."""
+"""Read due schedules: the columns that planning needs, and the conversion of a row to a `Due`."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ DUE_COLUMNS = (
     schedule_t.c.next_fire_ts,
     schedule_t.c.next_run_ts,
     schedule_t.c.run_count,
-    # As text: equal definitions are recognised without being parsed.
+    # As text, so that equal definitions are recognised without parsing.
     cast(schedule_t.c.trigger, Text).label("trigger_text"),
     cast(schedule_t.c.policies, Text).label("policies_text"),
     schedule_t.c.start_ts,
@@ -30,7 +30,7 @@ DUE_COLUMNS = (
 
 
 def due_of(row: Any, shared: dict[Any, Any]) -> Due:
-    """A due schedule. `shared` keeps equal texts once: thousands of schedules have few definitions."""
+    """Build a `Due` from a row. `shared` deduplicates equal values: thousands of schedules share few."""
     priority = priority_from(row.priority)
     definition = FiringDefinition(
         trigger=shared.setdefault(row.trigger_text, row.trigger_text),
