@@ -1,6 +1,6 @@
-"""Who reads the outbox, how far they are, and what they could not take: for people who look after it.
+"""Administration of the outbox: its readers, their positions, refused topics and dead letters.
 
-All hosts' events are in one log, so groups of consumers, relays and dead letters are nobody's in particular.
+Events of all hosts are in one log, so consumer groups, relays and dead letters belong to no single host.
 """
 
 from collections.abc import Sequence
@@ -32,12 +32,12 @@ from foliot.store.schema import (
 )
 
 RUNNING_S = 120.0
-"""Seen so recently, a group runs; a relay has its lease for much less."""
+"""A group or relay that was seen within this many seconds is running. A relay's lease is much shorter."""
 BEHIND_S = 60.0
 ABANDONED_S = 3600.0
-"""One that does not run, and has left an event unread for so long, is abandoned."""
+"""A reader that is not running and has had an unread event for this many seconds is abandoned."""
 MAX_REFUSED = 20
-"""Refused topics that are named of a relay."""
+"""Maximum number of refused topics listed per relay."""
 MAX_GROUPS = 1_000
 
 
@@ -46,7 +46,7 @@ class ReaderState(StrEnum):
     BEHIND = "behind"
     """Its oldest unread event has waited for more than a minute."""
     ABANDONED = "abandoned"
-    """Nobody runs it, and it keeps events from being pruned."""
+    """No process runs it, and it prevents events from being pruned."""
 
 
 def state_of(*, is_running: bool, oldest_age_s: float | None) -> ReaderState:
@@ -60,13 +60,13 @@ class GroupRecord:
     group: str
     source: str
     partitions: int
-    """0: Kafka has the group's partitions and offsets."""
+    """0: Kafka manages the group's partitions and offsets."""
     next_offset: int | None
     lag: int
     oldest_unread_ts: datetime | None
-    """When the oldest event was committed that it has not read."""
+    """When its oldest unread event was created; None: nothing is unread, or Kafka manages the offsets."""
     seen_ts: datetime
-    """When a consumer of it last ran."""
+    """When a consumer of the group was last seen running."""
     is_running: bool
     state: ReaderState
 
@@ -101,10 +101,10 @@ class EventAdmin:
         self._database = database
         self._letters = DeadLetterRows(database)
 
-    # --- looking ----------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     async def groups(self, *, limit: int = MAX_GROUPS, after: str = "") -> list[GroupRecord]:
-        """By name."""
+        """Return consumer groups, sorted by name. `after`: the last name of the page before."""
         offsets, seen = consumer_offsets, consumer_group_t
         async with self._database.read(Pool.API) as connection:
             now, end = await self._now_and_end(connection)
@@ -189,7 +189,7 @@ class EventAdmin:
     async def dead_letters(
         self, *, group: str | None = None, after: UUID | None = None, limit: int = 50
     ) -> list[DeadLetter]:
-        """Those that wait, in the order in which they died."""
+        """Return dead letters that were not replayed, oldest first. `after`: the last of the page before."""
         table = dead_letter_queue
         statement = (
             select(table).where(table.c.replayed_ts.is_(None)).order_by(table.c.dead_letter_id).limit(limit)
@@ -204,7 +204,7 @@ class EventAdmin:
     # --- removing ---------------------------------------------------------------------------------
 
     async def delete_group(self, group: str, author: Author) -> None:
-        """Forget a group that nobody runs. Its dead letters stay. Raises NotFoundError, ConflictError."""
+        """Delete a group that is not running. Its dead letters stay. Raises NotFoundError, ConflictError."""
         found = [each for each in await self.groups(limit=MAX_GROUPS) if each.group == group]
         if not found:
             raise NotFoundError("consumer group", group)
@@ -220,7 +220,7 @@ class EventAdmin:
         await self._database.write(Pool.API, work)
 
     async def delete_relay(self, name: str, author: Author) -> None:
-        """Forget a relay that nobody runs, and the topics that it left out. Raises as `delete_group`."""
+        """Delete a relay that is not running, and its refused topics. Raises NotFoundError, ConflictError."""
         found = [each for each in await self.relays() if each.name == name]
         if not found:
             raise NotFoundError("relay", name)
@@ -236,7 +236,7 @@ class EventAdmin:
         await self._database.write(Pool.API, work)
 
     async def delete_refused_topic(self, name: str, topic: str, author: Author) -> None:
-        """Give up what a relay has not sent of a refused topic. Raises NotFoundError."""
+        """Discard the unsent events of a topic that a relay's broker refuses. Raises NotFoundError."""
         table = relay_parked_t
 
         async def work(connection: AsyncConnection) -> None:
@@ -254,7 +254,7 @@ class EventAdmin:
         await self._database.write(Pool.API, work)
 
     async def replay(self, dead_letter_id: UUID, author: Author) -> DeadLetter:
-        """Ask a process of its group to try it again. Raises NotFoundError."""
+        """Request that a process of its group handles a dead letter again. Raises NotFoundError."""
         letter = await self._letter(dead_letter_id)
 
         async def work(connection: AsyncConnection) -> None:
@@ -265,7 +265,7 @@ class EventAdmin:
         return letter
 
     async def delete_dead_letter(self, dead_letter_id: UUID, author: Author) -> None:
-        """Give it up for good. Raises NotFoundError."""
+        """Delete a dead letter for good. Raises NotFoundError."""
         letter = await self._letter(dead_letter_id)
 
         async def work(connection: AsyncConnection) -> None:
@@ -317,7 +317,7 @@ class EventAdmin:
     async def _oldest(
         self, connection: AsyncConnection, next_offset: int | None, end: int
     ) -> datetime | None:
-        """When the first event was made that is not read yet."""
+        """Return when the oldest unread event was created; None: there is none, or no offset is known."""
         if next_offset is None or next_offset >= end:
             return None
         table = outbox_message_t

@@ -1,8 +1,9 @@
-"""Due events in, decided rows and the events themselves out: one transaction, apart from other firing.
+"""Fire schedules whose target is an event: write executions and events in one transaction.
 
-As `store.firing`, with two differences. An event is over in the transaction that fires it, so nothing of it
-is ever open and overlap has no say. And its rows come last, since they wait for those of other batches
-(`store.events`). What an event says is read from the row that the guarded update has just locked.
+This works like `store.firing`, with two differences. The execution of an event ends in the transaction that
+fires it, so it is never open and the overlap policy does not apply. And the events are written last, since
+this waits for other transactions that write events (`store.events`). The content of an event is read from the
+schedule's row, which the guarded update has just locked.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ from foliot.store.status import LastRun, record_status
 
 class _Advanced(NamedTuple):
     event_seq: int
-    """The number of the schedule's latest event, those that now fire included."""
+    """The number of the schedule's latest event, including those that fire now."""
     target: str
     schedule_name: str
 
@@ -37,7 +38,10 @@ class _Advanced(NamedTuple):
 async def fire_events(
     connection: AsyncConnection, dialect: Dialect, lease: Lease, firings: Sequence[Firing], now: datetime
 ) -> tuple[list[NewExecution], dict[UUID, str]]:
-    """Move on what is still as it was planned, and write all of it; the rows, and the schedules by name."""
+    """Advance schedules that are still as planned, and write their executions and events.
+
+    Returns the executions, and the names of the advanced schedules by id.
+    """
     if not firings:
         return [], {}
     advanced = await _advance(connection, dialect, lease, firings, now)
@@ -78,7 +82,10 @@ def _rows_of(firings: Sequence[Firing], now: datetime) -> list[NewExecution]:
 
 
 def _events_of(fired: Sequence[NewExecution], advanced: Mapping[UUID, _Advanced]) -> list[NewEvent]:
-    """Raises UnreadableTargetError for all whose target can't be read, so that they are parked at once."""
+    """Build the events of these executions.
+
+    Raises one UnreadableTargetError for all schedules with unreadable targets, to park all of them at once.
+    """
     ahead: dict[UUID, int] = {}
     for row in fired:
         ahead[row.due.schedule_id] = ahead.get(row.due.schedule_id, 0) + 1

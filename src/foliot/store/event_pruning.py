@@ -1,9 +1,9 @@
-"""Old events go, but none that somebody is still to read.
+"""Delete old events that every reader has passed.
 
-A message may be deleted when it is old enough and every group of consumers and the relay have passed it. They
-go from the beginning of the log, so what is left has no gaps. A group that nobody runs any more, a relay or
-a topic that its broker refuses hold all that they have not passed: `status` names them, and `foliot event
-groups delete` and `foliot event relays delete` remove them.
+A message may be deleted when it is old enough and every consumer group and relay has passed it. Messages are
+deleted from the beginning of the log, so the rest has no gaps. A group or relay that no longer runs, and a
+topic that a relay's broker refuses, block all messages that they have not passed. `status` lists them;
+`foliot event groups delete` and `foliot event relays delete` remove them.
 """
 
 from datetime import datetime, timedelta
@@ -25,12 +25,12 @@ from foliot.store.schema import (
 )
 
 CONSUMED_KEPT = timedelta(days=7)
-"""How long it is known that an event was handled: as long as a broker may bring it again."""
+"""How long to remember that a group handled an event: as long as a broker may deliver it again."""
 ALL = 2**63 - 1
 
 
 async def prune_events(connection: AsyncConnection, dialect: Dialect, before: datetime, limit: int) -> int:
-    """Delete the oldest messages and events from before this instant; how many."""
+    """Delete the oldest messages and events from before this instant, at most `limit`; return how many."""
     table = outbox_message_t
     everyone = union_all(
         select(func.min(consumer_offsets.c.next_offset).label("next_offset")),
@@ -43,7 +43,7 @@ async def prune_events(connection: AsyncConnection, dialect: Dialect, before: da
     oldest = await connection.execute(
         select(table.c.id).where(table.c.c_offset < passed).order_by(table.c.c_offset).limit(limit)
     )
-    # Ids grow with time, as do offsets, and both are in the row that is read anyway.
+    # The id tells the age: ids grow with time, as offsets do, and the row that is read has it anyway.
     too_young = first_id_at(before)
     ids = list(takewhile(lambda each: each < too_young, oldest.scalars()))
     if ids:
@@ -54,7 +54,10 @@ async def prune_events(connection: AsyncConnection, dialect: Dialect, before: da
 
 
 async def prune_consumed(connection: AsyncConnection, now: datetime, before: datetime, limit: int) -> int:
-    """Delete what is noted of events that no broker will bring again, and dead letters replayed long ago."""
+    """Delete records of events that no broker will deliver again, and dead letters replayed long ago.
+
+    Returns the number of deleted records.
+    """
     consumed = consumed_event_t
     is_old = consumed.c.consumed_ts < now - CONSUMED_KEPT
     old = (
@@ -66,8 +69,8 @@ async def prune_consumed(connection: AsyncConnection, now: datetime, before: dat
         .prefix_with("MATERIALIZED")
     )
     key = tuple_(consumed.c.group_id, consumed.c.event_id)
-    # `is_old` again, or PostgreSQL may read the whole table for the join. Counted by what it returns, since
-    # SQLite's driver has no count for a statement that begins with WITH.
+    # `is_old` is repeated: without it PostgreSQL may read the whole table for the join. The returned rows are
+    # counted, since SQLite's driver has no row count for a statement that begins with WITH.
     forgetting = delete(consumed).where(key.in_(select(*old.c)), is_old).returning(consumed.c.event_id)
     forgotten = len((await connection.execute(forgetting)).all())
     letters = dead_letter_queue

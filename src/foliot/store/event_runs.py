@@ -1,4 +1,4 @@
-"""Events of a single schedule, besides those that fire by themselves: a manual run, a backfill's."""
+"""Write events of a single schedule for a manual run or a backfill, not for scheduled firing."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ from foliot.store.status import LastRun, record_status
 
 
 def ended_at_once(now: datetime) -> dict[str, Any]:
-    """Columns of an execution that is over in the transaction that makes it."""
+    """Return the columns of an execution that ends in the transaction that creates it."""
     return {"started_ts": now, "ended_ts": now, "duration_seconds": 0.0, "attempt": 1}
 
 
@@ -29,8 +29,10 @@ async def say_events(
     *,
     args: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an event for each of these executions; the last thing of a transaction that has locked the
-    schedule's row."""
+    """Write an event for each of these executions.
+
+    The transaction must have locked the schedule's row, and do nothing after this.
+    """
     target = schedule.spec.target.model_dump_json()
     first = await next_event_seq(connection, schedule.schedule_id, len(fire_times))
     events = [

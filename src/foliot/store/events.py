@@ -1,9 +1,9 @@
-"""Writing `event_store_t` and `outbox_message_t`: the last thing that a transaction does before it commits.
+"""Write events to `event_store_t` and `outbox_message_t`, as the last step of a transaction.
 
-Offsets come from one row, `log_counter`. Whoever raises it keeps it locked until COMMIT, so the next writer
-waits, and offsets have no gaps and are in the order of commits: a reader that has seen one has seen all
-before it. For the same reason it comes last: nobody waits for work that could have been done before. A
-transaction that is rolled back takes its offsets back with it.
+Offsets come from one row, `log_counter`. A transaction that increments it keeps it locked until COMMIT, and
+the next writer waits. So offsets have no gaps and are in commit order: a reader that has seen one offset has
+seen all before it. Events are written last, so that other writers do not wait for work that could be done
+before. A rollback also takes back the offsets.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from foliot.store.schema import event_store_t, log_counter, outbox_message_t, sc
 from foliot.store.types import Instant
 
 OFFSETS = 1
-"""The one row of `log_counter`."""
+"""The id of the only row of `log_counter`."""
 
 _COLUMNS: Columns = {
     "id": Uuid(),
@@ -59,7 +59,7 @@ _EVENTS = BatchColumns("event", _COLUMNS, by=("id", "ordinal"))
 
 
 async def write_events(connection: AsyncConnection, dialect: Dialect, events: Sequence[NewEvent]) -> None:
-    """Write these as one transaction of the outbox, in this order."""
+    """Write these events as one transaction of the outbox, in this order."""
     if not events:
         return
     batch = _EVENTS.lay_out(dialect, [(*event, number) for number, event in enumerate(events)])
@@ -82,7 +82,7 @@ async def write_events(connection: AsyncConnection, dialect: Dialect, events: Se
 
 
 async def next_event_seq(connection: AsyncConnection, schedule_id: UUID, count: int) -> int:
-    """Count so many more events of a schedule whose row is locked; the first of the new numbers."""
+    """Reserve `count` event numbers of a schedule, whose row must be locked; return the first of them."""
     raised = (
         update(schedule_t)
         .where(schedule_t.c.schedule_id == schedule_id)
@@ -111,7 +111,7 @@ def _ship(dialect: Dialect, shape: Shape) -> Insert:
 
 @lru_cache(maxsize=64)
 def _write_all(dialect: Dialect, shape: Shape) -> Insert:
-    """All three as one statement, for which the batch is sent once."""
+    """Build one statement that stores, reserves offsets and ships, so that the batch is sent only once."""
     table, new = _EVENTS.table(dialect, shape)
     values = [value.label(name) for name, value in zip(_STORED, _values(dialect, new), strict=True)]
     event = (

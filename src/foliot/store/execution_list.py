@@ -1,14 +1,15 @@
-"""Lists of executions, a page at a time: exact whatever is asked for, in bounded time whatever there is.
+"""List executions page by page: exact for every filter, in bounded time for any number of executions.
 
-Executions are found by indexes that firing pays little or nothing for, so none of them fits every question:
+The indexes used here cost firing little or nothing, so no single index fits every filter:
 
-- those of given schedules, by fire time: three indexes, by what triggered them, merged;
-- those that did not go well, by when they were made: an index of these alone;
-- open ones: few as a rule, so they are gathered and sorted; where they are many, they are walked to;
-- any others, by when they were made: a walk down the primary key.
+- executions of given schedules, by fire time: three indexes (scheduled, backfilled, by hand), merged;
+- executions that ended without success, by creation time: a partial index of these;
+- open executions: usually few, so they are gathered (all read, then sorted); if they are too many, the search
+  walks instead (it scans an index in the order of the list);
+- all others, by creation time: a descending scan of the primary key.
 
-What an index does not know is filtered on the way: a few hundred rows first, then more. A page that has
-passed over `MAX_WALKED` rows is given as it is, short or even empty, and says where the next one goes on.
+Conditions that an index does not cover are checked row by row: a few hundred rows first, then more. A page
+that has scanned `MAX_WALKED` rows is returned as it is, short or even empty, with the position of the next.
 """
 
 from collections.abc import Sequence
@@ -62,24 +63,24 @@ from foliot.store.types import Instant
 MAX_SCHEDULES = 50
 FIRST_WALKED = 500
 MORE_WALKED = 8
-"""How many times as many rows are read when those before had too little in them."""
+"""Factor by which the number of scanned rows grows when a scan has found too few matches."""
 MAX_WALKED = 100_000
-"""In the order of the table, which takes PostgreSQL 65 ms and SQLite 220."""
+"""Row limit of a scan in the order of the table, which takes PostgreSQL 65 ms and SQLite 220 ms."""
 MAX_SCATTERED = 20_000
 """Row limit of an index scan whose rows lie scattered over the table."""
 MAX_GATHERED = 10_000
 MAX_AT_ONCE = 1_000
-"""Executions by hand that one schedule may have at one microsecond, for their list to be exact."""
+"""The list is exact if a schedule has at most this many manual executions at the same microsecond."""
 
 NOT_WELL = FINAL - {Status.SUCCESS}
 BODIES = ("args", "result", "traceback")
 
 MARGIN = timedelta(hours=1)
-"""How far the time in an execution's id may be from when it was really made."""
+"""Maximum difference between the time in an execution's id and its real creation time."""
 LATE = timedelta(days=1)
-"""What was made longer than this after its fire time is in an index of its own."""
+"""Executions created later than this after their fire time are in an index of their own."""
 
-# Written out, so that PostgreSQL finds the partial indexes also for a statement that it has prepared.
+# Literals, not parameters: PostgreSQL then uses the partial indexes in prepared statements too.
 _OF_SCHEDULES = {
     "triggered_by = 'scheduler'": {TriggeredBy.SCHEDULER},
     "triggered_by = 'backfill'": {TriggeredBy.BACKFILL},
@@ -92,7 +93,7 @@ _Conditions = tuple[ColumnElement[bool] | TextClause, ...]
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPosition:
-    """Where a list goes on: behind this place. It has a meaning in every order that a list may have."""
+    """Cursor of a list: the next page starts after it. It is valid in every order that a list may have."""
 
     fire_ts: datetime
     execution_id: UUID
@@ -102,7 +103,7 @@ class ExecutionPosition:
 class ExecutionPage:
     items: Sequence[Execution]
     next: ExecutionPosition | None
-    """None: there is no more. A page that has a next one may be short."""
+    """Where the next page starts; None: this is the last page. A page before the last may be short."""
 
 
 class ExecutionList:
@@ -128,10 +129,10 @@ class ExecutionList:
         with_bodies: bool = True,
         are_own: bool = False,
     ) -> ExecutionPage:
-        """Those of given schedules by their fire time, others by when they were made; latest first.
+        """Return a page, latest first: by fire time if schedules are given, else by creation time.
 
-        Raises InvalidError for too many schedules. Without bodies, args, result and traceback are None.
-        `are_own`: the schedules are known to be the host's.
+        Raises InvalidError for too many schedules. Without `with_bodies`, args, result and traceback are
+        None. `are_own`: the caller knows that the schedules belong to the host.
         """
         if len(set(wanted.schedule_ids)) > MAX_SCHEDULES:
             raise InvalidError.at("/schedule_id", "too_many", f"must be given at most {MAX_SCHEDULES} times")
@@ -156,7 +157,7 @@ class ExecutionList:
     async def latest(
         self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[Execution]:
-        """Latest executions as one list; `after` is the last execution of the list before."""
+        """Return a full list of the latest executions. `after`: the last execution of the list before."""
         position = None if after is None else await self._position_of(after)
         found: list[Execution] = []
         while len(found) < limit:
@@ -171,27 +172,27 @@ class ExecutionList:
         statement = select(execution_t.c.fire_ts).where(execution_t.c.execution_id == execution_id)
         async with self._database.read(Pool.API) as connection:
             fire_ts = (await connection.execute(statement)).scalar_one_or_none()
-        # One that has been pruned was older than all that are left.
+        # A pruned execution was older than all that are left.
         return ExecutionPosition(fire_ts or EPOCH, execution_id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A range of one index."""
+    """A range of one index to scan."""
 
     conditions: _Conditions
     order: Sequence[ColumnElement[Any]]
-    """Of the index. Naming it makes the planner take that index, whatever it expects to find in it."""
+    """The order of the index. Sorting by it makes the planner use this index despite its row estimates."""
     statuses: Sequence[Status]
-    """What is wanted of it."""
+    """Statuses to take from it; empty: all."""
     has_ties: bool = False
     is_gathered: bool = False
-    """Its order is not that of the list, so it must be read whole."""
+    """Its order is not that of the list, so the whole range must be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """How to find what is wanted."""
+    """Chooses the indexes for a filter and reads them."""
 
     wanted: ExecutionFilter
     dialect: Dialect
@@ -199,7 +200,7 @@ class _Search:
     most_gathered: int
     with_bodies: bool
     is_overfull: bool = False
-    """What was to be gathered has turned out to be too much."""
+    """There were more rows to gather than `most_gathered`, so the search walks instead."""
 
     @property
     def most_walked(self) -> int:
@@ -208,7 +209,7 @@ class _Search:
     async def find(
         self, connection: AsyncConnection, after: ExecutionPosition | None, walking: int
     ) -> tuple[ExecutionPage, "_Search"]:
-        """The next ones within so many rows, and how to go on."""
+        """Scan about `walking` rows; return the page found, and the search to continue with."""
         shape = self._shape(after, walking)
         if shape is None:
             rows = (await connection.execute(self.statement(after, walking))).all()
@@ -221,10 +222,10 @@ class _Search:
     def statement(self, after: ExecutionPosition | None, walking: int) -> Select[Any]:
         return self._rows(self._keys(self._sources(after), after, walking))
 
-    # --- statements that are kept -----------------------------------------------------------------
+    # --- cached statements ------------------------------------------------------------------------
 
     def _shape(self, after: ExecutionPosition | None, walking: int) -> "_Shape | None":
-        """What the statement depends on; None: on more than is worth keeping it for."""
+        """Return the cache key of the statement; None: the filter is too specific to cache it."""
         wanted = self.wanted
         if wanted.queues or wanted.fire_from is not None or wanted.fire_to is not None:
             return None
@@ -248,7 +249,7 @@ class _Search:
             values |= {"after_fire_ts": after.fire_ts, "after_id": after.execution_id}
         return values
 
-    # --- which indexes ----------------------------------------------------------------------------
+    # --- choosing indexes -------------------------------------------------------------------------
 
     @property
     def _is_by_fire_time(self) -> bool:
@@ -256,7 +257,7 @@ class _Search:
 
     @property
     def _is_rare(self) -> bool:
-        """There are indexes of nothing but what has one of these statuses."""
+        """Whether partial indexes, without successful executions, cover all wanted statuses."""
         statuses = frozenset(self.wanted.statuses)
         has_index = self.wanted.host_id is not None or statuses <= OPEN
         return bool(statuses) and Status.SUCCESS not in statuses and has_index
@@ -293,7 +294,7 @@ class _Search:
     def _walk_down(
         self, ranges: Sequence[_Conditions], statuses: Sequence[Status], after: ExecutionPosition | None
     ) -> list[_Source]:
-        """Ranges of indexes that go on by id, as far as fire times allow."""
+        """Return ranges of indexes ordered by id, bounded by the wanted fire times."""
         key = execution_t.c.execution_id
         bounds: list[ColumnElement[bool]] = []
         if after is not None:
@@ -315,7 +316,7 @@ class _Search:
         return self._walk_down(ranges, statuses, after) if statuses else []
 
     def _gather_not_well(self, statuses: Sequence[Status]) -> list[_Source]:
-        """Of the whole host: the index knows no schedules."""
+        """Return ranges over the whole host, since the index has no schedule ids."""
         key = execution_t.c.execution_id
         lowest = _id_at(self.wanted.fire_from, -MARGIN)
         bounds = () if lowest is None else (key >= lowest,)
@@ -332,7 +333,7 @@ class _Search:
             conditions: _Conditions = (text(IS_OPEN), table.c.schedule_id.in_(self.wanted.schedule_ids))
             order = table.c.schedule_id
         elif statuses == [Status.RUNNING]:
-            # As few as the workers can take, also when a million wait.
+            # At most as many as workers can run, even if a million wait.
             conditions, order = (text(_IS_RUNNING),), table.c.lease_until
         else:
             conditions, order = (text(IS_OPEN),), table.c.schedule_id
@@ -345,10 +346,10 @@ class _Search:
             text(IS_NOT_WELL),
         )
 
-    # --- reading them -----------------------------------------------------------------------------
+    # --- reading indexes --------------------------------------------------------------------------
 
     def _keys(self, sources: Sequence[_Source], after: ExecutionPosition | None, walking: int) -> Subquery:
-        """The first of all that is read, and the row at which a source was left."""
+        """Select the first matches of all sources, and the row at which a source reached its row limit."""
         most = max(walking // len(sources), self.limit + 1)
         each = [self._read(number, source, most, after) for number, source in enumerate(sources)]
         read = (each[0] if len(each) == 1 else union_all(*each)).subquery("read")
@@ -360,7 +361,7 @@ class _Search:
             select(*[numbered.c[name] for name in ("execution_id", "fire_ts", "is_wanted", "is_gathered")])
             .add_columns(is_end)
             .where(or_(numbered.c.is_wanted, is_end))
-            # Before all else, so that it is not missed.
+            # Sorted first, so that the limit can't cut it off.
             .order_by(is_overfull.desc(), *self._order(numbered.c))
             .limit(literally(self.limit + 1))
             .subquery("keys")
@@ -390,7 +391,7 @@ class _Search:
             literally(most).label("most"),
             (true() if source.is_gathered else false()).label("is_gathered"),
         )
-        # By fire time, an index can't tell where among those of one instant the last page ended.
+        # An index by fire time can't start in the middle of one instant: drop what the last page had of it.
         return found if after is None or source.is_gathered else found.where(self._is_after(first.c, after))
 
     def _rows(self, keys: Subquery) -> Select[Any]:
@@ -423,7 +424,7 @@ _ANY = ExecutionFilter()
 
 
 class _Shape(NamedTuple):
-    """Lists that are one statement, with other values."""
+    """Cache key of a statement: searches of equal shape differ only in parameter values."""
 
     has_host: bool
     schedules: int
@@ -432,12 +433,12 @@ class _Shape(NamedTuple):
     has_after: bool
     walking: int
     search: _Search
-    """For any executions."""
+    """The search without its filter."""
 
 
 @lru_cache(maxsize=256)
 def _kept(shape: _Shape) -> Select[Any]:
-    """Made once: making it takes three times as long as running it."""
+    """Build the statement of a shape. Cached, since building it takes three times as long as running it."""
     identity = Uuid()
     after = (
         ExecutionPosition(
@@ -460,9 +461,9 @@ def _kept(shape: _Shape) -> Select[Any]:
 
 
 def _of_any_number(rows: Select[Any], most: int) -> Subquery:
-    """The first rows by fire time, without PostgreSQL knowing how many until it runs.
+    """Select the first rows by fire time, with a limit that PostgreSQL's planner can't see.
 
-    Of a schedule that has few rows as far as it knows, it would otherwise rather read and sort all, though
+    If its statistics say that the schedule has few rows, it would otherwise read and sort all of them, though
     by now there may be a million.
     """
     walked = rows.limit(select(literally(most)).scalar_subquery()).subquery("walked")
@@ -493,7 +494,7 @@ def _fire_times(wanted: ExecutionFilter) -> list[ColumnElement[bool]]:
 
 
 def _id_at(instant: datetime | None, shift: timedelta) -> UUID | None:
-    """Where the ids of that time begin; None: no bound."""
+    """Return the lowest id of an instant shifted by `shift`; None: no bound."""
     if instant is None:
         return None
     try:
@@ -503,12 +504,12 @@ def _id_at(instant: datetime | None, shift: timedelta) -> UUID | None:
 
 
 def literally(number: int) -> BindParameter[int]:
-    """In the statement's text, where the planner sees it also when the statement is prepared."""
+    """Put a number into the statement's text, where the planner sees it even in a prepared statement."""
     return bindparam(None, number, type_=Integer(), unique=True, literal_execute=True)
 
 
 async def _own(connection: AsyncConnection, wanted: ExecutionFilter) -> list[UUID]:
-    """Without the schedules of other hosts: nothing of theirs is even walked over."""
+    """Return the wanted schedules without those of other hosts, whose rows are then not even scanned."""
     ids = sorted(set(wanted.schedule_ids))
     if wanted.host_id is None:
         return ids

@@ -1,4 +1,4 @@
-"""An execution, read back from a row of `execution_t`."""
+"""Convert rows of `execution_t` and its related tables to values."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -18,7 +18,7 @@ from foliot.store.schema import execution_t, schedule_t
 
 @cache
 def select_executions() -> Select[Any]:
-    """Rows that `execution_of` can read."""
+    """Select rows that `execution_of` can convert."""
     return select(execution_t, schedule_t.c.schedule_name).outerjoin(
         schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id
     )
@@ -26,14 +26,14 @@ def select_executions() -> Select[Any]:
 
 @cache
 def _one() -> Select[Any]:
-    """Made once: making it takes longer than running it."""
+    """Select one execution by id. Cached, since building the statement takes longer than running it."""
     return select_executions().where(execution_t.c.execution_id == bindparam("wanted_execution"))
 
 
 async def read_execution(
     connection: AsyncConnection, execution_id: UUID, *, host_id: UUID | None = None
 ) -> Execution:
-    """Raises NotFoundError, also for an execution of another host."""
+    """Return an execution. Raises NotFoundError, also for an execution of another host."""
     row = (await connection.execute(_one(), {"wanted_execution": execution_id})).one_or_none()
     if row is None or (host_id is not None and row.host_id != host_id):
         raise NotFoundError("execution", execution_id)
@@ -89,7 +89,7 @@ _UNWRITTEN = {
 
 
 def execution_as_written(values: Mapping[str, Any], schedule_name: str) -> Execution:
-    """What would be read back of a row that these values were written to."""
+    """Return the execution that a row written with these values would be read as."""
     return execution_of(SimpleNamespace(**_UNWRITTEN | dict(values), schedule_name=schedule_name))
 
 

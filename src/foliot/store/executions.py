@@ -1,4 +1,4 @@
-"""Statements on single executions: stopping one, trying one again, and reading the ledger."""
+"""Statements on single executions: cancel, retry, and read them with their attempts and logs."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -39,7 +39,7 @@ class Executions:
         self._database = database
         self._dialect = database.dialect
 
-    # --- steering ---------------------------------------------------------------------------------
+    # --- commands ---------------------------------------------------------------------------------
 
     async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
         told = _told("cancelled", author.name, author.reason)
@@ -60,7 +60,7 @@ class Executions:
     async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
         async def work(connection: AsyncConnection) -> Steered:
             known = await read_execution(connection, execution_id, host_id=host_id)
-            # The schedule's row first, as every inserter does; then what it is really about.
+            # Lock the schedule's row first, as every inserter does; then the execution itself.
             schedule = await lock_schedule(connection, known.schedule_id)
             row = await self._locked(connection, execution_id, host_id)
             status = Status(row.status)
@@ -182,7 +182,7 @@ def _told(what: str, by: str | None, reason: str | None) -> str:
 
 
 def _current(execution: Execution) -> list[AttemptRecord]:
-    """The attempt that is under way, or that succeeded: only the others are kept one by one."""
+    """Return the attempt that is running or has succeeded: `attempt_t` holds only the others."""
     if execution.status not in (Status.RUNNING, Status.SUCCESS):
         return []
     return [

@@ -1,17 +1,18 @@
-"""Due schedules in, decided rows out.
+"""Load due schedules, and fire them: write their executions and their next times.
 
-`fire` is one transaction of a fixed number of statements, however many schedules it decides:
+`fire` is one transaction with a fixed number of statements, for any number of schedules:
 
-    1. limits     the database ends the transaction should this process stop in the middle of it
-    2. fence      the shard's row, FOR KEY SHARE, with our epoch; or nothing is written
-    3. advance    one guarded UPDATE: only rows that are still as planned move on, and they are locked by it.
-                  Should some have changed, the transaction starts over and asks which
-    4. count      open executions of those whose overlap policy asks (a statement of its own, so that it sees
-                  what committed while the UPDATE waited for a lock)
-    5. insert     the rows of the ledger, ON CONFLICT DO NOTHING
+    1. limits     timeouts, so that the database ends the transaction if this process stops in the middle
+    2. fence      lock the shard's row FOR KEY SHARE and check our epoch; if it is old, nothing is written
+    3. advance    one guarded UPDATE advances, and so locks, only the rows that are still as planned. If some
+                  have changed, the transaction is run again and asks which
+    4. count      count open executions where the overlap policy needs it (a separate statement, so that it
+                  sees what was committed while the UPDATE waited for a lock)
+    5. insert     insert the executions, ON CONFLICT DO NOTHING
 
-A crash before COMMIT leaves nothing; after COMMIT, everything, and the rows have moved on, so nobody fires
-them again. A COMMIT whose reply is lost is one or the other: the caller reads the rows again.
+A crash before COMMIT leaves nothing. A crash after COMMIT leaves everything, and the schedules have advanced,
+so nobody fires them again. If the reply to COMMIT is lost, it is one or the other: the caller reads the rows
+again.
 """
 
 import asyncio
@@ -68,20 +69,20 @@ from foliot.store.types import Instant
 
 Names = Mapping[UUID, str]
 NAMED = 20
-"""Up to so many schedules are named in what is told of a batch: logs tell larger ones in one line, and naming
-a thousand adds 2.5 ms to the 17 ms that firing them takes this process."""
+"""Largest batch that is reported with schedule names. Logs report larger batches in one line, and reading the
+names of a thousand schedules adds 2.5 ms to the 17 ms that firing them takes this process."""
 
 CONVERTED_PER_SLICE = 200
-"""After converting so many rows, which takes 2 to 4 ms, the event loop gets a turn: heartbeats run in it."""
+"""Rows to convert, in 2 to 4 ms, before yielding to the event loop, so that heartbeats can run."""
 QUEUE_FULL_PAUSE_S = 1.0
-"""When to look again whether a time that must not be skipped finds room among the held executions."""
+"""Seconds until a fire time that must not be skipped is retried, when too many executions are held."""
 
 
 MAX_LOCKED = 10_000
 
 
 class _SomeRefusedError(Exception):
-    """Not all rows were as planned: nothing is kept, and the transaction is run again to learn which."""
+    """Some rows were not as planned: the transaction is rolled back and run again to learn which."""
 
 
 class FiringStatements:
@@ -89,15 +90,15 @@ class FiringStatements:
         self._database = database
         self._dialect: Dialect = database.dialect
         self._locked: set[UUID] = set()
-        """Schedules whose rows somebody else had locked when they were due."""
+        """Schedules whose rows another transaction had locked when they were due."""
         self.names_all = False
-        """Whether to name the schedules of large batches too, for those who tell of each one."""
+        """Whether to report schedule names for large batches too, as tracing of each execution needs."""
 
     @property
     def commits_in_background(self) -> int:
         return self._dialect.commits_in_background
 
-    # --- in ---------------------------------------------------------------------------------------
+    # --- loading ----------------------------------------------------------------------------------
 
     async def load(
         self,
@@ -137,20 +138,20 @@ class FiringStatements:
         per_lane: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
-        # For each lane the beginning of a range of `idx_schedule_host_next_run`.
+        # Reads the start of one range of `idx_schedule_host_next_run` per lane.
         wanted = self._dialect.rows(
             "lanes", {"lane_host": Uuid(), "lane_priority": String(), "from_ts": Instant()}, lanes
         )
         first = (
             _select_due(shard, until, *self._not_in(excluding))
             .where(
-                # SQLite would read all that is due, of every host, once for each lane.
+                # Without the guard, SQLite would read everything due, of every host, once per lane.
                 self._dialect.guard(schedule_t.c.active) == true(),
                 schedule_t.c.host_id == wanted.c.lane_host,
                 schedule_t.c.priority == wanted.c.lane_priority,
                 schedule_t.c.next_run_ts >= wanted.c.from_ts,
             )
-            # No further columns: to sort by them, all that is due at the same instant would be read.
+            # Only this column: sorting by more would read everything that is due at the same instant.
             .order_by(schedule_t.c.next_run_ts)
             .limit(per_lane)
             .correlate(wanted)
@@ -187,7 +188,7 @@ class FiringStatements:
             found += [due_of(row, shared) for row in rows[start : start + CONVERTED_PER_SLICE]]
         return found
 
-    # --- out --------------------------------------------------------------------------------------
+    # --- firing -----------------------------------------------------------------------------------
 
     async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         tries = 0
@@ -242,10 +243,10 @@ class FiringStatements:
     async def _free_of(
         self, connection: AsyncConnection, firings: Sequence[Firing], tries: int
     ) -> Sequence[Firing]:
-        """Those to decide now. A schedule whose row was locked is passed over, and waits alone.
+        """Return the firings to decide now, without schedules whose rows are locked.
 
-        The first time, a locked row costs its batch the lock timeout; then it is known. Whoever keeps it
-        locked, as an application in a transaction of its own may for a minute, delays only that schedule.
+        A locked row costs its first batch the lock timeout; then it is remembered. So an application that
+        keeps a row locked, perhaps for a minute in its own transaction, delays only that schedule.
         """
         if tries == 1 and self._locked.isdisjoint(firing.due.schedule_id for firing in firings):
             return firings
@@ -265,10 +266,10 @@ class FiringStatements:
         *,
         asks_which: bool,
     ) -> tuple[Sequence[Firing], Sequence[Due], Names]:
-        """Move on what is still as it was planned; the rest comes back as refused.
+        """Advance the schedules that are still as planned; return the rest as refused.
 
-        Nearly always everything moves, and of a large batch the count says so; which they were, and their
-        names, is asked for only when it does not.
+        Nearly always all of them advance. For a large batch the row count shows it; ids and names are read
+        only if it does not, or if `names_all` is set.
         """
         if not firings:
             return [], [], {}
@@ -303,7 +304,10 @@ class FiringStatements:
     async def _cancel_replaced(
         self, connection: AsyncConnection, rows: Sequence[NewExecution]
     ) -> tuple[bool, Sequence[CancelledExecution]]:
-        """Cancel the runs that overlap replaces; whether there were any, and those that ended at once."""
+        """Cancel runs that the overlap policy replaces.
+
+        Returns whether there were any, and the executions that ended at once.
+        """
         replaced = [row.due.schedule_id for row in rows if row.admission is OverlapDecision.REPLACE]
         if not replaced:
             return False, ()
@@ -319,7 +323,10 @@ class FiringStatements:
         waiting: Mapping[UUID, FireDecision],
         now: datetime,
     ) -> None:
-        """Take back planned runs that overlap skipped or put off, or whose time was decided before."""
+        """Correct run counts and next times for planned runs that did not fire.
+
+        The overlap policy skipped or deferred them, or their fire time was decided before.
+        """
         fires = Counter(row.due.schedule_id for row in rows if row.reason is None)
         uncounted = [
             (key, firing.fires - fires[key], *_next_of(firing, waiting.get(key), now))
@@ -416,16 +423,16 @@ def _overlap_of(due: Due) -> Overlap:
 def _admit(
     firings: Sequence[Firing], opened: dict[UUID, OpenCounts], now: datetime
 ) -> tuple[list[NewExecution], dict[UUID, FireDecision]]:
-    """Let overlap decide on everything that is to fire: the rows, and what has to wait for room.
+    """Apply the overlap policies; return the rows to insert, and decisions deferred because a queue is full.
 
-    Times of a schedule are decided in order, so of one that has to wait the first is all there is to know.
+    Fire times of a schedule are decided in order, so only its first deferred decision is returned.
     """
     rows, next_id = [], ids_at(now)
     waiting: dict[UUID, FireDecision] = {}
     for firing in firings:
         due, decisions = firing.due, firing.decisions
         if len(decisions) == 1 and not (opened and due.schedule_id in opened):
-            # Nearly always: one decision, and nothing open that it could overlap with.
+            # The usual case: one decision, and no open execution that it could overlap with.
             rows.append(NewExecution(next_id(), due, decisions[0], OverlapDecision.RUN, decisions[0].reason))
             continue
         counts = opened.get(due.schedule_id, NONE_OPEN)
@@ -450,8 +457,8 @@ def _next_of(
         run_ts = now + timedelta(seconds=QUEUE_FULL_PAUSE_S)
         return (waiting.fire_ts, run_ts, ScheduleState.ACTIVE.value)
     upcoming = firing.next or firing.after_overlap
-    # A `delay` without a next time waits for the end of the run that was decided before, also if the run that
-    # is taken back would have been its last.
+    # A `delay` schedule without a next time waits for its earlier run to end, even if the run that did not
+    # fire would have been its last.
     goes_on = upcoming is not None or firing.is_delay
     state = ScheduleState.ACTIVE if goes_on else ScheduleState.COMPLETED
     return (upcoming and upcoming.fire_ts, upcoming and upcoming.run_ts, state.value)
