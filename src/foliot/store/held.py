@@ -1,8 +1,8 @@
-"""Releasing held executions: found without a lock, a bounded portion at a time, and released under it.
+"""Release held executions: find them without a lock, in bounded batches, then lock and release.
 
-The scan steps from one schedule with held executions to the next in `idx_execution_held`, so it costs by the
-number of schedules that it looks at, and holds no lock. Only those with room are locked then, and counted
-again.
+The scan steps from one schedule with held executions to the next in `idx_execution_held`. So its cost depends
+on the number of schedules it visits, and it holds no lock. Only schedules where overlap allows more runs are
+then locked and counted again.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from foliot.store.schema import IS_OPEN, execution_t, schedule_t
 from foliot.store.shards import is_of
 
 MAX_SORTED = 20_000
-"""How many held executions one transaction puts in order: SQLite's write lock is held meanwhile."""
+"""Max held executions that one transaction sorts, because SQLite's write lock is held meanwhile."""
 _FIRST_ID = UUID(int=0)
 
 
@@ -43,13 +43,13 @@ class Scan(NamedTuple):
     schedule_ids: list[UUID]
     """Schedules with held executions that may run now."""
     position: UUID | None
-    """Where to go on; None: that was the end."""
+    """Cursor to continue after. None: the scan reached the end."""
 
 
 async def scan_held(
     connection: AsyncConnection, shard: Shard, *, after: UUID | None, limit: int, max_released: int
 ) -> Scan:
-    """Look at the next `limit` schedules that hold executions."""
+    """Scan the next `limit` schedules with held executions, for at most `max_released` releases."""
     arguments = {"after": after or _FIRST_ID, "most": limit}
     rows = (await connection.execute(_held_schedules(shard), arguments)).all()
     position = rows[-1].held_id if len(rows) == limit else None
@@ -72,9 +72,9 @@ async def scan_held(
 async def release_locked(
     connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID], *, limit: int
 ) -> int:
-    """Let the oldest held executions of these schedules run as far as overlap allows; how many.
+    """Let the oldest held executions of these schedules run as far as overlap allows. Return their number.
 
-    A schedule that somebody else has locked at this moment is left for the next time.
+    Schedules that are locked by another transaction are skipped until the next scan.
     """
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
     locked = await connection.execute(
@@ -102,7 +102,7 @@ async def release_locked(
 
 
 def _overlap_of(policies: Any) -> Overlap | None:
-    """None: written by a version that knows more than this one, and left to it."""
+    """Read the overlap policy. None: a newer version wrote it, so its instances handle it."""
     try:
         return Overlap.model_validate(policies.get("overlap", {}), extra="ignore")
     except ValidationError:
@@ -110,7 +110,7 @@ def _overlap_of(policies: Any) -> Overlap | None:
 
 
 def _room(overlap: Overlap, ready_count: int, held_count: int) -> int:
-    """How many of the held executions may run now."""
+    """Return how many of the held executions may run now."""
     if overlap.policy is OverlapPolicy.ALLOW:
         return held_count
     return min(held_count, max(0, overlap.max_instances - ready_count))
@@ -146,7 +146,7 @@ def _held_schedules(shard: Shard) -> Select[Any]:
     )
 
 
-# Written out, so that the partial index is found.
+# Literal SQL text, so that the planner matches the partial index.
 _IS_HELD = (execution_t.c.status == text("'pending'"), execution_t.c.due_by_ts.is_(None))
 
 
@@ -156,7 +156,7 @@ def _next_held() -> Select[Any]:
 
 def _oldest_held(dialect: Dialect, rooms: Sequence[tuple[UUID, int]]) -> Select[Any]:
     wanted = dialect.rows("wanted", {"schedule_id": Uuid(), "room": Integer()}, rooms)
-    # A backfill must not hold up the schedule's own runs, which are younger than all of it.
+    # A backfill must not delay the schedule's own runs, although these have later fire times.
     is_of_backfill = case((execution_t.c.triggered_by == TriggeredBy.BACKFILL.value, 1), else_=0)
     rank = func.row_number().over(
         partition_by=execution_t.c.schedule_id,

@@ -1,8 +1,8 @@
-"""Hints: one component waking the next. A hint may be lost; polling is the truth, hints only make it quick.
+"""Hints: messages that make another component poll at once. A hint may be lost, so every receiver also polls.
 
-Inside a process a hint is a call. Between processes on PostgreSQL it is NOTIFY, on one connection of its own
-that also listens; or Redis carries it (`redis_hints.py`). A connection that broke is made anew, and everyone
-is then told to look for themselves, since hints may have been missed meanwhile.
+Inside a process a hint is a function call. Between processes on PostgreSQL it is NOTIFY, sent and received on
+one dedicated connection. Redis can carry hints instead (`redis_hints.py`). After a lost connection is
+replaced, every listener is woken, because hints may have been missed meanwhile.
 """
 
 from collections.abc import Callable
@@ -19,30 +19,30 @@ from foliot.store.postgres_url import connect, connect_arguments
 CHANNEL = "foliot"
 HEALTH_CHECK_S = 10.0
 IDS_PER_HINT = 150
-"""A NOTIFY carries less than 8,000 bytes; an id takes 37."""
+"""A NOTIFY payload must be shorter than 8,000 bytes; an id takes 37."""
 
 
 class Hint(StrEnum):
     SCHEDULES = "schedules"
     """These schedules have changed."""
     READY = "ready"
-    """There is something to claim."""
+    """Executions became ready to claim."""
     ENDED = "ended"
-    """Executions have ended: held ones may go on."""
+    """Executions have ended, so held ones may run."""
     LEASE = "lease"
-    """A lease was released, or all of them: the shards are others."""
+    """A lease was released, or the number of shards changed."""
     INSTANCE = "instance"
-    """Something is asked of an instance: to drain, or to go on."""
+    """An instance is asked to drain, or to resume."""
     CANCEL = "cancel"
-    """Somebody asked for running work to stop."""
+    """Cancellation of running executions was requested."""
     BACKFILL = "backfill"
-    """Somebody asked for a backfill."""
+    """A backfill was requested."""
     EVENTS = "events"
-    """The outbox has grown."""
+    """Events were written to the outbox."""
     PENDING_EVENTS = "pending_events"
-    """Events wait for their offset."""
+    """Events wait for an offset."""
     NOTIFICATIONS = "notifications"
-    """There are messages to send, or the rules for them have changed."""
+    """Notifications are ready to send, or the notification rules have changed."""
 
 
 Listener = Callable[[tuple[UUID, ...]], None]
@@ -61,7 +61,7 @@ class SharedHints(Hints, Service, Protocol):
 
 
 class LocalHints:
-    """Within one process."""
+    """Hints within one process."""
 
     def __init__(self) -> None:
         self._listeners: dict[Hint, list[Listener]] = {hint: [] for hint in Hint}
@@ -74,13 +74,13 @@ class LocalHints:
             listener(ids)
 
     def send_all(self) -> None:
-        """Tell everyone to look for themselves."""
+        """Wake all listeners, so that everyone polls."""
         for hint in Hint:
             self.send(hint)
 
 
 class PostgresHints:
-    """Within the process, and to all others on the same database. A service: run its `step`."""
+    """Hints to this process and to all others on the same database. A service: run its `step`."""
 
     name = "hints"
 
@@ -134,7 +134,7 @@ class PostgresHints:
 
 
 def read_payload(payload: str) -> tuple[Hint, tuple[UUID, ...]] | None:
-    """None: from a version that knows more hints than this one; polling will tell."""
+    """Parse a payload. None: a newer version sent a hint that this one does not know; polling covers it."""
     name, _, rest = payload.partition(":")
     try:
         return Hint(name), tuple(UUID(hex=each) for each in rest.split(",") if each)

@@ -1,4 +1,4 @@
-"""Statements on `host_t`: the tenants. None is ever deleted, so that no id comes to mean another."""
+"""Statements on `host_t`: the tenants. Hosts are never deleted, so that an id is never reused."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,9 +32,9 @@ class Hosts:
         self._dialect = database.dialect
 
     async def create(self, name: str, author: Author, *, host_id: UUID | None = None) -> HostRecord:
-        """Raises InvalidError, NameTakenError.
+        """Create a host. Raises InvalidError, NameTakenError.
 
-        With a `host_id` that an earlier try of the same caller has used, the host is the one it made then.
+        If an earlier try of the same caller has created it under this `host_id`, return that host.
         """
         require_name(name)
 
@@ -72,7 +72,7 @@ class Hosts:
         return _record_of(row)
 
     async def get(self, host_id: UUID) -> HostRecord:
-        """Raises NotFoundError."""
+        """Return a host. Raises NotFoundError."""
         async with self._database.read(Pool.API) as connection:
             statement = select(host_t).where(host_t.c.host_id == host_id)
             row = (await connection.execute(statement)).one_or_none()
@@ -85,7 +85,7 @@ class Hosts:
             return bool((await connection.execute(select(_exists(host_id)))).scalar_one())
 
     async def page(self, *, after_name: str = "", limit: int = 50) -> list[HostRecord]:
-        """In order of name; `after_name` is that of the last of the page before."""
+        """Return a page in order of name. `after_name` is the last name of the previous page."""
         statement = (
             select(host_t).where(host_t.c.host_name > after_name).order_by(host_t.c.host_name).limit(limit)
         )
@@ -94,13 +94,13 @@ class Hosts:
 
 
 async def require_host(connection: AsyncConnection, host_id: UUID) -> None:
-    """Raises NotFoundError. Holds beyond the transaction, since hosts are never deleted."""
+    """Raise NotFoundError if the host does not exist. Hosts are never deleted, so the check stays valid."""
     if not (await connection.execute(select(_exists(host_id)))).scalar_one():
         raise NotFoundError("host", host_id)
 
 
 def require_name(name: str) -> None:
-    """Raises InvalidError at /name for what people can't tell from another name, or no database holds."""
+    """Raise InvalidError at /name for names that look like another name or that a database can't store."""
     if not 1 <= len(name) <= MAX_OF_NAME:
         raise InvalidError.at("/name", "name_length", f"must have 1 to {MAX_OF_NAME} characters")
     if name != name.strip() or not name.isprintable():

@@ -1,4 +1,4 @@
-"""What everyone does who adds work to a single schedule: lock its row, then see what overlap allows."""
+"""Steps to add an execution to a single schedule: lock the schedule's row, then check overlap."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -23,9 +23,10 @@ from foliot.store.together import Write, row_of_values
 async def lock_schedule(
     connection: AsyncConnection, schedule_id: UUID, *, host_id: UUID | None = None, to_change: bool = False
 ) -> Schedule:
-    """Raises NotFoundError, also for a deleted schedule and one of another host; UnreadableError.
+    """Lock a schedule's row and return the schedule. Raises NotFoundError, UnreadableError.
 
-    What is to be changed must be understood to its last field: it is written back as a whole.
+    Deleted schedules and those of other hosts are not found. With `to_change`, every field must be readable,
+    because the schedule is written back as a whole.
     """
     statement = (
         select(schedule_t)
@@ -40,17 +41,17 @@ async def lock_schedule(
 
 class Room(NamedTuple):
     is_free: bool
-    """Whether one more execution may run now; it is held otherwise, never skipped."""
+    """Whether one more execution may run now. If not, it is held, never skipped."""
     now: datetime
-    """By the store's clock."""
+    """Time of the store's clock."""
     replaced: Sequence[CancelledExecution] = ()
-    """Those that ended for it at once."""
+    """Executions that were replaced and ended at once."""
 
 
 async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Schedule) -> Room:
-    """See what overlap allows. The schedule's row must be locked. Raises QueueFullError.
+    """Check what overlap allows. The schedule's row must be locked. Raises QueueFullError.
 
-    Under `cancel_running` what is open is asked to stop.
+    Under `cancel_running`, open executions are asked to stop.
     """
     counted = await connection.execute(count_open_now(dialect), {"wanted_id": schedule.schedule_id})
     open_count, held_count, now = counted.one()
@@ -65,14 +66,14 @@ async def make_room(connection: AsyncConnection, dialect: Dialect, schedule: Sch
 
 
 async def know_queue(connection: AsyncConnection, dialect: Dialect, host_id: UUID, queue: str) -> None:
-    """Workers look for work in the queues of `queue_t` only."""
+    """Add a row to `queue_t` if it is missing. Workers poll only the queues in that table."""
     await connection.execute(
         dialect.insert(queue_t).values(host_id=host_id, queue=queue).on_conflict_do_nothing()
     )
 
 
 def queue_write(dialect: Dialect, host_id: UUID, queue: str) -> Write:
-    """A row of `queue_t`, to be written together with other rows."""
+    """Build the write of a row in `queue_t`, to be combined with other writes."""
     return row_of_values(
         dialect, queue_t, {"host_id": host_id, "queue": queue, "paused": False}, may_exist=True
     )

@@ -1,9 +1,10 @@
-"""The store inside a transaction of somebody else's: what it writes commits with theirs, or not at all.
+"""The store inside a transaction of the caller: its writes commit or roll back with the caller's.
 
-Nothing is begun, committed or tried again here. What is refused is undone to where it began and leaves the
-transaction as it was; on PostgreSQL that takes a savepoint around the act, its reads too: any statement that
-fails would end the transaction. SQLite undoes the statement alone, so what may be refused has to be the first
-of an act. Its savepoints are left alone: Python's driver would commit what begins with one.
+Nothing is begun, committed or retried here. If an operation is refused, its writes are undone and the
+transaction stays usable. On PostgreSQL that takes a savepoint around the operation and its reads, because any
+failed statement would abort the transaction. SQLite undoes only the failed statement, so a statement that may
+be refused has to be the first of an operation. SQLite savepoints are not used: Python's driver would commit a
+transaction that begins with one.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -34,7 +35,7 @@ class NotJoinableError(FoliotError):
 
 
 class JoinedDatabase(Database):
-    """One connection, in a transaction that its owner ends."""
+    """A database with one connection, in a transaction that the caller ends."""
 
     is_joined = True
 
@@ -58,7 +59,7 @@ class JoinedDatabase(Database):
             return await work(await self._connect())
 
     async def act(self, work: Callable[[], Awaitable[T]]) -> T:
-        """All of it, or nothing: what is refused is undone. Raises UnstorableError, NotJoinableError."""
+        """Run an operation completely or not at all. Raises UnstorableError, NotJoinableError."""
         try:
             return await (self._undone(work) if isinstance(self.dialect, PostgresDialect) else work())
         except Exception as error:
@@ -72,8 +73,8 @@ class JoinedDatabase(Database):
         try:
             result = await work()
         except BaseException:
-            # A connection that broke, or was cancelled within a statement, is given up by SQLAlchemy. What
-            # it says to this would hide why: a task that is cancelled has to end as cancelled.
+            # SQLAlchemy discards a connection that broke or was cancelled within a statement. Its error here
+            # would hide the cause: a cancelled task has to end as cancelled.
             with suppress(SQLAlchemyError):
                 await connection.exec_driver_sql(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
                 await connection.exec_driver_sql(f"RELEASE SAVEPOINT {SAVEPOINT}")
@@ -83,7 +84,7 @@ class JoinedDatabase(Database):
 
 
 class JoinedHints(LocalHints):
-    """Hints that are given when the transaction commits, by PostgreSQL; elsewhere polling finds out."""
+    """Hints that PostgreSQL delivers when the transaction commits. On SQLite polling replaces them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +94,7 @@ class JoinedHints(LocalHints):
         self._waiting += payloads_of(hint, list(ids))
 
     async def leave(self, database: JoinedDatabase) -> None:
-        """Put them into the transaction."""
+        """Send the collected hints inside the transaction."""
         payloads, self._waiting = self._waiting, []
         if isinstance(database.dialect, PostgresDialect):
             async with database.read(Pool.API) as connection:
@@ -102,7 +103,7 @@ class JoinedHints(LocalHints):
 
 
 class _explained:  # noqa: N801 - reads as what it does
-    """Say so when the transaction is one on a database that is not Foliot's."""
+    """Raise NotJoinableError when the transaction's database has no Foliot tables."""
 
     def __enter__(self) -> None: ...
 
@@ -118,11 +119,11 @@ class _explained:  # noqa: N801 - reads as what it does
 
 _POSTGRES = PostgresDialect()
 _SQLITE = SqliteDialect(SystemClock())
-# Made once: statements are kept by the dialect that they were built for.
+# Created once: cached statements belong to the dialect that they were built for.
 
 
 def dialect_of(connection: Connection) -> Dialect:
-    """Of the transaction's database, whatever driver its owner has chosen. Raises NotJoinableError."""
+    """Return the dialect of the transaction's database, for any driver. Raises NotJoinableError."""
     if _commits_by_itself(connection):
         raise NotJoinableError("the connection commits every statement by itself: begin a transaction on it")
     match connection.dialect.name:
@@ -137,7 +138,10 @@ def dialect_of(connection: Connection) -> Dialect:
 
 
 def _commits_by_itself(connection: Connection) -> bool:
-    """Told to by its engine, or by itself: only the driver's own connection knows of both."""
+    """Whether the connection is in autocommit mode.
+
+    Its engine or the connection itself may have set it; only the driver's connection shows both.
+    """
     if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
         return True
     pooled = connection.connection
@@ -146,14 +150,14 @@ def _commits_by_itself(connection: Connection) -> bool:
     driver: Any = pooled.driver_connection
     if driver.isolation_level is not None and getattr(driver, "autocommit", False) is not True:
         return False
-    # The driver begins no transaction. SQLAlchemy may, in its `begin` event, as it advises.
+    # The driver begins no transaction. SQLAlchemy may, in its `begin` event, as its documentation advises.
     if not connection.in_transaction():
         connection.begin()
     return not driver.in_transaction
 
 
 class _AwaitedConnection:
-    """A plain connection in the place of an asynchronous one: its answers are there when they are awaited."""
+    """Wraps a sync connection as an async one. Awaiting a result never suspends."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

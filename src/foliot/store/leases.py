@@ -1,9 +1,9 @@
-"""Statements on `scheduler_lock_t` and `cluster_t`: who leads, and the fence.
+"""Statements on `scheduler_lock_t` and `cluster_t`: leadership of shards, and the fence.
 
-Taking over locks the row FOR UPDATE; firing holds it FOR KEY SHARE until its COMMIT. So a takeover waits for
-a firing in flight, and a firing that comes later sees the new epoch. Heartbeats wait for neither: they change
-no key. (A takeover by plain UPDATE would not wait for a firing in flight.) Under SQLite every writer holds
-the only write lock, which comes to the same.
+A takeover locks the shard's row FOR UPDATE. A firing holds it FOR KEY SHARE until its COMMIT. So a takeover
+waits for a firing in flight, and a later firing sees the new epoch. Heartbeats wait for neither, because they
+change no key. (A takeover by plain UPDATE would not wait for a firing in flight.) Under SQLite every writer
+holds the only write lock, which has the same effect.
 """
 
 from datetime import timedelta
@@ -35,7 +35,7 @@ class Leases:
             return await _shard_count(connection)
 
     async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> LeaseState:
-        # A look without a lock first: followers ask every second, and a lock would make firing wait.
+        # Read without a lock first: followers ask every second, and a lock would make firings wait.
         async with self._database.read(Pool.LEASE) as connection:
             seen = (await connection.execute(self._select(shard))).one_or_none()
         if seen is None:
@@ -50,7 +50,7 @@ class Leases:
                 holder = "" if row is None else row.instance_id
                 return LeaseState(None, seen.store_now, holder, seen.epoch, is_contended=True)
             if row.shards != shard.of:
-                # Whoever asks knows another number of shards than there is: it would lead the wrong slots.
+                # The caller has an outdated number of shards: it would lead the wrong slots.
                 raise FencedError(shard.number, row.epoch)
             epoch = row.epoch + 1
             await connection.execute(
@@ -63,7 +63,10 @@ class Leases:
         return await self._database.write(Pool.LEASE, take_over)
 
     async def _lock(self, connection: AsyncConnection, shard: Shard) -> Any:
-        """The shard's row, locked for a takeover. Nobody's session is ended unless the row is locked."""
+        """Lock the shard's row for a takeover and return it.
+
+        If another session holds the row, end overdue sessions first; no session is ended otherwise.
+        """
         statement = self._select(shard).add_columns(_SHARDS)
         free = statement.with_for_update(of=scheduler_lock_t, skip_locked=True)
         row = (await connection.execute(free)).one_or_none()
@@ -103,7 +106,7 @@ class Leases:
         await self._database.write(Pool.LEASE, let_go)
 
     async def reshard(self, count: int, author: Author | None = None) -> int:
-        """Returns how many there were; the same number again changes nothing."""
+        """Change the number of shards and return the previous one. An unchanged number changes nothing."""
 
         async def rewrite(connection: AsyncConnection) -> int:
             rows = (
@@ -115,7 +118,7 @@ class Leases:
             before = await _shard_count(connection, default=0)
             if before == count:
                 return before
-            # One epoch above all that were: no number is ever given twice, also to shards that come back.
+            # One above all existing epochs: no epoch is issued twice, even if a shard is removed and added.
             epoch = max(epochs, default=0) + 1
             await connection.execute(delete(scheduler_lock_t))
             await connection.execute(
@@ -159,7 +162,7 @@ _FENCE = (
 
 
 async def require_lease(connection: AsyncConnection, lease: Lease) -> None:
-    """The fence: holds the shard's row until the transaction ends, or raises FencedError."""
+    """Check the fence: lock the shard's row until the transaction ends, or raise FencedError."""
     epoch = (
         await connection.execute(
             _FENCE,
@@ -171,7 +174,7 @@ async def require_lease(connection: AsyncConnection, lease: Lease) -> None:
 
 
 async def make_shards(connection: AsyncConnection, count: int) -> None:
-    """In a new database: this many shards, none of them led."""
+    """In a new database, create this many shards without leaders."""
     if await _shard_count(connection, default=0):
         return
     await connection.execute(insert(cluster_t).values(name=SHARDS, value=count))
@@ -199,6 +202,6 @@ def _held_by(lease: Lease) -> tuple[Any, ...]:
 
 def _is_stale(row: Any, ttl_s: float) -> bool:
     age = row.store_now - row.last_heartbeat
-    # A heartbeat from the future: the database's clock was set back, and nobody would lead until it is there
-    # again. Taking over is safe at any time; the fence sees to that.
+    # A heartbeat in the future means that the database's clock was set back. Without this, nobody would lead
+    # until the clock reaches that time again. A takeover is safe at any time, because of the fence.
     return bool(age > timedelta(seconds=ttl_s) or age < -timedelta(seconds=abs(ttl_s)))

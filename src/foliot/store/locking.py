@@ -1,11 +1,11 @@
-"""The order in which transactions lock rows, so that none ever wait for each other in a circle:
+"""The order in which transactions lock rows, to prevent deadlocks:
 
     the shard's row, then schedules, then executions, then `schedule_status_t`; each by id.
 
-Whoever needs several rows of a table locks them here first and writes then: an UPDATE takes its rows in any
-order. Those that pass over locked rows (claim, rescue) can be part of no circle. Renewing, settling and the
-journal of one worker, which write the same executions again and again, take turns inside its process instead
-(`Journal.rows`): a lock of theirs would cost every execution a statement.
+A transaction that needs several rows of a table locks them here before it writes, because an UPDATE locks its
+rows in any order. Statements that skip locked rows (claim, rescue) can't cause a deadlock. One worker's
+renewals, settlements and journal write the same executions repeatedly. They are serialized inside its process
+(`Journal.rows`) instead: locking here would cost one more statement per execution.
 """
 
 from collections.abc import Sequence
@@ -30,14 +30,16 @@ async def lock_schedules(connection: AsyncConnection, dialect: Dialect, schedule
 
 
 def schedule_name() -> Label[str]:
-    """Of the schedule of an execution, for those who tell of it."""
+    """Column: name of the execution's schedule, for events and logs."""
     named = select(schedule_t.c.schedule_name).where(schedule_t.c.schedule_id == execution_t.c.schedule_id)
     return named.correlate(execution_t).scalar_subquery().label("schedule_name")
 
 
 async def lock_executions(connection: AsyncConnection, dialect: Dialect, *conditions: Any) -> Sequence[Any]:
-    """The executions of which the conditions hold, as they are once they are locked; with `schedule_name` and
-    `store_now`."""
+    """Lock the executions that match the conditions. Return them as they are under the lock.
+
+    Each row also has `schedule_name` and `store_now`.
+    """
     statement = (
         select(execution_t, schedule_name(), dialect.now().label("store_now"))
         .where(*conditions)

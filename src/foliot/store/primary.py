@@ -1,4 +1,4 @@
-"""Whether a database takes decisions: a replica, or a server that takes no writes, must not be given any."""
+"""Checks that the database accepts writes: Foliot needs the primary, not a replica or a read-only server."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from foliot.store.dialect import Pool
 
 @dataclass(frozen=True, slots=True)
 class ReadOnlyReason:
-    """Why nothing can be written."""
+    """Why the database accepts no writes."""
 
     what: str
     advice: str
@@ -29,7 +29,7 @@ _STANDING = text("SELECT pg_is_in_recovery(), current_setting('transaction_read_
 
 
 async def refusal_of(database: Database) -> ReadOnlyReason | None:
-    """None: it takes writes, as far as it tells without one."""
+    """Return why the database refuses writes. None: it accepts them, as far as this shows without a write."""
     if database.dialect.name != "postgresql":
         return None
     async with database.read(Pool.API) as connection:
@@ -40,7 +40,7 @@ async def refusal_of(database: Database) -> ReadOnlyReason | None:
 
 
 async def require_primary(database: Database) -> None:
-    """Raise a SettingError that says what to do, unless the database takes writes."""
+    """Raise a SettingError with advice, unless the database accepts writes."""
     refusal = await refusal_of(database)
     if refusal is not None:
         raise SettingError(f"the database at {database.url} {refusal.what}: {refusal.advice}")

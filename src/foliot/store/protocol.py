@@ -1,4 +1,4 @@
-"""What the engine asks of a store. The contract; `testing/conformance` proves it on every implementation."""
+"""The interface between the engine and a store. `testing/conformance` tests it on every implementation."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,41 +23,41 @@ from foliot.planning.task_defaults import TaskDefaults
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """How a lease stood when the store looked."""
+    """The state of a shard's lease, as the store read it."""
 
     lease: Lease | None
-    """Ours, if we got it or still have it."""
+    """The caller's lease. None: the caller does not hold it."""
     store_now: datetime
     holder: str
     epoch: int
     is_contended: bool = False
-    """It looked free, but another instance was quicker."""
+    """The lease was stale at first, but another instance took it before the caller could lock it."""
     silent_s: float = 0.0
-    """How long the holder had been silent when one that was not stale was refused."""
+    """Seconds since the holder's last heartbeat, set when `take` was refused because the lease is fresh."""
 
 
 class LeaseStore(Protocol):
     async def shard_count(self) -> int: ...
 
     async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> LeaseState:
-        """Become the leader if the last heartbeat is older than the TTL; the epoch grows by one.
+        """Become the leader if the last heartbeat is older than the TTL. The epoch grows by one.
 
-        Who has another proof that the leader is gone may ask with a shorter TTL.
+        A caller with another proof that the leader is gone may pass a shorter TTL.
         """
         ...
 
     async def renew(self, lease: Lease) -> LeaseState:
-        """Heartbeat, on condition that the epoch is still ours."""
+        """Write a heartbeat if the epoch is still the caller's."""
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give the lease up at once; nothing happens if it is not ours any more."""
+        """Release the lease at once. Does nothing if the caller does not hold it any more."""
         ...
 
     async def reshard(self, count: int, author: Author | None = None) -> int:
-        """Change the number of shards. Every lease ends: all epochs grow, so no firing in flight survives.
+        """Change the number of shards. Every lease ends: all epochs grow, so firings in flight are fenced.
 
-        Returns how many there were; the same number again changes nothing.
+        Return the previous number. An unchanged number changes nothing.
         """
         ...
 
@@ -67,14 +67,14 @@ class LeaseStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadPosition:
-    """Where a paged load goes on."""
+    """Cursor of a paged load: the last schedule of the previous page."""
 
     run_ts: datetime
     schedule_id: UUID
 
 
 class LoadRange(NamedTuple):
-    """The schedules of one host and priority, from an instant on."""
+    """A lane to load: the schedules of one host and priority, from an instant on."""
 
     host_id: UUID
     priority: Priority
@@ -83,27 +83,27 @@ class LoadRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What a firing transaction did."""
+    """Result of a firing transaction."""
 
     fired: Sequence[FiredExecution]
     skipped: Sequence[SkippedExecution]
     refused: Sequence[Due]
-    """Schedules that had changed since they were planned; nothing was written for them."""
+    """Schedules that had changed since they were planned. Nothing was written for them."""
     has_replaced: bool = False
-    """Runs were asked to stop, for others to take their place."""
+    """Running executions were asked to stop, because new ones replace them."""
     held: frozenset[UUID] = frozenset()
-    """Of those fired, the ones that wait for another run of their schedule."""
+    """Fired executions that wait for another run of their schedule (overlap)."""
     cancelled: Sequence[CancelledExecution] = ()
-    """Those that others took the place of, as far as that ended them at once."""
+    """Executions that were replaced and ended at once. Running ones end later."""
     waiting: Sequence[Due] = ()
-    """Schedules with times that must not be skipped and find no room among the held executions: they stay
-    undecided, and are tried again soon."""
+    """Schedules with fire times that must not be skipped, while the limit of held executions is reached.
+    They stay undecided and are retried soon."""
 
 
 class FiringStore(Protocol):
     @property
     def commits_in_background(self) -> int:
-        """How many firing transactions may be under way while the next batch is planned."""
+        """How many firing transactions may be in flight while the next batch is planned."""
         ...
 
     async def load(
@@ -115,11 +115,11 @@ class FiringStore(Protocol):
         limit: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
-        """Schedules that will be due by then, soonest first, a page at a time."""
+        """Return a page of the schedules that are due by `until`, soonest first."""
         ...
 
     async def load_hosts(self, *, after: UUID | None, limit: int) -> list[UUID]:
-        """All hosts in the order of their ids, a page at a time."""
+        """Return a page of all host ids, in order."""
         ...
 
     async def load_lanes(
@@ -131,29 +131,33 @@ class FiringStore(Protocol):
         per_lane: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
-        """Up to `per_lane` schedules of each lane that are due by then, the oldest of the lane first."""
+        """Return up to `per_lane` schedules of each lane that are due by `until`, oldest first per lane."""
         ...
 
     async def load_some(self, shard: Shard, schedule_ids: Sequence[UUID]) -> list[Due]:
-        """These schedules, as far as they are the shard's and will ever be due."""
+        """Return those of these schedules that belong to the shard and have a next fire time."""
         ...
 
     async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
-        """The fence, the guarded advance and the rows, in one transaction. Raises FencedError."""
+        """Check the fence, advance the schedules that have not changed, and insert the executions.
+
+        All in one transaction. Raises FencedError.
+        """
         ...
 
     async def fire_events(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         """Fire schedules whose target is an event, and write the events, in one transaction.
 
-        Raises FencedError, and UnreadableTargetError for all whose target can't be read.
+        Raises FencedError, and UnreadableTargetError with all schedules whose target can't be read.
         """
         ...
 
     async def park(self, lease: Lease, unplanned: Sequence[Unplanned], *, now: datetime) -> set[UUID]:
-        """Put schedules that can't be planned into state `error` until they are tried again; their ids.
+        """Put schedules that can't be planned into state `error` until their next try. Return their ids.
 
-        Nothing is decided: whoever can plan them then, or a newer version that takes over, fires by misfire
-        policy. Those that have changed meanwhile, or that somebody has locked, are left as they are.
+        Their fire times stay undecided. An instance that can plan them later, for example a newer version,
+        fires them by misfire policy. Schedules that have changed meanwhile, or that are locked, are left
+        unchanged.
         """
         ...
 
@@ -162,28 +166,28 @@ class FiringStore(Protocol):
 
 
 class Changed(NamedTuple):
-    """A schedule after a change, and what became of its executions by it."""
+    """A schedule after a change, and the executions that the change skipped or cancelled."""
 
     schedule: Schedule
     skipped: SkippedExecution | None = None
-    """What was due already and does not fire any more."""
+    """The fire time that was due already and does not fire any more. None: there was none."""
     cancelled: Sequence[CancelledExecution] = ()
 
 
 class Triggered(NamedTuple):
     execution: Execution
-    """As it was made; or as it stands, if it had been made before."""
+    """The new execution. If it existed before, its current state."""
     schedule: Schedule
     is_new: bool = True
     cancelled: Sequence[CancelledExecution] = ()
-    """Those whose place it took, as far as that ended them at once."""
+    """Executions that were replaced by this one and ended at once."""
     is_staged: bool = False
     """Whether its event waits for an offset (`store.pending_events`)."""
 
 
 class ScheduleStore(Protocol):
     async def create(self, plan: Callable[[datetime], PlannedChange], author: Author) -> Schedule:
-        """Store what `plan` makes of the store's time. Raises NameTakenError."""
+        """Store the change that `plan` returns for the store's time. Raises NameTakenError."""
         ...
 
     async def change(
@@ -211,7 +215,10 @@ class ScheduleStore(Protocol):
         ...
 
     async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
-        """Raises NotFoundError; with a `host_id` also for one of another host, or a deleted one."""
+        """Return a schedule. Raises NotFoundError.
+
+        With a `host_id`, schedules of other hosts and deleted schedules are not found either.
+        """
         ...
 
     async def find(self, host_id: UUID, name: str) -> Schedule | None: ...
@@ -228,14 +235,14 @@ class ScheduleStore(Protocol):
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> UUID:
-        """Run it now, besides its own times. Held, never skipped, when overlap forbids.
+        """Run the schedule now, in addition to its fire times. Held, never skipped, if overlap forbids it.
 
-        With an `execution_id` that there is already, nothing more is done.
+        Return the execution's id. If an execution with `execution_id` exists already, nothing is done.
         """
         ...
 
     async def executions(self, schedule_id: UUID, *, limit: int = 500) -> list[Execution]:
-        """Its ledger, latest fire time first."""
+        """Return the schedule's executions, latest fire time first."""
         ...
 
     async def execution(self, execution_id: UUID) -> Execution: ...
@@ -246,7 +253,7 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionFilter:
-    """Which executions to list: those of which everything given holds; of several values any may."""
+    """Which executions to list. All given conditions must hold; of several values, any may match."""
 
     host_id: UUID | None = None
     schedule_ids: Sequence[UUID] = ()
@@ -255,30 +262,31 @@ class ExecutionFilter:
     triggered_by: Sequence[TriggeredBy] = ()
     fire_from: datetime | None = None
     fire_to: datetime | None = None
-    """Fire times before this; `fire_from` itself is included."""
+    """Exclusive; `fire_from` is inclusive."""
 
 
 class Steered(NamedTuple):
     execution: Execution
     cancelled: Sequence[CancelledExecution] = ()
-    """What ended by it at once: the execution itself, or those whose place it took."""
+    """Executions that ended at once: this execution, or those it replaced."""
 
 
 class ExecutionStore(Protocol):
-    """Single executions. With a `host_id`, those of other hosts are not found."""
+    """Commands and queries on single executions. With a `host_id`, those of other hosts are not found."""
 
     async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
-        """End what waits or is with an agent; ask for what runs to be stopped: it stays `running` until then.
+        """Cancel an execution. If it waits or is with an agent, it ends at once.
 
-        Raises IllegalTransitionError for what has ended, NotFoundError.
+        A running one is asked to stop, and stays `running` until it has. Raises IllegalTransitionError if the
+        execution has ended, NotFoundError.
         """
         ...
 
     async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
-        """Another try at what did not succeed: the same execution, with a fresh budget of retries.
+        """Run an unsuccessful execution again: the same execution, with a new retry budget.
 
-        Held, never skipped, when overlap forbids. Raises IllegalTransitionError, NotFoundError (also for a
-        schedule that is deleted).
+        Held, never skipped, if overlap forbids it. Raises IllegalTransitionError, NotFoundError (also if its
+        schedule is deleted).
         """
         ...
 
@@ -287,7 +295,7 @@ class ExecutionStore(Protocol):
     async def page(
         self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[Execution]:
-        """Latest first; `after` is the last execution of the page before."""
+        """Return a page, latest first. `after` is the last execution of the previous page."""
         ...
 
     async def for_schedule(
@@ -298,11 +306,11 @@ class ExecutionStore(Protocol):
         after: UUID | None = None,
         limit: int = 50,
     ) -> list[Execution]:
-        """Executions of one schedule, latest first; `after` is the last execution of the page before."""
+        """Return a page of one schedule's executions, latest first. `after`: last of the previous page."""
         ...
 
     async def attempts(self, execution_id: UUID, *, host_id: UUID | None = None) -> list[AttemptRecord]:
-        """Every try at it, also the one under way; what was handed back was none."""
+        """Return all attempts, including the running one. A claim that was handed back is not an attempt."""
         ...
 
     async def logs(
@@ -313,28 +321,28 @@ class ExecutionStore(Protocol):
         limit: int = 500,
         host_id: UUID | None = None,
     ) -> list[LoggedLine]:
-        """What the code logged, in order; `after` is the (attempt, line) to go on from."""
+        """Return the lines that the code logged, in order. `after`: the last (attempt, line) already read."""
         ...
 
 
 # --- backfills -------------------------------------------------------------------------------------
 
 PlanBackfill = Callable[[Schedule, datetime, datetime, int], BackfillStep]
-"""From a schedule, the position, the end and the most times to fire, to what to do."""
+"""(schedule, position, end, max number of times to fire) -> the next step of the backfill."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillAdvance:
-    """What a step of a backfill did."""
+    """Result of one step of a backfill."""
 
     created: int = 0
     ready: int = 0
-    """How many of them may run at once; the others are held."""
+    """How many of the created executions may run now. The others are held."""
     has_moved: bool = False
-    """Times were seen to, though perhaps none of them fires."""
+    """The position moved, though perhaps no time fired."""
     is_over: bool = False
     has_events: bool = False
-    """The outbox has grown by it."""
+    """Events were written to the outbox."""
     fired: Sequence[FiredExecution] = ()
 
 
@@ -354,9 +362,9 @@ class BackfillStore(Protocol):
         backfill_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Backfill:
-        """Ask for the times in [from_ts, to_ts). Raises InvalidError, NotFoundError.
+        """Request runs for the fire times in [from_ts, to_ts). Raises InvalidError, NotFoundError.
 
-        With a `backfill_id` that there is already, that one is the answer.
+        If a backfill with `backfill_id` exists already, return it.
         """
         ...
 
@@ -365,26 +373,27 @@ class BackfillStore(Protocol):
     async def for_schedule(
         self, schedule_id: UUID, *, host_id: UUID | None = None, after: UUID | None = None, limit: int = 50
     ) -> list[Backfill]:
-        """Those of one schedule, latest first; `after` is the last of the page before."""
+        """Return a page of one schedule's backfills, latest first. `after`: last of the previous page."""
         ...
 
     async def cancel(
         self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> CancelledBackfill:
-        """Make no more executions, and cancel those that wait; what runs goes on. Again is harmless."""
+        """Create no more executions, and cancel the waiting ones; running ones continue. Idempotent."""
         ...
 
     async def running(self, shard: Shard, *, after: UUID | None, limit: int) -> list[UUID]:
-        """Backfills of the shard's schedules that are not over, in order of their ids."""
+        """Return unfinished backfills of the shard's schedules, in order of their ids."""
         ...
 
     async def step(
         self, lease: Lease, backfill_id: UUID, plan: PlanBackfill, *, most: int, most_open: int
     ) -> BackfillAdvance:
-        """Make the next executions, and keep the position, in one transaction. Raises FencedError.
+        """Create the next executions and store the new position, in one transaction. Raises FencedError.
 
-        At most `most` of them, and no more than `most_open` open ones of backfills for one schedule. What
-        `plan` raises is raised, and nothing is written. A backfill of a deleted schedule is cancelled.
+        Creates at most `most` executions, and keeps up to `most_open` backfill executions open per schedule.
+        If `plan` raises, the exception propagates and nothing is written. A backfill of a deleted schedule
+        is cancelled.
         """
         ...
 
@@ -392,11 +401,11 @@ class BackfillStore(Protocol):
 # --- working ---------------------------------------------------------------------------------------
 
 
-# On the path of every execution, so named tuples: frozen dataclasses take three times as long to make.
+# NamedTuples, because these are created for every execution: a frozen dataclass takes three times as long.
 
 
 class Claim(NamedTuple):
-    """An execution that is this worker's for the time of its lease."""
+    """An execution that a worker holds under a lease."""
 
     execution_id: UUID
     schedule_id: UUID
@@ -415,11 +424,11 @@ class Claim(NamedTuple):
 
 
 class ClaimScope(NamedTuple):
-    """What of its queues a worker claims from the database, when brokers carry some priorities."""
+    """Which executions a worker claims from the database when brokers carry some priorities."""
 
     at_once: tuple[Priority, ...]
     others_after_s: float | None = None
-    """Of the other priorities, what has been ready for so long; None: nothing."""
+    """Claim the other priorities after they were ready for this many seconds. None: never."""
 
     @property
     def is_empty(self) -> bool:
@@ -427,7 +436,7 @@ class ClaimScope(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """How an attempt ended, and what becomes of its execution."""
+    """How an attempt ended, and the new state of its execution."""
 
     claim: Claim
     attempt_status: Status
@@ -439,66 +448,65 @@ class Settlement(NamedTuple):
     traceback: str | None = None
     duration_s: float = 0.0
     is_delay: bool = False
-    """The schedule's trigger is `delay`: the end of this run sets its next time."""
+    """The schedule's trigger is `delay`: the end of this run sets its next fire time."""
     schedule_name: str | None = None
     agent_url: str | None = None
-    """Whom a failed attempt had asked."""
+    """URL of the agent that the failed attempt called."""
     ended_at: float | None = None
-    """When the attempt ended, on the monotonic clock of whoever ran it; None: it did not run."""
+    """End of the attempt on the monotonic clock of the process that ran it. None: it did not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
     lost: frozenset[UUID]
-    """No longer ours: the work must stop and can't be settled."""
+    """No longer held by this worker: the work must stop and can't be settled."""
     cancelled: frozenset[UUID]
-    """Somebody asked for it to stop."""
+    """Cancellation was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What running work said of itself since the last note."""
+    """Progress and log lines of a running execution since the last note."""
 
     execution_id: UUID
     attempt: int
     progress: str | None = None
     """JSON text."""
     lines: Sequence[tuple[int, Sequence[Any]]] = ()
-    """Numbered: (when, level, logger, message)."""
+    """(number, (time, level, logger, message)) of each line."""
     external_id: str | None = None
-    """What the work is called where it runs, such as the id of a Celery task."""
+    """Id of the work in the system that runs it, for example a Celery task id."""
 
 
 class NoteStore(Protocol):
     async def write(self, worker_id: str, notes: Sequence[Note]) -> None:
-        """Keep progress and external id (of attempts that are still this worker's), and lines; the same again
-        is harmless."""
+        """Store log lines, and progress and external id of attempts this worker still holds. Idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     refused: frozenset[UUID] = frozenset()
-    """Those that were no longer this worker's."""
+    """Executions that this worker no longer held."""
     cancelled: frozenset[UUID] = frozenset()
-    """Those that were to be tried again or handed back, and have ended: somebody had asked them to stop."""
+    """Executions that were to be retried or handed back, but ended, because cancellation was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class HandoverResult:
     is_open: bool
-    """False: it was not ours any more, or somebody had asked for it to stop."""
+    """False: the worker no longer held the execution, or its cancellation was requested."""
     cancelled: Sequence[CancelledExecution] = ()
-    """Itself, in the second case."""
+    """The execution itself, if its cancellation was requested."""
 
 
 class WorkStore(Protocol):
     async def queues(self, names: Sequence[str] | None) -> list[tuple[UUID, str]]:
-        """The (host_id, queue)s there are that are not paused; all of them, or those with these names."""
+        """Return (host_id, queue) of the queues that are not paused. `names` None: all queues."""
         ...
 
     async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
-        """Have a queue passed over by `queues`, or not any more; it need not exist yet."""
+        """Pause or resume a queue. `queues` leaves out paused ones. The queue need not exist yet."""
         ...
 
     async def claim(
@@ -511,9 +519,10 @@ class WorkStore(Protocol):
         scope: ClaimScope | None = None,
         excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
-        """Up to `limit` executions, most urgent first, each given to one worker only; all, or of a scope.
+        """Claim up to `limit` executions, most urgent first. Each goes to one worker only.
 
-        Executions of the versions of schedules in `excluding` are left to other workers.
+        `scope` None: all priorities. Executions of the schedule versions in `excluding` are left to other
+        workers.
         """
         ...
 
@@ -526,35 +535,35 @@ class WorkStore(Protocol):
         lease_s: float,
         excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
-        """Of these, whatever is ready, waits in one of these queues, and is not being claimed by another.
+        """Claim those of these executions that are ready, in one of these queues, and not locked by another.
 
-        Executions of the versions of schedules in `excluding` are left to other workers.
+        Executions of the schedule versions in `excluding` are left to other workers.
         """
         ...
 
     async def renew(self, worker_id: str, claims: Sequence[Claim], lease_s: float) -> Renewal:
-        """Extend the leases of all of them in one statement."""
+        """Extend all these leases in one statement."""
         ...
 
     async def settle(self, worker_id: str, settlements: Sequence[Settlement]) -> Settled:
-        """Record how attempts ended; what comes back are those that did not end as they were to."""
+        """Record how attempts ended. Return the executions that did not end as requested."""
         ...
 
     async def accept(
         self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
     ) -> HandoverResult:
-        """Leave it to an agent, which has so long from its start to report its end.
+        """Hand the execution to an agent, which must report its end within `lease_s` of the start.
 
-        One that somebody had asked to stop is cancelled instead.
+        If its cancellation was requested, it is cancelled instead.
         """
         ...
 
     async def inactive_tasks(self) -> frozenset[str]:
-        """Names of task functions that an operator has switched off."""
+        """Return the names of the task functions that an operator has disabled."""
         ...
 
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
-        """The definitions these executions were fired with."""
+        """Return the schedule definitions of these (schedule_id, aggregate_version) pairs."""
         ...
 
 
@@ -562,11 +571,11 @@ class WorkStore(Protocol):
 
 
 class ClaimableExecution(NamedTuple):
-    """An execution that may be claimed, and where it waits."""
+    """An execution that may be claimed, and the queue it waits in."""
 
     execution_id: UUID
     attempt: int
-    """How often it has been claimed: what waits again after a claim is something new."""
+    """Number of claims so far. An execution that waits again after a claim counts as new."""
     queue: str
     priority: Priority
     ready_ts: datetime
@@ -584,10 +593,10 @@ class DispatchStore(Protocol):
         limit: int,
         with_fired: bool,
     ) -> list[ClaimableExecution]:
-        """What became ready in (since, until] and was not claimed, in queues that are not paused.
+        """Return executions that became ready in (since, until] and are unclaimed, in queues not paused.
 
-        In order of readiness, those behind `after`. Without what is as it was fired, if so asked: whoever
-        fired it sees to it.
+        In order of readiness, only those behind `after`. `with_fired` False: leave out executions that are
+        unchanged since they were fired; the scheduler that fired them dispatches them.
         """
         ...
 
@@ -596,51 +605,53 @@ class DispatchStore(Protocol):
 
 
 class Released(NamedTuple):
-    """What a look at held executions came to."""
+    """Result of a scan of held executions."""
 
     released: int
     """How many may run now."""
     position: UUID | None
-    """The schedule after which to go on; None: all were looked at."""
+    """Cursor: the schedule to continue after. None: the scan reached the end."""
 
 
 class Restarted(NamedTuple):
-    """What a look at `delay` schedules that wait for an end came to."""
+    """Result of a scan of `delay` schedules that wait for the end of a run."""
 
     schedule_ids: list[UUID]
     position: UUID | None
-    """The schedule after which to go on; None: all were looked at."""
+    """Cursor: the schedule to continue after. None: the scan reached the end."""
 
 
 class UpkeepStore(Protocol):
     async def rescue(self, lease: Lease, *, limit: int, until: datetime | None = None) -> list[LostAttempt]:
-        """Executions whose worker's lease ran out: tried again, failed, or `unknown`.
+        """Take back executions whose worker's lease expired: they become `retrying`, failed, or `unknown`.
 
-        With `until`, only leases that ended before it, whatever the database's clock says.
+        With `until`, only leases that ended before it as well, regardless of the database's clock.
         """
         ...
 
     async def release_held(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Released:
         """Let held executions run as far as overlap now allows, oldest first.
 
-        Looks at the next `limit` schedules that hold any, in the order of their ids.
+        Scans the next `limit` schedules with held executions, in order of their ids.
         """
         ...
 
     async def restart_delays(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Restarted:
-        """Give `delay` schedules without a run under way their next time, should a settle have missed it.
+        """Set the next time of `delay` schedules that have no run in progress, in case a settle missed it.
 
-        Looks at the next `limit` such schedules, in the order of their ids.
+        Scans the next `limit` of these schedules, in order of their ids.
         """
         ...
 
     async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:
-        """Delete settled history older than this, a bounded number of rows."""
+        """Delete up to `limit` finished executions older than `before`, with attempts and logs."""
         ...
 
     async def prune_events(self, lease: Lease, *, before: datetime, limit: int) -> int:
-        """Delete events older than this that all consumers and the relay have passed, and what consumers have
-        noted and need no more; each a bounded number of rows. The largest of these numbers."""
+        """Delete old events that all consumers and the relay have passed, and unneeded consumer records.
+
+        At most `limit` rows of each. Return the largest of the counts.
+        """
         ...
 
 
@@ -661,9 +672,9 @@ class InstanceRecord:
     is_leader: bool = False
     clock_offset_s: float | None = None
     transports: Mapping[str, Mapping[str, str | None]] | None = None
-    """How each priority travels; None: through the database."""
+    """The transport of each priority. None: the database."""
     lease_provider: Mapping[str, str | None] | None = None
-    """What decides about leaders beside the database; None: nothing."""
+    """What elects leaders in addition to the database. None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -678,12 +689,12 @@ class TaskRecord:
     args_schema: Mapping[str, Any]
     is_system: bool = False
     default_retry: Mapping[str, Any] | None = None
-    """For schedules that leave theirs out; None: the usual default."""
+    """Retry policy of schedules that define none. None: the general default."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTask:
-    """What every process can know of a task function."""
+    """What every process can read about a task function."""
 
     name: str
     args_schema: Mapping[str, Any]
@@ -692,7 +703,7 @@ class RegisteredTask:
 
 class RegistryStore(Protocol):
     async def heartbeat(self, record: InstanceRecord) -> bool:
-        """Say what others may know; returns whether the instance is asked to drain."""
+        """Publish the instance's state. Return whether the instance is asked to drain."""
         ...
 
     async def leave(self, instance_id: str) -> None: ...
@@ -702,15 +713,15 @@ class RegistryStore(Protocol):
     async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None: ...
 
     async def task(self, name: str) -> RegisteredTask | None:
-        """What a worker has written about a task function."""
+        """Return the record that a worker wrote about a task function. None: there is none."""
         ...
 
     async def task_defaults(self, names: Iterable[str]) -> dict[str, TaskDefaults]:
-        """What schedules of these task functions take from them; unknown names are left out."""
+        """Return the defaults that schedules take from these task functions. Unknown names are left out."""
         ...
 
     async def task_names(self, *, limit: int = 1000) -> list[str]:
-        """Of those that schedules may name."""
+        """Return the names of the task functions that schedules may use."""
         ...
 
 
@@ -737,18 +748,19 @@ class CalendarStore(Protocol):
         replaces: bool = True,
         calendar_id: UUID | None = None,
     ) -> CalendarRecord:
-        """Make the calendar, or replace the one of that name. Raises InvalidError.
+        """Create the calendar, or replace the one with that name. Raises InvalidError.
 
-        Where it must not replace one, NameTakenError. The id of one that there is gives that one back.
+        With `replaces` False, raises NameTakenError instead of replacing. If `calendar_id` exists already,
+        return that calendar.
         """
         ...
 
     async def delete(self, host_id: UUID, name: str, author: Author) -> None:
-        """Raises NotFoundError, and CalendarInUseError while a schedule names it."""
+        """Delete a calendar. Raises NotFoundError, and CalendarInUseError while a schedule uses it."""
         ...
 
     async def get(self, host_id: UUID, name: str) -> CalendarRecord:
-        """Raises NotFoundError."""
+        """Return a calendar. Raises NotFoundError."""
         ...
 
     async def list_all(
@@ -758,38 +770,38 @@ class CalendarStore(Protocol):
     async def names(self, host_id: UUID) -> frozenset[str]: ...
 
     async def revision(self) -> int:
-        """A number that grows with every change of any calendar."""
+        """Return a number that grows with every change of any calendar."""
         ...
 
     async def snapshot(self) -> dict[tuple[UUID, str], CalendarSpec]:
-        """Every calendar there is, by its host and its name."""
+        """Return all calendars by (host_id, name)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedEvents:
-    """What a step has done with pending events."""
+    """Result of one step of publishing pending events."""
 
     count: int
     after: UUID | None = None
-    """The last schedule of this step, if there may be more behind it."""
+    """Cursor: the last schedule of this step. None: there are no more."""
     failures: Mapping[UUID, str] = field(default_factory=dict)
-    """Schedules whose events can't be written, and why. They stay pending."""
+    """Schedules whose events can't be written, with the reason. Their events stay pending."""
 
 
 class PendingEventStore(Protocol):
     async def publish(
         self, lease: Lease, *, limit: int, after: UUID | None = None, excluding: Collection[UUID] = ()
     ) -> PublishedEvents:
-        """Give offsets to pending events of this shard's schedules, in the order of schedule ids.
+        """Assign offsets to pending events of this shard's schedules, in order of schedule ids.
 
-        `after`: only of schedules behind this one. `excluding`: not of these. Raises FencedError.
+        `after`: only schedules behind this one. `excluding`: skip these schedules. Raises FencedError.
         """
         ...
 
 
 class Store(Protocol):
-    """All parts, over one database."""
+    """All stores over one database."""
 
     @property
     def leases(self) -> LeaseStore: ...
@@ -817,7 +829,7 @@ class Store(Protocol):
     def calendars(self) -> CalendarStore: ...
 
     async def now(self) -> datetime:
-        """The store's clock: the cluster's time."""
+        """Return the time of the store's clock, which is the cluster's time."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Statements on `rate_t`: how many requests were let through, by name and window, in the whole cluster."""
+"""Statements on `rate_t`: number of admitted requests per name and time window, for the whole cluster."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ _COLUMNS: Columns = {"name": String(), "window_ts": Instant(), "amount": BigInte
 
 
 class RateWindow(NamedTuple):
-    """A span of time of one name, by when it begins."""
+    """A time window of one name, identified by its start."""
 
     name: str
     window_ts: datetime
@@ -28,13 +28,13 @@ class Rates:
         self._dialect = database.dialect
 
     async def add(self, amounts: Mapping[RateWindow, int]) -> dict[RateWindow, int]:
-        """Add to the totals of these windows, in one statement: the totals, with what others have added."""
+        """Add to the totals of these windows in one statement. Return the totals of the whole cluster."""
         if not amounts:
             return {}
-        # In one order for everybody, so that two instances never wait for each other's rows.
+        # Sorted, so that two instances never deadlock on each other's rows.
         rows = sorted((*window, amount) for window, amount in amounts.items())
         added = self._dialect.rows("added", _COLUMNS, rows)
-        # A select with ON CONFLICT needs a WHERE in SQLite, or its parser takes ON for that of a join.
+        # In SQLite a SELECT with ON CONFLICT needs a WHERE, or the parser reads ON as a join condition.
         source = select(added.c.name, added.c.window_ts, added.c.amount).where(added.c.amount >= 0)
         statement = self._dialect.insert(rate_t).from_select(list(_COLUMNS), source)
         upsert = statement.on_conflict_do_update(
@@ -49,26 +49,26 @@ class Rates:
         return await self._database.write(Pool.API, work, is_single=True)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete windows that began before this; how many, at most `limit`."""
+        """Delete up to `limit` windows that began before this. Return how many."""
         old = (
             select(rate_t.c.name, rate_t.c.window_ts)
             .where(rate_t.c.window_ts < before)
             .order_by(rate_t.c.window_ts)
             .limit(limit)
-            # Another instance may be pruning the same.
+            # Another instance may prune at the same time.
             .with_for_update(skip_locked=True)
-            # Inlined, it may run more than once and find more than the limit.
+            # If inlined, it may run more than once and find more than the limit.
             .cte("old")
             .prefix_with("MATERIALIZED")
         )
         gone = delete(rate_t).where(
             tuple_(rate_t.c.name, rate_t.c.window_ts).in_(select(*old.c)),
-            # Again, or PostgreSQL may prefer to read the whole table for the join.
+            # Repeated, because PostgreSQL may otherwise scan the whole table for the join.
             rate_t.c.window_ts < before,
         )
 
         async def work(connection: AsyncConnection) -> int:
-            # SQLite's driver counts no rows of a statement that begins with WITH.
+            # SQLite's driver reports no row count for a statement that begins with WITH.
             return len((await connection.execute(gone.returning(rate_t.c.window_ts))).all())
 
         return await self._database.write(Pool.API, work, is_single=True)

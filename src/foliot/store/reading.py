@@ -1,8 +1,8 @@
-"""Where a read goes when the database has a replica.
+"""Selects the primary or the replica for reads, when the database has a replica.
 
-Whoever decides, writes or checks a credential reads from the primary, and need not know of this: that is so
-unless somebody says otherwise. Only an answer that may be a moment old is read from the replica, and then all
-of it, down to the last statement: so it is said once, around the work, and not at each of them.
+The default is the primary. So code that decides, writes or checks credentials needs no setting. Only an
+answer that may be slightly stale is read from the replica, and then with all its statements. That is why the
+source is set once around the work, and not per statement.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ _source: ContextVar[Source] = ContextVar("foliot_source", default=Source.PRIMARY
 
 
 def source() -> Source:
-    """Where the API's reads go at this moment."""
+    """Return the source of the API's reads in this context."""
     return _source.get()
 
 
 @contextmanager
 def reading_from(wanted: Source) -> Iterator[None]:
-    """Let the API's reads within go there."""
+    """Read from this source inside the `with` block (API reads only)."""
     token = _source.set(wanted)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the leader's janitor does. All of it under the fence, all of it in bounded batches."""
+"""Statements of the leader's janitor. All run under the fence and in bounded batches."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -45,10 +45,10 @@ from foliot.store.types import Instant
 from foliot.store.versions import existing_versions, read_specs
 
 STOPPED_FOR_S = 10.0
-"""A lease that ran out so long ago, of a row that can't be locked, is kept by a client that has stopped."""
+"""If a lease expired this long ago and its row is still locked, the client holding the lock has stopped."""
 MAX_RELEASED = 500
 UNREADABLE_FOR_S = 60.0
-"""How long a lost execution is left to others whose definition this version can't read."""
+"""How long a lost execution is left to other instances if this version can't read its definition."""
 LOST = "its worker vanished: the lease ran out"
 UNREPORTED = "the agent did not report its end within timeout_seconds"
 
@@ -72,7 +72,7 @@ class Upkeep:
                 .join(schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id)
                 .where(
                     execution_t.c.status == text("'running'"),
-                    # A query of its own: called for every row, the clock would be no bound of the index.
+                    # A subquery: if the clock were called per row, it could not bound the index scan.
                     ran_out,
                     *is_of(lease.shard),
                 )
@@ -106,9 +106,10 @@ class Upkeep:
     async def _leave_unreadable(
         self, connection: AsyncConnection, rows: Sequence[Any], specs: Mapping[tuple[UUID, int], ScheduleSpec]
     ) -> Sequence[Any]:
-        """Leave executions whose definition only a newer version can read to a leader of that version.
+        """Skip executions whose definition only a newer version can read. Return the other rows.
 
-        They keep their lease for a while longer, so that they do not fill the next batch. The others.
+        The skipped ones are for a leader of that version. Their lease is extended, so that they do not fill
+        the next batch.
         """
         missing = {version for row in rows if (version := _version_of(row)) not in specs}
         if not missing:
@@ -127,7 +128,7 @@ class Upkeep:
         return [row for row in rows if row.execution_id not in left_ids]
 
     async def _end_stopped(self, connection: AsyncConnection) -> None:
-        """Free what a worker keeps locked that was stopped while it settled."""
+        """End the sessions of workers that stopped during a settle and still hold row locks."""
         long_ago = self._dialect.plus(self._dialect.now(), -STOPPED_FOR_S)
         stuck = (
             select(execution_t.c.execution_id)
@@ -251,7 +252,7 @@ class Upkeep:
         return Restarted(restarted, found[-1] if len(found) == limit else None)
 
     async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:
-        # Ids grow with time, so old history is a range of the primary key; no index on a date is kept.
+        # Ids grow with time, so old history is a range of the primary key. No index on a date is needed.
         async def work(connection: AsyncConnection) -> int:
             await require_lease(connection, lease)
             old = (
@@ -262,7 +263,7 @@ class Upkeep:
                 )
                 .order_by(execution_t.c.execution_id)
                 .limit(limit)
-                # One that somebody tries again at this moment stays.
+                # Skips an execution that is being retried at this moment.
                 .with_for_update(skip_locked=True)
             )
             ids = (await connection.execute(old)).scalars().all()
@@ -326,5 +327,5 @@ def _lost(row: Any, status: Status, spec: ScheduleSpec | None) -> LostAttempt:
 
 
 def _ended_as(row: Any) -> Status:
-    """How the attempt ended: nobody knows, unless it was with an agent, whose lease is the timeout."""
+    """How the attempt ended: `unknown`, or `timeout` if it was with an agent, whose lease is the timeout."""
     return Status.TIMEOUT if row.is_remote else Status.UNKNOWN

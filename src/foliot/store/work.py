@@ -1,7 +1,7 @@
-"""What workers do: claim, renew, settle. Each is a fixed number of statements for any number of executions.
+"""Statements of workers: claim, renew, settle. Each takes a fixed number of statements for any batch size.
 
-`attempt` is the fence: it grows with every claim, and renewing or settling requires it. So of a worker that
-was stopped past its lease and the one that took over, only the latter can settle.
+`attempt` is the fence: it grows with every claim, and renewing or settling requires it. So if a worker was
+suspended past its lease and another took over, only the other can settle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -160,7 +160,7 @@ class Work:
             settled = await self._settle(connection, worker_id, settlements)
             done, outcome = settlements, Settled()
             if len(settled) < len(settlements) or any(each.status is not Status.SUCCESS for each in done):
-                # As it was written: what was to be tried again, but cancelled meanwhile, has ended.
+                # Take the status as written: an execution to be retried may have been cancelled meanwhile.
                 written = dict(settled)
                 done = [
                     each._replace(status=Status(written[each.claim.execution_id]))
@@ -231,7 +231,7 @@ class Work:
             row = result.one_or_none()
             if row is None or not row.cancel_requested:
                 return HandoverResult(row is not None)
-            # Nobody renews it from now on, so nobody would see that it was to stop.
+            # Nobody renews it from now on, so nobody would notice the request to cancel.
             reason = row.reason or "cancelled"
             return HandoverResult(False, await cancel_locked(connection, self._dialect, [row], reason=reason))
 
@@ -258,7 +258,7 @@ def _outcome(settlements: Sequence[Settlement], written: Mapping[UUID, str]) -> 
 
 
 def _failed(done: Sequence[Settlement], worker_id: str) -> list[EndedAttempt]:
-    """One that was handed back was no attempt."""
+    """Attempts to record as ended without success. A claim that was handed back (`pending`) is no attempt."""
     return [
         EndedAttempt(
             each.claim.execution_id,
@@ -276,7 +276,7 @@ def _failed(done: Sequence[Settlement], worker_id: str) -> list[EndedAttempt]:
 
 
 def _runs_of(done: Sequence[Settlement]) -> list[LastRun]:
-    """What was handed back did not run."""
+    """The runs to record as last runs. A claim that was handed back (`pending`) did not run."""
     return [
         LastRun(each.claim.schedule_id, each.claim.started_ts, each.status, each.claim.execution_id)
         for each in done
@@ -285,7 +285,7 @@ def _runs_of(done: Sequence[Settlement]) -> list[LastRun]:
 
 
 def is_failure(status: Status) -> bool:
-    """Whether an attempt that ended so counts against the retry budget."""
+    """Whether an attempt with this status counts against the retry budget."""
     return status in (Status.FAILED, Status.TIMEOUT, Status.UNKNOWN)
 
 
@@ -325,7 +325,7 @@ def _claim(
 
 
 def _is_not_excluded(dialect: Dialect) -> ColumnElement[bool]:
-    # A filter, which keeps the order of the index; an anti-join might read everything that is claimable.
+    # A filter keeps the order of the index; an anti-join might read all claimable rows.
     left = dialect.table("excluded", _VERSIONS)
     version = tuple_(execution_t.c.schedule_id, execution_t.c.aggregate_version)
     return version.not_in(select(left.c.schedule_id, left.c.aggregate_version))
@@ -352,7 +352,7 @@ def _claim_some(
         .join(
             wanted,
             and_(
-                # Found by its id: neither queue nor host is what to look it up by.
+                # The guard keeps the planner from looking rows up by queue or host: the id finds them.
                 wanted.c.host_id == dialect.guard(execution_t.c.host_id),
                 wanted.c.queue == dialect.guard(execution_t.c.queue),
             ),
@@ -368,9 +368,9 @@ def _claim_some(
 
 
 def _take(dialect: Dialect, claimable: Select[Any]) -> ReturningUpdate[Any]:
-    """Begin an attempt at each of these."""
+    """Start an attempt at each of these executions."""
     now = dialect.now()
-    # Materialized: inlined, the pick may run more than once and claim more than the limit.
+    # MATERIALIZED: if inlined, the subquery may run more than once and claim more than the limit.
     picked = claimable.cte("picked").prefix_with("MATERIALIZED")
     return (
         update(execution_t)
@@ -383,7 +383,7 @@ def _take(dialect: Dialect, claimable: Select[Any]) -> ReturningUpdate[Any]:
             started_ts=now,
             reason=null(),
             is_remote=False,
-            # What the last attempt left is in attempt_t.
+            # The previous attempt's values are in attempt_t.
             **{name: null() for name in ("progress", "result", "error", "traceback", "external_id")},
         )
         .returning(
@@ -428,7 +428,7 @@ def _settle(dialect: Dialect, shape: Shape) -> ReturningUpdate[Any]:
         update(execution_t)
         .where(*_is_mine(table, ended["attempt"]))
         .values(
-            # Whoever asked for it to stop does not want it tried again.
+            # A cancelled execution is not retried.
             status=case((is_over, Status.CANCELLED.value), else_=ended["status"]),
             lease_until=null(),
             failed_attempts=execution_t.c.failed_attempts + case((ended["is_failure"], 1), else_=0),
@@ -480,5 +480,5 @@ def claim_of(row: Any) -> Claim:
     )
 
 
-# Looked up by their text: calling an enumeration takes ten times as long.
+# A dictionary, because calling the enum with a text takes ten times as long.
 _TRIGGERED_BY = {str(each): each for each in TriggeredBy}
