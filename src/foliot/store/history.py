@@ -1,4 +1,4 @@
-"""Reading what became of one schedule: the times that were decided, and its versions.
+"""Reads the history of one schedule: its decided fire times, and its versions.
 
 With a `host_id`, schedules of other hosts are not found. A deleted schedule keeps its history.
 """
@@ -19,13 +19,13 @@ from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.schema import execution_t, schedule_t, schedule_version_t
 
-# Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared.
+# Literal SQL text, so that PostgreSQL uses the partial index also for a prepared statement.
 _IS_SCHEDULED = text("triggered_by = 'scheduler'")
 
 
 @dataclass(frozen=True, slots=True)
 class PastFire:
-    """One row of the ledger: it decides its own time, and `missed_count` times right before it."""
+    """One row of the ledger. It decides its own fire time and the `missed_count` times right before it."""
 
     execution_id: UUID
     fire_ts: datetime
@@ -44,7 +44,7 @@ class PastFire:
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """A version of a schedule: who made it, why, and all that it says."""
+    """A version of a schedule: author, reason and full definition."""
 
     aggregate_version: int
     change: ChangeKind
@@ -70,10 +70,10 @@ class ExecutionHistory:
         before_ts: datetime | None = None,
         n: int = 50,
     ) -> list[PastFire]:
-        """What decided the times in [from_ts, to_ts), latest first: the scheduler's own rows.
+        """Return the scheduler's rows that decided the times in [from_ts, to_ts), latest first.
 
-        Also the row after them, if the times that it decides as missed begin in the range or before it.
-        `before_ts` is the fire time of the last row of the page before.
+        Includes the row after the range if the missed times that it decides begin before `to_ts`. `before_ts`
+        is the fire time of the last row of the previous page.
         """
         rows = select(*_COLUMNS).where(execution_t.c.schedule_id == schedule_id, _IS_SCHEDULED)
         page = rows.order_by(execution_t.c.fire_ts.desc()).limit(n)
@@ -98,7 +98,7 @@ class ExecutionHistory:
         before_version: int | None = None,
         limit: int = 50,
     ) -> list[VersionRecord]:
-        """Latest first; `before_version` is the last of the page before."""
+        """Return a page of versions, latest first. `before_version` is the last of the previous page."""
         statement = (
             _select_versions(schedule_id).order_by(schedule_version_t.c.aggregate_version.desc()).limit(limit)
         )
@@ -111,7 +111,7 @@ class ExecutionHistory:
     async def version(
         self, schedule_id: UUID, aggregate_version: int, *, host_id: UUID | None = None
     ) -> VersionRecord:
-        """Raises NotFoundError."""
+        """Return one version. Raises NotFoundError."""
         statement = _select_versions(schedule_id).where(
             schedule_version_t.c.aggregate_version == aggregate_version
         )
@@ -140,7 +140,7 @@ _COLUMNS = tuple(
 
 
 async def _require(connection: AsyncConnection, schedule_id: UUID, host_id: UUID | None) -> None:
-    """Raises NotFoundError, also for a schedule of another host."""
+    """Raise NotFoundError if there is no such schedule, or if it belongs to another host."""
     statement = select(schedule_t.c.host_id).where(schedule_t.c.schedule_id == schedule_id)
     owner = (await connection.execute(statement)).scalar_one_or_none()
     if owner is None or (host_id is not None and owner != host_id):
@@ -148,9 +148,9 @@ async def _require(connection: AsyncConnection, schedule_id: UUID, host_id: UUID
 
 
 def _reaching_before(rows: Select[Any], to_ts: datetime) -> Select[Any]:
-    """The first row from then on, if the times that it decides as missed begin before.
+    """Select the first row at or after `to_ts`, if the missed times that it decides begin before `to_ts`.
 
-    Those of a row all lie after the row before it, so no other row can.
+    The missed times of a row all lie after the previous row, so no other row can reach that far back.
     """
     first = rows.where(execution_t.c.fire_ts >= to_ts).order_by(execution_t.c.fire_ts).limit(1).subquery()
     return select(first).where(first.c.missed_from_ts < to_ts)

@@ -1,15 +1,18 @@
-"""Statements on `idempotency_t`: what a request under an Idempotency-Key did, or is doing.
+"""Statements on `idempotency_t`: what a request with an Idempotency-Key did, or is doing.
 
-A row is claimed by inserting it, and from then on reserves the id of what the request makes. Its holder
-writes the answer into it, or gives it back (nothing was done: the row goes, and the key is free), or lets it
-go (whether something was done is not known: the row stays, for the next to take over).
+Inserting a row claims it. The row also reserves the id of the resource that the request creates. The holder
+of the claim then does one of three things:
 
-Whoever dies before that leaves a row without an answer. After `stale_s` anybody with the same body may take
-it over, by a compare-and-set on `claimed_ts`, and gets the same reserved id: what the dead one made is found
-under it, and not made twice. Who lost a row that way can't write to it any more, since every write requires
-the `claimed_ts` of its own claim.
+    finish       store the answer in the row
+    give_back    nothing was done: delete the row, so that the key is free
+    let_go       the result is unknown: keep the row, so that the next request takes it over
 
-All times are the store's. Rows are good for KEPT_S; an older one is as good as gone, pruned or not.
+A process that crashes before that leaves a row without an answer. After `stale_s`, any request with the same
+body may take it over, by a compare-and-set on `claimed_ts`. It gets the same reserved id, so it finds what
+the crashed process created instead of creating it twice. A process that lost its claim can't write to the row
+any more, because every write requires the `claimed_ts` of its own claim.
+
+All times are the store's. A row is valid for KEPT_S; an older one is ignored, pruned or not.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +33,7 @@ KEPT_S = 24 * 3600.0
 
 
 class KeyedRequest(NamedTuple):
-    """A request under a key: what tells it from others, and what its repetition must share."""
+    """A request with an idempotency key. A repetition must have the same body hash."""
 
     credential: str
     route: str
@@ -44,7 +47,7 @@ class KeyClaim:
 
     request: KeyedRequest
     resource_id: UUID
-    """The id of what the request makes, the same for everybody who ever claims it."""
+    """Reserved id of the resource that the request creates; the same for every later claim."""
     claimed_ts: datetime
 
 
@@ -53,11 +56,11 @@ class KeptAnswer:
     status: int
     headers: Mapping[str, str]
     body: str | None
-    """None where it was not kept."""
+    """None: the body was not stored."""
 
 
 class Pending(NamedTuple):
-    """Somebody else is at it."""
+    """Another process is carrying out the request."""
 
 
 class Reused(NamedTuple):
@@ -77,12 +80,12 @@ class IdempotencyKeys:
         stale_s: float,
         before_insert: Callable[[], Awaitable[None]] | None = None,
     ) -> KeyClaim | KeptAnswer | Pending | Reused:
-        """Claim the request, or say why it is not to be carried out.
+        """Claim the request, or return why it must not be carried out.
 
-        `resource_id` is reserved, unless the request has one since an earlier claim. `before_insert` is
-        called where the key is new, and may raise.
+        `resource_id` is reserved, unless an earlier claim of the request has reserved one. `before_insert` is
+        called if the key is new, and may raise.
         """
-        # Looked at first: those who wait, and those who repeat, lock nothing.
+        # Read first: requests that wait or repeat take no lock.
         row = await self._read(request, stale_s)
         if row is None or row.is_expired:
             if before_insert is not None:
@@ -97,14 +100,14 @@ class IdempotencyKeys:
         return await self._take_over(KeyClaim(request, row.resource_id, row.claimed_ts)) or Pending()
 
     async def count(self, credential: str, *, limit: int) -> int:
-        """How many rows a credential has, counted up to the limit."""
+        """Return how many rows a credential has, counted up to `limit`."""
         rows = select(idempotency_t.c.key).where(idempotency_t.c.credential == credential).limit(limit)
         statement = select(func.count()).select_from(rows.subquery())
         async with self._database.read(Pool.API) as connection:
             return int((await connection.execute(statement)).scalar_one())
 
     async def finish(self, claim: KeyClaim, answer: KeptAnswer) -> bool:
-        """Keep the answer for those who repeat the request; False if the claim was taken over."""
+        """Store the answer for repeated requests. False: the claim was taken over."""
         statement = (
             update(idempotency_t)
             .where(_is_held_by(claim))
@@ -113,18 +116,18 @@ class IdempotencyKeys:
         return await self._write(statement) == 1
 
     async def give_back(self, claim: KeyClaim) -> None:
-        """Free the key: the request was refused, and may come again in another form."""
+        """Free the key: the request was refused, and may come again with another body."""
         await self._write(delete(idempotency_t).where(_is_held_by(claim)))
 
     async def let_go(self, claim: KeyClaim) -> None:
-        """Let the next who repeats the request take over at once, under the same reserved id."""
+        """Let the next repetition of the request take over at once, with the same reserved id."""
         statement = update(idempotency_t).where(_is_held_by(claim)).values(claimed_ts=EPOCH)
         await self._write(statement)
 
     async def prune(self, *, limit: int) -> int:
-        """Delete what is no longer kept; how many, at most `limit`."""
+        """Delete up to `limit` expired rows. Return how many."""
         key = (idempotency_t.c.credential, idempotency_t.c.route, idempotency_t.c.key)
-        # A query of its own: called for every row, the clock would be no bound of the index.
+        # A subquery: if the clock were called per row, it could not bound the index scan.
         expired = select(self._ago(KEPT_S)).scalar_subquery()
         old = (
             select(*key)
@@ -132,18 +135,18 @@ class IdempotencyKeys:
             .order_by(idempotency_t.c.created_ts)
             .limit(limit)
             .with_for_update(skip_locked=True)
-            # Inlined, it may run more than once and find more than the limit.
+            # If inlined, it may run more than once and find more than the limit.
             .cte("old")
             .prefix_with("MATERIALIZED")
         )
         gone = delete(idempotency_t).where(
             tuple_(*key).in_(select(*old.c)),
-            # Again, or PostgreSQL may prefer to read the whole table for the join.
+            # Repeated, because PostgreSQL may otherwise scan the whole table for the join.
             idempotency_t.c.created_ts < expired,
         )
 
         async def work(connection: AsyncConnection) -> int:
-            # SQLite's driver counts no rows of a statement that begins with WITH.
+            # SQLite's driver reports no row count for a statement that begins with WITH.
             return len((await connection.execute(gone.returning(idempotency_t.c.created_ts))).all())
 
         return await self._database.write(Pool.API, work, is_single=True)

@@ -1,7 +1,7 @@
-"""Statements on `notification_incident_t`: what was found wrong, and the decisions that follow.
+"""Statements on `notification_incident_t`: detected problems, and the notifications they cause.
 
-Decisions are one fenced transaction: the messages, the incidents, and how far the failures have been read. An
-incident that is over is kept for a while: what is read again, and was part of it, must not open it again.
+One fenced transaction writes the messages, the incidents, and the position up to which failures were read. A
+closed incident is kept for a while: failures that are read again, and were part of it, must not reopen it.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,13 +34,13 @@ from foliot.store.silence import Since, first_successes
 from foliot.store.types import Instant
 
 POSITION = "notified_until"
-"""The row of `cluster_t` that says how far failures were read, in microseconds."""
+"""The row of `cluster_t` with the position up to which failures were read, in microseconds."""
 ROWS_AT_ONCE = 1000
-"""Of a message there are ten values; a statement takes 32,767."""
+"""A message has ten values; a statement takes 32,767."""
 
 
 class Decisions(NamedTuple):
-    """What is to be written at once."""
+    """Changes to write in one transaction."""
 
     notices: Sequence[Notice] = ()
     opened: Sequence[Incident] = ()
@@ -53,7 +53,7 @@ class Incidents:
         self._dialect = database.dialect
 
     async def position(self) -> datetime | None:
-        """Up to where failures were read; None: none ever were."""
+        """Return the time up to which failures were read. None: never."""
         statement = select(cluster_t.c.value).where(cluster_t.c.name == POSITION)
         async with self._database.read(Pool.FIRING) as connection:
             micros: int | None = (await connection.execute(statement)).scalar_one_or_none()
@@ -62,24 +62,24 @@ class Incidents:
     async def of_schedules(
         self, schedule_ids: Collection[UUID], kinds: Collection[IncidentKind] = tuple(IncidentKind)
     ) -> list[Incident]:
-        """Those that are open, and those that are over and still kept."""
+        """Return open incidents, and closed ones that are still stored."""
         if not schedule_ids:
             return []
         table, wanted = notification_incident_t, wanted_schedules(self._dialect, schedule_ids)
         statement = select(table).where(
             table.c.schedule_id.in_(select(wanted.c.schedule_id)),
-            # Also: a newer version may have written kinds that this one does not know.
+            # Needed even for all kinds: a newer version may have written kinds that this one does not know.
             table.c.kind.in_([each.value for each in kinds]),
         )
         async with self._database.read(Pool.FIRING) as connection:
             return [_incident_of(row) for row in await connection.execute(statement)]
 
     async def over(self, now: datetime, *, since: datetime, limit: int) -> list[tuple[Incident, Seen]]:
-        """Open incidents whose schedule has had a success since, and until now, with that run.
+        """Return open incidents whose schedule has succeeded after they opened, each with that run.
 
-        As a rule it is the schedule's last run. Where that is one that says nothing of it, being cancelled, a
-        backfill's or still to be tried again, and is not over since longer than `since`, the success is
-        looked for before it.
+        Usually that run is the schedule's last one. A last run may also prove nothing: it was cancelled,
+        belongs to a backfill, or will be retried. If it did not end before `since`, an earlier success is
+        searched.
         """
         last = execution_t
         is_backfill = last.c.triggered_by == TriggeredBy.BACKFILL.value
@@ -112,7 +112,7 @@ class Incidents:
     async def _ended_before(
         self, connection: AsyncConnection, incidents: Sequence[Incident], since: datetime, now: datetime
     ) -> list[tuple[Incident, Seen]]:
-        """Those that a success has ended which was not the last run."""
+        """Return the incidents that were ended by a success other than the last run."""
         asked = {each.key: Since(each.key.schedule_id, max(each.opened_ts, since)) for each in incidents}
         if not asked:
             return []
@@ -132,7 +132,7 @@ class Incidents:
         return found
 
     async def abandoned(self, *, limit: int) -> list[Incident]:
-        """Open incidents of schedules that are deleted."""
+        """Return open incidents of deleted schedules."""
         table = notification_incident_t
         statement = (
             select(table)
@@ -152,7 +152,7 @@ class Incidents:
     async def decide(
         self, lease: Lease, decisions: Decisions, position: datetime, now: datetime
     ) -> list[str]:
-        """Write all of it, or nothing. Raises FencedError. Returns the keys of messages that are new."""
+        """Write all of it or nothing. Return the keys of the new messages. Raises FencedError."""
 
         async def work(connection: AsyncConnection) -> list[str]:
             await require_lease(connection, lease)
@@ -227,7 +227,7 @@ class Incidents:
         )
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Forget incidents that were over by then."""
+        """Delete up to `limit` incidents that were closed before this. Return how many."""
         table = notification_incident_t
         key = table.c.schedule_id, table.c.rule_id, table.c.kind
         old = select(*key).where(table.c.closed_ts < before).order_by(table.c.closed_ts).limit(limit)
@@ -242,7 +242,7 @@ _KINDS = [each.value for each in IncidentKind]
 
 
 def _open_with_last() -> Select[Any]:
-    """Open incidents, each with its schedule and that one's last run."""
+    """Select open incidents, each with its schedule and the schedule's last run."""
     table, status = notification_incident_t, schedule_status_t
     return (
         select_seen(table.c.rule_id, table.c.kind, table.c.opened_ts, table.c.closed_ts)
@@ -257,7 +257,7 @@ def _open_with_last() -> Select[Any]:
 
 
 def _ends_lateness() -> ColumnElement[bool]:
-    """An incident of lateness takes a run that was not late."""
+    """Condition: only a run that started in time ends an incident of lateness."""
     return or_(
         notification_incident_t.c.kind != IncidentKind.SLA_MISS.value,
         execution_t.c.due_by_ts.is_(None),

@@ -1,7 +1,7 @@
-"""Statements on `api_key_t`: who may call, as a hash of what they show.
+"""Statements on `api_key_t`: API keys, stored as hashes of their secrets.
 
-Whether a key still holds is judged by the store's clock, in the statement that reads it: a key is over for
-all instances at the same moment, and nothing is remembered that a revocation would have to reach.
+The statement that reads a key also checks by the store's clock whether it is valid. So a key ends for all
+instances at the same moment, and there is no cache that a revocation would have to clear.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ TOUCHED_EVERY_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRecord:
-    """What may be known of a key."""
+    """The public data of a key, without its secret."""
 
     key_id: str
     host_id: UUID
@@ -42,27 +42,27 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class FoundKey:
-    """A key as it is checked."""
+    """A key with what is needed to check it."""
 
     record: KeyRecord
     secret_hash: str
     is_live: bool
     """Neither revoked nor expired."""
     is_touch_due: bool
-    """Whether its last use was written down so long ago that `touch` would do something."""
+    """Whether the last recorded use is so old that `touch` would write a new one."""
 
 
 class MadeKey(NamedTuple):
     record: KeyRecord
     text: str
-    """The key itself: shown now, and never again."""
+    """The key itself. It is shown once and not stored."""
 
 
 class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
-        # Built once: it is run for every request, and building it takes longer than running it.
+        # Built once: it runs for every request, and building it takes longer than running it.
         self._by_id = select(
             api_key_t, is_live(self._dialect).label("is_live"), self._is_touch_due().label("is_touch_due")
         ).where(api_key_t.c.key_id == bindparam("key_id"))
@@ -77,9 +77,9 @@ class ApiKeys:
         *,
         key_id: str | None = None,
     ) -> MadeKey:
-        """Raises InvalidError, and NotFoundError for a host that does not exist.
+        """Create a key. Raises InvalidError, and NotFoundError if the host does not exist.
 
-        With a `key_id` that there is already, AlreadyShownError: the key was made, and nobody knows it.
+        Raises AlreadyShownError if `key_id` exists: the key was created, but its secret can't be shown again.
         """
         require_name(name)
         if expires_ts is not None and expires_ts.tzinfo is None:
@@ -113,8 +113,8 @@ class ApiKeys:
         return MadeKey(await self._database.write(Pool.API, work), key.text)
 
     async def revoke(self, key_id: str, host_id: UUID, author: Author) -> KeyRecord:
-        """Nobody gets in by it any more; one that is revoked stays as it is. Raises NotFoundError."""
-        if not ApiKey.has_id(key_id):  # which may be text that no database takes
+        """Revoke a key. An already revoked key stays unchanged. Raises NotFoundError."""
+        if not ApiKey.has_id(key_id):  # also for text that no database can store
             raise NotFoundError("key", key_id)
 
         async def work(connection: AsyncConnection) -> KeyRecord:
@@ -156,7 +156,7 @@ class ApiKeys:
         )
 
     async def touch(self, key_id: str) -> None:
-        """Write down that the key is used, at most once a minute however many instances ask."""
+        """Record that the key is used, at most once a minute for all instances together."""
         now = self._dialect.now()
         statement = update(api_key_t).where(api_key_t.c.key_id == key_id, self._is_touch_due())
 
@@ -168,7 +168,7 @@ class ApiKeys:
     # --- reading ----------------------------------------------------------------------------------
 
     async def find(self, key_id: str) -> FoundKey | None:
-        """The key of any host, live or not."""
+        """Return a key of any host, valid or not. None: there is none."""
         async with self._database.read(Pool.API) as connection:
             row = (await connection.execute(self._by_id, {"key_id": key_id})).one_or_none()
         if row is None:
@@ -176,7 +176,7 @@ class ApiKeys:
         return FoundKey(_record_of(row), row.secret_hash, row.is_live, row.is_touch_due)
 
     async def page(self, host_id: UUID, *, after: str = "", limit: int = 50) -> list[KeyRecord]:
-        """In order of id, revoked and expired ones as well; `after` is the last id of the page before."""
+        """Return a page in order of id, behind `after`, including revoked and expired keys."""
         statement = (
             select(api_key_t)
             .where(api_key_t.c.host_id == host_id, api_key_t.c.key_id > after)
@@ -187,7 +187,7 @@ class ApiKeys:
             return [_record_of(row) for row in await connection.execute(statement)]
 
     async def any_exist(self) -> bool:
-        """Whether somebody could get in by a key."""
+        """Whether there is any valid key."""
         async with self._database.read(Pool.API) as connection:
             statement = select(exists().where(is_live(self._dialect)))
             return bool((await connection.execute(statement)).scalar_one())
@@ -198,7 +198,7 @@ class ApiKeys:
 
 
 def is_live(dialect: Dialect) -> ColumnElement[bool]:
-    """Neither revoked nor expired."""
+    """Condition: neither revoked nor expired."""
     expires_ts = api_key_t.c.expires_ts
     return and_(api_key_t.c.revoked_ts.is_(None), or_(expires_ts.is_(None), expires_ts > dialect.now()))
 

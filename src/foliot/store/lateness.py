@@ -1,6 +1,6 @@
-"""What the notifier sees of executions that wait for too long, or were started too late.
+"""Queries for the notifier: executions that wait too long, or were started too late.
 
-Each queue is read apart, from a place of its own on: one that has very many waiting hides no other.
+Each queue is read separately, with its own cursor. So a queue with a large backlog hides no other.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,24 +17,24 @@ from foliot.store.seen import Seen, seen_of, wanted_executions
 from foliot.store.types import Instant
 
 Queue = tuple[UUID, str]
-"""Of a host, by its name."""
+"""(host_id, name)."""
 NONE_BEFORE = UUID(int=0)
 
 
 class Behind(NamedTuple):
-    """Where reading goes on: behind this execution, of those that should have started by then."""
+    """Cursor within a queue, in the order of `due_by_ts`: read on behind this execution."""
 
     due_by_ts: datetime
     execution_id: UUID = NONE_BEFORE
 
 
 class LateQueue(NamedTuple):
-    """Of a queue, what waits for too long."""
+    """Late executions of a queue."""
 
     seen: list[Seen]
     """Most overdue first."""
     behind: Behind | None
-    """Where reading goes on; None: that was all."""
+    """Cursor to continue at. None: there are no more."""
 
 
 class Lateness:
@@ -43,8 +43,10 @@ class Lateness:
         self._dialect = database.dialect
 
     async def queues(self, hosts: Collection[UUID], now: datetime, *, since: datetime) -> list[Queue]:
-        """Those in which something waits past the time it should have started by, since then. What waits in
-        a paused queue is not late."""
+        """Return the queues with executions that should have started in [since, now) and still wait.
+
+        Executions in a paused queue are not late.
+        """
         table = execution_t
         first = (
             select(table.c.execution_id, table.c.host_id, table.c.queue)
@@ -68,7 +70,7 @@ class Lateness:
     async def waiting(
         self, places: Mapping[Queue, Behind], now: datetime, *, share: int
     ) -> dict[Queue, LateQueue]:
-        """Of each of these queues, unless it is paused, the next that wait for too long, at most `share`."""
+        """Return up to `share` late executions of each of these queues, except paused ones."""
         table = execution_t
         wanted = self._dialect.rows(
             "wanted",
@@ -119,7 +121,7 @@ class Lateness:
         after: UUID = NONE_BEFORE,
         limit: int,
     ) -> list[Seen]:
-        """What runs, and was started too late, since then; in order of id, behind `after`."""
+        """Return running executions that started too late since `since`, in order of id, behind `after`."""
         table = execution_t
         given = self._dialect.rows("hosts", {"host_id": Uuid()}, [(each,) for each in hosts])
         late = (
@@ -128,12 +130,12 @@ class Lateness:
                 table.c.status == text("'running'"),
                 table.c.started_ts > table.c.due_by_ts,
                 table.c.started_ts >= since,
-                # By which it is found: what is not lost has a lease that has not run out.
+                # For the index: an execution that is not lost has a lease that has not expired.
                 table.c.lease_until >= since,
                 self._dialect.guard(table.c.host_id).in_(select(given.c.host_id)),
             )
             .cte("late")
-            # Inlined, its order would have all executions gone through by their key.
+            # If inlined, the ORDER BY would make the planner read all executions by primary key.
             .prefix_with("MATERIALIZED")
         )
         statement = (

@@ -1,7 +1,7 @@
-"""Rows of the ledger, `execution_t`: inserting them, and counting what is open.
+"""Rows of the ledger, `execution_t`: inserting them, and counting open executions.
 
-Every inserter (firing, a change of the schedule, a manual trigger) locks the schedule's row in one statement
-and counts in the next, so that overlap is exact.
+Everything that inserts (firing, a change of the schedule, a manual trigger) locks the schedule's row in one
+statement and counts in the next, so that overlap is exact.
 """
 
 from collections.abc import Sequence
@@ -45,11 +45,11 @@ class NewExecution(NamedTuple):
     decision: FireDecision
     admission: OverlapDecision
     reason: SkipReason | None
-    """Why it is skipped, by policy or by overlap; None: it fires."""
+    """Why it is skipped, by policy or by overlap. None: it fires."""
 
 
 def skipped_by(row: NewExecution, reason: SkipReason, schedule_name: str | None = None) -> SkippedExecution:
-    """What there is to tell of a row that does not fire."""
+    """Return the event for a row that does not fire."""
     decision = row.decision
     return SkippedExecution(
         row.execution_id,
@@ -64,7 +64,10 @@ def skipped_by(row: NewExecution, reason: SkipReason, schedule_name: str | None 
 async def count_open(
     connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]
 ) -> dict[UUID, OpenCounts]:
-    """Open executions per schedule, of those that have any. Exact while the schedules' rows are locked."""
+    """Count open executions per schedule. Exact while the schedules' rows are locked.
+
+    Schedules without open executions are left out.
+    """
     if not schedule_ids:
         return {}
     arguments = dialect.arguments("wanted", _WANTED_COLUMNS, [schedule_ids])
@@ -74,7 +77,7 @@ async def count_open(
 
 _WANTED_COLUMNS: Columns = {"schedule_id": Uuid()}
 _OPEN_COUNT = func.count().label("open_count")
-# Of all that is open, only what is held has no `due_by_ts`.
+# Of all open executions, only held ones have no `due_by_ts`.
 _HELD_COUNT = (func.count() - func.count(execution_t.c.due_by_ts)).label("held_count")
 
 
@@ -91,7 +94,7 @@ def _select_open(dialect: Dialect) -> Select[Any]:
 
 @lru_cache(maxsize=64)
 def count_open_now(dialect: Dialect) -> Select[Any]:
-    """Of one schedule, and what time it is."""
+    """Select the counts of open and held executions of one schedule, and the store's time."""
     wanted = execution_t.c.schedule_id == bindparam("wanted_id", type_=Uuid())
     counted = select(_OPEN_COUNT, _HELD_COUNT).where(wanted, text(IS_OPEN)).subquery("counted")
     return select(counted.c.open_count, counted.c.held_count, dialect.now().label("store_now"))
@@ -118,7 +121,7 @@ _NEW = BatchColumns("new", _NEW_COLUMNS, by=("execution_id", "schedule_id"))
 async def insert_executions(
     connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
 ) -> Sequence[NewExecution]:
-    """Write scheduled rows of the ledger; one that is there already stays as it is. Return those written."""
+    """Insert scheduled executions. Existing rows stay unchanged. Return those inserted."""
     if not rows:
         return rows
     batch = _NEW.lay_out(dialect, [_values_of(row) for row in rows])
@@ -138,7 +141,7 @@ async def insert_executions(
 async def insert_event_executions(
     connection: AsyncConnection, dialect: Dialect, rows: Sequence[NewExecution], instance_id: str | None
 ) -> set[UUID]:
-    """Write executions of event schedules, which end as they fire. Return the ids of new rows."""
+    """Insert executions of event schedules, which end when they fire. Return the ids of the new rows."""
     if not rows:
         return set()
     batch = _NEW.lay_out(dialect, [_values_of(row) for row in rows])
@@ -156,7 +159,7 @@ def _insert(dialect: Dialect, shape: Shape, *, are_events: bool = False) -> Inse
     names = [name for name in _NEW_COLUMNS if name not in ("is_ready", "sla_s")]
     source = (
         select(
-            # The start before the end: the clock is read for each.
+            # The start comes before the end, because the clock is read for each.
             *([case((has_fired, now)), case((has_fired, 0.0)), case((has_fired, 1), else_=0)] * are_events),
             *[new[name] for name in names],
             case((new["is_ready"], now)),

@@ -1,9 +1,9 @@
-"""Figures about the whole database, for those who watch it: a bounded number of rows is read for each.
+"""Cluster-wide figures for metrics. Each query reads a bounded number of rows.
 
-What is more than a cap counts as the cap. Nothing here is locked, and firing, claiming and settling neither
-wait for it nor do anything for it.
+A count above a cap is reported as the cap. Nothing is locked: firing, claiming and settling neither wait for
+these queries nor do any work for them.
 
-Measured on 2 cores: 100,000 executions that wait take 110 ms on PostgreSQL and 500 ms on SQLite; to count
+Measured on 2 cores: 100,000 waiting executions take 110 ms on PostgreSQL and 500 ms on SQLite; counting
 100,000 schedules takes 35 ms and 70 ms.
 """
 
@@ -28,7 +28,7 @@ from foliot.store.schema import (
 
 MAX_OF_QUEUE = 10_000
 MAX_WAITING = 100_000
-"""Of all queues together."""
+"""Cap for all queues together."""
 MAX_QUEUES = 1_000
 MAX_SCHEDULES = 1_000_000
 LONGEST_SLA_S = max(priority.sla_s for priority in Priority)
@@ -43,9 +43,9 @@ class Measures:
         self._most_of_queue = most_of_queue
 
     async def queue_depths(self) -> Depths:
-        """What is ready and waits for a worker, by queue and priority, over all hosts.
+        """Count ready executions that wait for a worker, by queue and priority, over all hosts.
 
-        A host's queue counts up to a cap. A queue in which nothing waits is there with zeros.
+        The count of a host's queue is capped. An empty queue is included with zeros.
         """
         table = execution_t
         first = (
@@ -54,7 +54,7 @@ class Measures:
                 table.c.host_id == queue_t.c.host_id,
                 table.c.queue == queue_t.c.queue,
                 text(IS_CLAIMABLE),
-                # What is ready is due within its SLA: so retries that are far off are not even looked at.
+                # A ready execution is due within its SLA, so retries in the far future are not read.
                 table.c.due_by_ts <= self._dialect.plus(self._dialect.now(), LONGEST_SLA_S),
                 table.c.ready_ts <= self._dialect.now(),
             )
@@ -76,10 +76,10 @@ class Measures:
         return depths
 
     async def active_schedules(self) -> int:
-        """How many schedules will become due: those with a time, and those that wait for the end of a run."""
+        """Count schedules that will become due: with a next time, or waiting for the end of a run."""
         is_active = text(f"state = '{ScheduleState.ACTIVE.value}'")
         timed = self._some(schedule_t.c.active, schedule_t.c.next_run_ts.is_not(None), is_active)
-        # The condition of idx_schedule_waiting, word for word: SQLite finds it by nothing else.
+        # Exactly the condition of idx_schedule_waiting: SQLite uses the index for no other text.
         waiting = self._some(is_active, text("next_run_ts IS NULL AND deleted_ts IS NULL"))
         statement = select(func.count()).select_from(union_all(timed, waiting).subquery())
         async with self._database.read(Pool.LEASE) as connection:
@@ -87,7 +87,7 @@ class Measures:
         return count
 
     async def outbox_lag(self) -> int | None:
-        """Messages that no relay has shipped; None: there has never been one, so nobody waits for them."""
+        """Return the number of messages that no relay has sent. None: there was never a relay."""
         statement = select(log_counter.c.next_offset - relay_t.c.next_offset).join_from(
             relay_t, log_counter, log_counter.c.id == OFFSETS
         )

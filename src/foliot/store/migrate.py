@@ -1,7 +1,7 @@
-"""Bringing a database's schema up to date, and telling whether it is.
+"""Upgrades a database's schema, and checks whether it is up to date.
 
-Any number of processes may start at once: upgrades take turns by a lock in the database, and the second finds
-nothing to do.
+Any number of processes may start at once: a lock in the database serializes upgrades, and the second one
+finds nothing to do.
 """
 
 from dataclasses import dataclass
@@ -22,27 +22,27 @@ from foliot.store.schema import host_t, log_counter
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "schema_version_t"
 _UPGRADE_LOCK = 0x666F6C696F74
-"""Key of the advisory lock under which PostgreSQL is upgraded: "foliot" in ASCII."""
+"""Key of the PostgreSQL advisory lock for upgrades: "foliot" in ASCII."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
     current: str | None
-    """The revision the database is at; None: it is empty."""
+    """The database's revision. None: it is empty."""
     wanted: str
-    """The revision this version of Foliot was written for."""
+    """The revision that this version of Foliot needs."""
     pending: tuple[str, ...]
-    """What an upgrade would run, oldest first."""
+    """Revisions that an upgrade would run, oldest first."""
 
     @property
     def is_usable(self) -> bool:
-        """Up to date, or newer: migrations only add, so older code runs on a newer schema."""
+        """Whether the schema is up to date or newer. Older code runs on a newer one: migrations only add."""
         return self.current is not None and not self.pending
 
 
 @cache
 def revisions() -> tuple[str, ...]:
-    """All there are, oldest first, by the names of their files: r0001_initial.py is revision 0001."""
+    """Return all revisions, oldest first, by their file names: r0001_initial.py is revision 0001."""
     return tuple(sorted(each.name[1:5] for each in (_MIGRATIONS / "versions").glob("r[0-9]*.py")))
 
 
@@ -60,8 +60,8 @@ def _status(connection: Connection) -> SchemaStatus:
 
 
 def run_migrations(connection: Connection, revision: str = "head") -> None:
-    """Run what the database does not have yet, up to a revision."""
-    # Of all processes that start, nearly none upgrades: the others need not load what does it.
+    """Run the missing migrations, up to a revision."""
+    # Imported here, because most processes never upgrade and need not load alembic.
     from alembic import command
     from alembic.config import Config
 
@@ -77,7 +77,7 @@ async def schema_status(database: Database) -> SchemaStatus:
 
 
 async def require_schema(database: Database, *, advice: str = "") -> None:
-    """Raise a SchemaError that says what to do, unless this version can work on the database."""
+    """Raise a SchemaError with advice, unless this version can work with the database's schema."""
     status = await schema_status(database)
     if not status.is_usable:
         state = "has no schema yet" if status.current is None else f"is at schema {status.current}"
@@ -88,7 +88,7 @@ async def require_schema(database: Database, *, advice: str = "") -> None:
 
 
 async def upgrade(database: Database, *, shards: int = 1) -> SchemaStatus:
-    """Bring the schema up to date; returns how it stood before."""
+    """Upgrade the schema to the latest revision. Return its status before."""
 
     async def work(connection: AsyncConnection) -> SchemaStatus:
         if database.dialect.name == "postgresql":

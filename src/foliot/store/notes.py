@@ -1,7 +1,8 @@
-"""What running work says of itself: progress, its id elsewhere, and lines of its log. Readable while it runs.
+"""Progress, external id and log lines of running executions. Readable while they run.
 
-Written in batches, for all that a worker runs in one transaction. Progress needs the attempt, like all that a
-worker writes; lines carry it, so that those of a worker which was stopped past its lease can be told apart.
+A worker writes them in batches, for all its executions in one transaction. Writing progress requires the
+attempt, like every write of a worker. Log lines carry the attempt, so that lines of a worker that was
+suspended past its lease can be distinguished.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ class Notes:
         self._dialect = database.dialect
 
     async def write(self, worker_id: str, notes: Sequence[Note]) -> None:
-        """Keep these; what is there already stays, so writing the same again is harmless."""
+        """Store these notes. Existing lines stay unchanged, so a repetition is harmless."""
         progress = [
             (note.execution_id, note.attempt, note.progress) for note in notes if note.progress is not None
         ]

@@ -1,7 +1,7 @@
-"""Statements on `notification_rule_t`: whom to tell of what.
+"""Statements on `notification_rule_t`: who is notified of which problems.
 
-As with calendars, every change raises a number in `cluster_t` in its own transaction, so that the leader
-learns with one look at one row that nothing has changed.
+As with calendars, every change increments a number in `cluster_t` in its own transaction. So the leader reads
+one row to learn that nothing has changed.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,12 +27,12 @@ from foliot.store.schema import cluster_t, notification_incident_t, notification
 
 REVISION = "notification_rules"
 MAX_RULES = 200
-"""That a host may have: every failure is looked at by all of them."""
+"""Max rules per host, because every failure is checked against all of them."""
 FORGOTTEN_AT_ONCE = 1000
 WHAT = "notification rule"
 
 Redefine = Callable[[NotificationRule], NotificationRuleSpec]
-"""From a rule as it stands to the definition that it shall have."""
+"""Function from the current rule to its new definition."""
 
 
 class NotificationRules:
@@ -45,16 +45,18 @@ class NotificationRules:
     async def create(
         self, host_id: UUID, spec: NotificationRuleSpec, author: Author, *, rule_id: UUID | None = None
     ) -> NotificationRule:
-        """Raises NameTakenError, and ConflictError where a host has too many. The id of a rule that there is
-        gives that one back."""
+        """Create a rule. Raises NameTakenError, and ConflictError if the host has too many rules.
+
+        If `rule_id` exists already, return that rule.
+        """
         table = notification_rule_t
 
         async def work(connection: AsyncConnection) -> NotificationRule:
             if rule_id is not None:
                 known = (await connection.execute(_one(rule_id, host_id))).one_or_none()
                 if known is not None:
-                    return _rule_of(known)  # asked for again, by one who had not heard of it
-            # First, since it makes others wait who would count at the same time.
+                    return _rule_of(known)  # repeated request
+            # First, because it locks: transactions that would count at the same time wait.
             await self._raise_revision(connection)
             count = select(func.count()).select_from(table).where(table.c.host_id == host_id)
             if (await connection.execute(count)).scalar_one() >= MAX_RULES:
@@ -91,7 +93,7 @@ class NotificationRules:
         *,
         expected_version: int | None = None,
     ) -> NotificationRule:
-        """Under the rule's lock. Raises NotFoundError, StaleVersionError, NameTakenError."""
+        """Change a rule under its lock. Raises NotFoundError, StaleVersionError, NameTakenError."""
         table = notification_rule_t
 
         wanted = ""
@@ -107,7 +109,7 @@ class NotificationRules:
             after = replace(
                 before, spec=spec, version=before.version + 1, updated_by=author.name, updated_ts=now
             )
-            # Also what a mute has passed over that is taken away when it is over.
+            # counts_from also excludes a past mute, which this change may remove from the definition.
             heard_ts = now if before.is_muted(now) else before.counts_from
             if not after.is_muted(now):
                 after = replace(after, effective_ts=heard_ts)
@@ -137,10 +139,10 @@ class NotificationRules:
     async def delete(
         self, rule_id: UUID, host_id: UUID, author: Author, *, expected_version: int | None = None
     ) -> None:
-        """With its incidents, and the messages that are still to be sent.
+        """Delete a rule, its incidents and its unsent messages.
 
-        These by and by: whoever dies in between leaves messages that nobody sends any more, and incidents
-        that end by themselves.
+        Incidents and messages are deleted in batches after the rule. A crash in between leaves messages that
+        are never sent, and incidents that end by themselves.
         """
 
         async def work(connection: AsyncConnection) -> None:
@@ -164,7 +166,7 @@ class NotificationRules:
             pass
 
     async def _forget_some(self, rule_id: UUID) -> bool:
-        """Whether there may be more."""
+        """Delete a batch of the rule's incidents and unsent messages. Return whether there may be more."""
         incident, message = notification_incident_t, notification_t
         schedules = select(incident.c.schedule_id).where(incident.c.rule_id == rule_id)
         messages = (
@@ -188,7 +190,7 @@ class NotificationRules:
         return await self._database.write(Pool.API, work)
 
     async def _begin_anew(self, connection: AsyncConnection, rule_id: UUID, now: datetime) -> None:
-        """End what was found before a rule is heard again: nobody has listened whether it is over."""
+        """Close open incidents of a rule that was muted: nobody has checked meanwhile if they are over."""
         table = notification_incident_t
         await connection.execute(
             update(table).where(table.c.rule_id == rule_id, table.c.closed_ts.is_(None)).values(closed_ts=now)
@@ -227,7 +229,7 @@ class NotificationRules:
     # --- reading ----------------------------------------------------------------------------------
 
     async def get(self, rule_id: UUID, host_id: UUID) -> NotificationRule:
-        """Raises NotFoundError, ConflictError."""
+        """Return a rule. Raises NotFoundError, and ConflictError if this version can't read it."""
         async with self._database.read(Pool.API) as connection:
             row = (await connection.execute(_one(rule_id, host_id))).one_or_none()
         if row is None:
@@ -237,7 +239,7 @@ class NotificationRules:
     async def list_all(
         self, host_id: UUID, *, limit: int = 500, after_name: str = ""
     ) -> list[NotificationRule]:
-        """In order of name, without those that can't be understood any more."""
+        """Return a page in order of name, without rules that this version can't read."""
         table = notification_rule_t
         statement = (
             select(table)
@@ -254,16 +256,16 @@ class NotificationRules:
         return found
 
     async def glance(self) -> tuple[datetime, int]:
-        """The store's time, and a number that has grown with every change of any rule until then."""
+        """Return the store's time, and a number that grows with every change of any rule."""
         revision = select(cluster_t.c.value).where(cluster_t.c.name == REVISION).scalar_subquery()
         async with self._database.read(Pool.FIRING) as connection:
             now, found = (await connection.execute(select(self._dialect.now(), revision))).one()
         return now, found or 0
 
     async def snapshot(self, known: Mapping[UUID, NotificationRule]) -> list[NotificationRule]:
-        """All rules of all hosts; one that can't be understood any more is as good as gone.
+        """Return all rules of all hosts, except those that this version can't read.
 
-        Of those that are known only what has changed is read anew: thousands would take the time of a
+        Of the rules in `known`, only changed ones are parsed again: parsing thousands would take as long as a
         heartbeat.
         """
         found = []
@@ -300,14 +302,14 @@ def _row_of(rule: NotificationRule) -> dict[str, Any]:
 
 
 def _watched_by(spec: NotificationRuleSpec) -> tuple[Any, ...]:
-    """With whom a rule is patient, and how much."""
+    """The part of a definition that determines which schedules are watched for missing runs, and how."""
     return spec.match, [each for each in spec.on if isinstance(each, OnDidNotRun)]
 
 
 def _rule_of(row: Any) -> NotificationRule:
-    """What this version understands of it: a newer one may have written fields that it does not know.
+    """Parse a rule, ignoring fields that only newer versions know.
 
-    Raises ConflictError where it can't be understood at all.
+    Raises ConflictError if it can't be read.
     """
     try:
         spec = NotificationRuleSpec.model_validate(row.document, extra="ignore")

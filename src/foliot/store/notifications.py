@@ -1,6 +1,6 @@
-"""Statements on `notification_t` for people: tests, lists, what is sent again; and forgetting.
+"""Statements on `notification_t` for users: test messages, lists, retries; and pruning.
 
-What couriers do with messages is in `deliveries.py`.
+The statements for sending messages are in `deliveries.py`.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from foliot.store.schema import notification_rule_t, notification_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationFilter:
-    """Which messages to list: those of which everything given holds; of several values any may."""
+    """Which messages to list. All given conditions must hold; of several values, any may match."""
 
     host_id: UUID
     statuses: Sequence[str] = ()
@@ -34,12 +34,12 @@ class NotificationFilter:
 
 
 class Notifications(Deliveries):
-    """All of them."""
+    """All statements on notifications: those for users, and those for sending."""
 
     async def add_test(
         self, rule: NotificationRule, author: Author, *, notification_id: UUID | None = None
     ) -> Notification:
-        """A message that says nothing but that it arrives; the id of one that there is gives that one."""
+        """Create a test message. If `notification_id` exists already, return that message."""
 
         async def work(connection: AsyncConnection) -> UUID:
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
@@ -65,7 +65,7 @@ class Notifications(Deliveries):
         return await self.get(await self._database.write(Pool.API, work), rule.host_id)
 
     async def retry(self, notification_id: UUID, host_id: UUID, author: Author) -> Notification:
-        """Send a dead one again, with a fresh budget. Raises NotFoundError, ConflictError."""
+        """Send a dead message again, with a new retry budget. Raises NotFoundError, ConflictError."""
         table = notification_t
 
         async def work(connection: AsyncConnection) -> None:
@@ -100,7 +100,7 @@ class Notifications(Deliveries):
         return await self.get(notification_id, host_id)
 
     async def get(self, notification_id: UUID, host_id: UUID) -> Notification:
-        """Raises NotFoundError."""
+        """Return a message. Raises NotFoundError."""
         table = notification_t
         statement = _listed().where(table.c.notification_id == notification_id, table.c.host_id == host_id)
         async with self._database.read(Pool.API) as connection:
@@ -112,7 +112,7 @@ class Notifications(Deliveries):
     async def page(
         self, wanted: NotificationFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[Notification]:
-        """Latest first; `after` is the last one of the page before."""
+        """Return a page, latest first. `after` is the last message of the previous page."""
         table = notification_t
         statement = _listed().where(table.c.host_id == wanted.host_id)
         if len(set(wanted.statuses)) == 1:
@@ -132,7 +132,7 @@ class Notifications(Deliveries):
             return [_notification_of(row) for row in await connection.execute(statement)]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Remove what is over and older: how many, at most `limit`."""
+        """Delete up to `limit` finished messages older than this. Return how many."""
         table = notification_t
         old = (
             select(table.c.notification_id)
@@ -159,7 +159,7 @@ def notification_row(
     data: Any,
     now: datetime,
 ) -> dict[str, Any]:
-    """A message that is to be sent at once."""
+    """Return the row of a message that is to be sent at once."""
     timestamp = now.isoformat().replace("+00:00", "Z")
     return {
         "notification_id": notification_id,
@@ -176,7 +176,7 @@ def notification_row(
 
 
 def _is_as_indexed(status: str) -> TextClause:
-    """The condition as the partial indexes say it."""
+    """The condition with the exact text of the partial indexes."""
     return text(f"notification_t.status = '{DeliveryState(status).value}'")
 
 

@@ -1,7 +1,7 @@
-"""Reading `outbox_message_t`: the events of a host, in the order in which they were committed.
+"""Reads `outbox_message_t`: the events of a host, in commit order.
 
-Offsets have no gaps and are given out as the last thing before COMMIT, so whoever has read up to one has
-missed nothing before it.
+Offsets have no gaps and are assigned as the last step before COMMIT. So a reader that has read up to an
+offset has missed nothing before it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from foliot.store.schema import outbox_message_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxMessage:
-    """An event as it was committed."""
+    """A committed event."""
 
     id: UUID
     host_id: UUID
@@ -30,7 +30,7 @@ class OutboxMessage:
     event_type: str
     event_ts: datetime
     payload: dict[str, Any]
-    """A whole CloudEvent."""
+    """The whole CloudEvent."""
     metadata: dict[str, Any] | None
     c_offset: int
     transaction_id: UUID
@@ -44,7 +44,7 @@ class OutboxList:
         self._database = database
 
     async def after(self, host_id: UUID, offset: int, *, limit: int = 50) -> list[OutboxMessage]:
-        """The host's next messages after an offset, oldest first; none for a host that is not known."""
+        """Return the host's next messages after an offset, oldest first. Empty for an unknown host."""
         table = outbox_message_t
         statement = (
             select(table)
@@ -56,7 +56,7 @@ class OutboxList:
             return [OutboxMessage(**row._mapping) for row in await connection.execute(statement)]
 
     async def latest_offset(self, host_id: UUID) -> int:
-        """The offset of the host's latest message; 0 where there is none."""
+        """Return the offset of the host's latest message. 0: there is none."""
         table = outbox_message_t
         statement = (
             select(table.c.c_offset)

@@ -1,18 +1,19 @@
-"""Events that were triggered inside an application's own transaction, on their way to the outbox.
+"""Events that were triggered inside an application's transaction, on their way to the outbox.
 
-An offset is given out under the lock of `log_counter`, which is held until COMMIT. An application may keep
-its transaction open for as long as it likes, so it must not hold that lock, nor the schedule's row or its
-status: it only inserts rows, an execution and a row of `pending_event_t`. When it has committed, the leader
-of the schedule's shard moves the row to the event store and the outbox, in a short transaction of its own:
+Offsets are assigned under the lock of `log_counter`, which is held until COMMIT. An application may keep its
+transaction open for any time. So it must hold neither that lock nor the schedule's row or status. It only
+inserts an execution and a row of `pending_event_t`. After its commit, the leader of the schedule's shard
+moves the row to the event store and the outbox, in a short transaction of its own:
 
     1. fence      the shard's row, as for firing: one leader at a time, so events keep their order
-    2. lock       some schedules of pending events, in the order of their ids, each step going on behind the
-                  last; those that somebody else has locked wait for a later step
+    2. lock       some schedules with pending events, in order of their ids, each step continuing behind the
+                  last; schedules that are locked by others wait for a later step
     3. read       their oldest pending events
     4. write      number them by their schedule, record the status, delete the pending rows, write the outbox
 
-A crash before COMMIT leaves the pending rows, after COMMIT there are none: nothing is lost or doubled. A
-schedule whose events can't be written, as after a change of version, keeps them and delays no other.
+A crash before COMMIT leaves the pending rows; after COMMIT there are none. So nothing is lost or doubled. If
+the events of a schedule can't be written, for example after a change of version, they stay pending and delay
+no other schedule.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -41,13 +42,13 @@ from foliot.store.status import LastRun, record_status
 from foliot.store.together import Write, row_of_values
 
 MAX_SCHEDULES = 100
-"""Schedules whose events are published in one step: each takes a statement."""
+"""Max schedules per step: each takes a statement."""
 
 
 async def read_event_schedule(
     connection: AsyncConnection, schedule_id: UUID, *, host_id: UUID | None
 ) -> Schedule | None:
-    """The schedule, without a lock, if its target is an event. Raises NotFoundError."""
+    """Read a schedule without a lock. None: its target is not an event. Raises NotFoundError."""
     statement = select(schedule_t).where(
         schedule_t.c.schedule_id == schedule_id, schedule_t.c.deleted_ts.is_(None)
     )
@@ -65,7 +66,10 @@ def pending_event_write(
     fire_ts: datetime,
     args: Mapping[str, Any] | None,
 ) -> Write:
-    """Raises InvalidError if the arguments can't be part of an event: later nobody could be told."""
+    """Build the write of a pending event.
+
+    Raises InvalidError if the arguments can't be part of an event: later there is no caller to get the error.
+    """
     target = schedule.spec.target.model_dump_json()
     plan_event(
         target,
@@ -95,7 +99,7 @@ class PendingEvents:
     async def publish(
         self, lease: Lease, *, limit: int, after: UUID | None = None, excluding: Collection[UUID] = ()
     ) -> PublishedEvents:
-        """Give offsets to pending events of this shard's schedules behind `after`. Raises FencedError."""
+        """Assign offsets to pending events of this shard's schedules behind `after`. Raises FencedError."""
         if not await self._has_any():
             return PublishedEvents(0)
 
@@ -110,7 +114,7 @@ class PendingEvents:
         return await self._database.write(Pool.FIRING, work)
 
     async def _has_any(self) -> bool:
-        """Nearly always there are none, and a look costs no transaction."""
+        """Check for pending events without a transaction, because there are nearly always none."""
         async with self._database.read(Pool.FIRING) as connection:
             return (await connection.execute(select(pending_event_t.c.id).limit(1))).first() is not None
 
@@ -137,7 +141,7 @@ class PendingEvents:
     async def _read(
         self, connection: AsyncConnection, schedule_ids: Sequence[UUID], limit: int
     ) -> Sequence[Any]:
-        # A statement of its own: it sees all that was committed before the schedules were locked.
+        # A separate statement, so that it sees everything committed before the schedules were locked.
         table = pending_event_t
         wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
         statement = (
@@ -149,7 +153,7 @@ class PendingEvents:
         return (await connection.execute(statement)).all() if schedule_ids else ()
 
     async def _move(self, connection: AsyncConnection, rows: Sequence[Any]) -> tuple[int, Mapping[UUID, str]]:
-        """How many events were written, and why those of a schedule could not be."""
+        """Write the events. Return their number, and the reason for each schedule whose events failed."""
         by_schedule: dict[UUID, list[Any]] = {}
         for row in rows:
             by_schedule.setdefault(row.schedule_id, []).append(row)

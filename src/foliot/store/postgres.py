@@ -1,4 +1,4 @@
-"""PostgreSQL: what only it does, and how to connect to it."""
+"""PostgreSQL: the dialect, and how to open its connection pools."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -44,15 +44,15 @@ from foliot.store.schema import IS_CLAIMABLE, execution_t
 from foliot.store.types import Instant
 
 _TRANSIENT = {"40001", "40P01", "55P03"}
-"""serialization_failure, deadlock_detected, lock_not_available: rolled back, worth another try."""
+"""serialization_failure, deadlock_detected, lock_not_available: rolled back, worth a retry."""
 
 _UNREACHABLE = ("08", "57P", "53", "25006", "28", "3D000", "25P03", "57014")
-"""Connection trouble, shutdown, no disk, memory or connections left, read-only, wrong credentials, no such
-database, and our own limits on a transaction that took too long."""
+"""Connection errors, shutdown, no disk, memory or connections left, read-only server, wrong credentials, no
+such database, and Foliot's own time limits on transactions."""
 
 
 _UNSTORABLE = {"22000", "22001", "22003", "22008", "22021", "22P02", "22P03", "22P05", "22030", "22032"}
-"""Data that asyncpg or the server can't take: too long, out of range, NUL, not UTF-8, no JSON."""
+"""Data that asyncpg or the server can't store: too long, out of range, NUL, not UTF-8, not JSON."""
 
 DISK_FULL = "53100"
 READ_ONLY = "25006"
@@ -60,22 +60,22 @@ READ_ONLY = "25006"
 
 RESTED_S = 2.0
 STOPPED_CLIENT_S = 10.0
-"""How long a worker or the API that was stopped in a transaction may hold what it has locked."""
+"""Seconds after which the server ends a worker's or API session that stopped inside a transaction."""
 
 
 LOCKED_ROW_S = 0.25
-"""How long a batch waits for a row that somebody else has locked, before it goes on without it."""
+"""Seconds that a batch waits for a locked row before it continues without it."""
 
 
 class PostgresDialect:
     name = "postgresql"
     commits_in_background = 2
-    # A constant is looked up in the statistics: a rare one makes it start from the wrong end of the join.
+    # The planner looks a constant up in its statistics: a rare one makes it start the join at the wrong end.
     shares_keys = False
     writes_within = True
 
     def __init__(self, *, keeps_sessions: bool = True) -> None:
-        # Behind a transaction-pooling proxy a statement without BEGIN may be parsed by one server process
+        # Behind a transaction-pooling proxy, a statement without BEGIN may be parsed by one server process
         # and run by another.
         self.commits_single = keeps_sessions
 
@@ -85,7 +85,8 @@ class PostgresDialect:
     def plus(
         self, instant: ColumnElement[Any], seconds: ColumnElement[Any] | float
     ) -> ColumnElement[datetime]:
-        # make_interval(secs) is its seventh argument, and SQLAlchemy has no named notation for functions.
+        # The seconds are the seventh argument of make_interval; SQLAlchemy has no named arguments for
+        # functions.
         zero = literal(0)
         interval = func.make_interval(zero, zero, zero, zero, zero, zero, seconds)
         return instant + interval
@@ -176,7 +177,7 @@ class PostgresDialect:
             seconds["statement_timeout"] = limit.statement_s
         if limit.lock_s is not None:
             seconds["lock_timeout"] = limit.lock_s
-        # SET LOCAL takes no parameters and is three round trips; this is one, and as local.
+        # SET LOCAL takes no parameters and would be three round trips. set_config is one, and also local.
         await connection.execute(
             select(*[func.set_config(name, str(int(value * 1000)), True) for name, value in seconds.items()])
         )
@@ -184,12 +185,12 @@ class PostgresDialect:
     async def end_overdue(
         self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
     ) -> None:
-        # The server does not count a session as idle, nor its statement as running, while it waits for the
-        # rest of a statement that is being prepared. A client that stops just there, as a new leader may in
-        # its first batch, keeps its locks whatever the limits say.
-        # Only sessions that Foliot itself left behind are ended: of the same role and name (older versions
-        # had none), in this database, and with a lock that locks rows. A backup reads, and is left alone.
-        # The OID of a table is the same in every database that was cloned from one.
+        # While the server waits for the rest of a statement that is being prepared, it counts the session
+        # neither as idle nor as running a statement. A client that stops there, as a new leader may in its
+        # first batch, keeps its locks regardless of the limits.
+        # Only sessions that Foliot itself left behind are ended: same role, same application name (older
+        # versions had none), this database, and a row lock. A backup only reads, so it is not ended.
+        # `database = datid`: a table has the same OID in all databases that were cloned from one.
         overdue = text(
             "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) "
             "WHERE relation = CAST(:table AS regclass) AND datname = current_database() "
@@ -226,7 +227,7 @@ def _unnest(name: str, columns: Columns, arrays: Sequence[BindParameter[Any]]) -
 
 
 def _array_item(kind: TypeEngine[Any]) -> TypeEngine[Any]:
-    # A TypeDecorator inside an ARRAY is called once per element; asyncpg takes aware datetimes as they are.
+    # A TypeDecorator inside an ARRAY is called once per element; asyncpg accepts aware datetimes directly.
     return DateTime(timezone=True) if isinstance(kind, Instant) else kind
 
 
@@ -243,18 +244,18 @@ def open_postgres(
     uses_hints: bool,
     setting: str = "FOLIOT_DATABASE_URL",
 ) -> Database:
-    """Connect lazily: nothing is opened before the first statement."""
+    """Create the connection pools. Lazy: nothing connects before the first statement."""
     engines = {}
     for pool, size in sizes.items():
         is_leading = pool in (Pool.LEASE, Pool.FIRING, Pool.UPKEEP)
         settings: dict[str, str] = {}
         if uses_hints and not is_leading:
-            # Once per session instead of once per transaction.
+            # Set once per session instead of once per transaction.
             idle_ms = str(int(STOPPED_CLIENT_S * 1000))
-            # Statements are short, and compiling one would take longer than running it.
+            # Statements are short: compiling one would take longer than running it.
             settings = {"idle_in_transaction_session_timeout": idle_ms, "jit": "off"}
             if pool is Pool.API:
-                # One request is not to take the cores of the others.
+                # One request must not use the CPU cores of the others.
                 settings["max_parallel_workers_per_gather"] = "0"
         arguments = connect_arguments(
             url,
@@ -264,25 +265,25 @@ def open_postgres(
         )
         arguments |= {"async_creator_fn": connect, "command_timeout": ttl_s if is_leading else 60}
         if not uses_hints:
-            # Behind a transaction-pooling proxy no statement may be expected to still be there next time.
+            # Behind a transaction-pooling proxy, a prepared statement may be gone the next time.
             arguments |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
             arguments["prepared_statement_name_func"] = lambda: ""
         engines[pool] = create_async_engine(
             "postgresql+asyncpg://",
             pool_size=size,
             max_overflow=0,
-            # Whoever asks the API is told to come back, rather than kept waiting for a connection.
+            # An API client gets a "try again" answer instead of a long wait for a connection.
             pool_timeout=5 if pool is Pool.API else 30,
             pool_recycle=1800,
             connect_args=arguments,
-            # Quicker; and JSONB says 1e300 back in 301 digits, which this reads as the float that it was.
+            # Faster. Also, JSONB returns 1e300 as 301 digits, which orjson reads as the original float.
             json_deserializer=orjson.loads,
         )
         event.listen(engines[pool].sync_engine, "handle_error", _leave_read_only)
-    # Services try again by themselves; only a caller of the API would see that a connection is gone.
+    # Services retry by themselves; only an API client would see the error of a lost connection.
     _ping_after_rest(engines[Pool.API])
-    # A leader that is stopped in a transaction must not keep its successor waiting: the database ends it
-    # before others may take the lease.
+    # A leader that stops inside a transaction must not delay its successor: the database ends the
+    # transaction before others may take the lease.
     leading = Limit(idle_s=ttl_s * 0.8, statement_s=ttl_s * 0.8, lock_s=ttl_s * 0.2)
     firing = replace(leading, lock_s=min(LOCKED_ROW_S, ttl_s * 0.2))
     limits = {Pool.LEASE: leading, Pool.FIRING: firing, Pool.UPKEEP: firing}
@@ -293,13 +294,13 @@ def open_postgres(
 
 
 def _leave_read_only(failed: ExceptionContext) -> None:
-    """A server that was the primary once does not become it again: look anew behind the same name."""
+    """Drop the connection to a former primary and resolve its name anew: it will not be primary again."""
     if _sqlstate(failed.original_exception) == READ_ONLY:
         failed.is_disconnect = True
 
 
 def _ping_after_rest(engine: AsyncEngine) -> None:
-    """Ask a connection that has rested whether it still is one; asking every time is two round trips more."""
+    """Ping connections before use if they were idle for RESTED_S. Always pinging costs two round trips."""
 
     def rest(_raw: Any, record: Any) -> None:
         record.info["rests_since"] = time.monotonic()

@@ -1,11 +1,11 @@
-"""URLs of PostgreSQL as libpq takes them, and connections to what they name.
+"""Parses PostgreSQL URLs as libpq does, and connects to their hosts.
 
     postgresql://user:password@one:5432,two:5432/db?target_session_attrs=read-write
     postgresql:///db?host=/var/run/postgresql
     postgresql://user@host/db?sslmode=verify-full&sslrootcert=/etc/ssl/root.crt&options=-c%20work_mem%3D8MB
 
-asyncpg understands most parameters by itself. Here is what it does not do: refuse what it does not know (it
-would send it to the server as a setting), and give each of several hosts a time limit of its own.
+asyncpg understands most parameters by itself. This module adds two things: it refuses unknown parameters,
+which asyncpg would send to the server as settings, and it gives each of several hosts its own timeout.
 """
 
 import os
@@ -26,17 +26,17 @@ from foliot.model.errors import SettingError
 Host = tuple[str, int | None]
 
 _ADDRESS = re.compile(
-    # Passwords may contain / and ?, as SQLAlchemy has it.
+    # Passwords may contain / and ?, as in SQLAlchemy.
     r"(?P<start>[\w+]+://(?:[^:/]*(?::[^@]*)?@)?)(?P<hosts>[^/?]*)(?P<rest>.*)\Z",
     re.DOTALL,
 )
 _ONE_HOST = re.compile(r"(?:\[(?P<v6>[^\]]+)\]|(?P<name>[^:\[\]]*))(?::(?P<port>\d+))?\Z")
 
 _SYSTEM = "system"
-"""As sslrootcert: the certificates that the operating system trusts."""
+"""Value of sslrootcert for the certificates that the operating system trusts."""
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 APPLICATION_NAME = "foliot"
-"""Unless the URL names another."""
+"""Default application_name; the URL may set another."""
 _OF_SERVER = ("application_name", "options")
 _OF_ASYNCPG = (
     *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslcrl"),
@@ -53,9 +53,9 @@ SUPPORTED = (*_OF_ADDRESS, *_OF_ASYNCPG, *_OF_SERVER, *list(_CHOICES)[1:], "conn
 
 
 def parse_postgres_url(url: str, setting: str) -> URL:
-    """Read and check a URL. Several hosts, and unix sockets, are `host` and `port` of its query afterwards.
+    """Parse and check a URL. Several hosts, and unix sockets, become `host` and `port` in its query.
 
-    Raises SettingError, and ArgumentError or ValueError for what is no URL at all.
+    Raises SettingError, and ArgumentError or ValueError if the text is not a URL.
     """
     match = _ADDRESS.match(url)
     if match is None:
@@ -124,7 +124,7 @@ def _check_certificates(query: Mapping[str, str], setting: str) -> None:
 
 
 def _hosts(pieces: Sequence[str], ports: str, setting: str) -> list[Host]:
-    """Hosts with their ports; `ports` are those given apart, one for all or one for each."""
+    """Return hosts with their ports. `ports`: separately given ports, one for all hosts or one for each."""
     given = ports.split(",") if ports else []
     if given and len(given) not in (1, len(pieces)):
         raise SettingError(f"{setting} has {len(pieces)} hosts and {len(given)} ports")
@@ -157,15 +157,15 @@ def _with_hosts(url: URL, hosts: Sequence[Host], query: dict[str, str]) -> URL:
     if len(hosts) == 1 and not hosts[0][0].startswith("/"):
         return url.set(host=hosts[0][0], port=hosts[0][1], query=query)
     if hosts:
-        # An empty port stands for the default, as in libpq.
+        # An empty port means the default, as in libpq.
         ports = ",".join("" if port is None else str(port) for _, port in hosts)
         query |= {"host": ",".join(name for name, _ in hosts)} | ({"port": ports} if ports.strip(",") else {})
-    # SQLAlchemy's URL.set can't take a host away.
+    # SQLAlchemy's URL.set can't remove a host.
     return URL.create("postgresql", url.username, url.password, database=url.database, query=query)
 
 
 def hosts_of(url: URL) -> list[Host]:
-    """The hosts of a parsed URL, in order; none: the driver's defaults."""
+    """Return the hosts of a parsed URL, in order. Empty: use the driver's defaults."""
     if url.host:
         return [(url.host, url.port)]
     names = _text(url, "host").split(",") if "host" in url.query else []
@@ -180,7 +180,7 @@ def _text(url: URL, name: str) -> str:
 
 
 def shown(url: URL) -> str:
-    """The URL without what must not be read by others."""
+    """Return the URL as text without passwords."""
     return url.difference_update_query(["sslpassword"]).render_as_string(hide_password=True)
 
 
@@ -190,10 +190,10 @@ def shown(url: URL) -> str:
 def connect_arguments(
     url: URL, *, timeout: float, is_primary: bool = True, **settings: str
 ) -> dict[str, Any]:
-    """Arguments for `connect` below, or for SQLAlchemy with it as `async_creator_fn`.
+    """Return the arguments for `connect` below, or for SQLAlchemy with it as `async_creator_fn`.
 
-    `timeout` is for all hosts together, `settings` are for the server. Of several hosts the one that takes
-    writes is chosen where a primary is wanted, unless the URL says otherwise.
+    `timeout` is in seconds for all hosts together; `settings` are server settings. With several hosts and
+    `is_primary`, the host that accepts writes is chosen, unless the URL sets target_session_attrs.
     """
     hosts = hosts_of(url)
     passed = {name: _text(url, name) for name in _OF_ASYNCPG if name in url.query}
@@ -203,7 +203,7 @@ def connect_arguments(
         arguments["ssl"] = _trust_system(passed)
     elif passed:
         arguments["dsn"] = "postgresql://?" + urlencode(passed)
-    # `end_overdue` recognises Foliot's own sessions by their name, and so do people in pg_stat_activity.
+    # `end_overdue` recognizes Foliot's own sessions by this name, and so do people in pg_stat_activity.
     arguments["server_settings"] = {"application_name": APPLICATION_NAME} | asked | settings
     limit = int(_text(url, "connect_timeout") or 0)
     share = timeout / max(1, len(hosts))
@@ -223,9 +223,9 @@ def _trust_system(passed: Mapping[str, str]) -> ssl.SSLContext:
 
 
 async def connect(*, hosts: Sequence[Host], wanted: str, timeout: float, **arguments: Any) -> Any:
-    """Connect to the first host that answers within `timeout` and is what is wanted.
+    """Connect to the first host that answers within `timeout` and has the `wanted` session attribute.
 
-    asyncpg has one limit for all hosts together: one that does not answer would use it up for the others.
+    asyncpg has one timeout for all hosts together: a host that does not answer would use it up.
     """
     passes = ("standby", "any") if wanted == "prefer-standby" else (wanted,)
     attempt = partial(asyncpg.connect, timeout=timeout, **arguments)

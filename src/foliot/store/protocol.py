@@ -623,9 +623,9 @@ class Restarted(NamedTuple):
 
 class UpkeepStore(Protocol):
     async def rescue(self, lease: Lease, *, limit: int, until: datetime | None = None) -> list[LostAttempt]:
-        """Take back executions whose worker's lease expired: they become `retrying`, failed, or `unknown`.
+        """Take back executions whose worker's lease expired: they are retried, fail, or become `unknown`.
 
-        With `until`, only leases that ended before it as well, regardless of the database's clock.
+        With `until`, the lease must also have ended before it, even if the database's clock is later.
         """
         ...
 

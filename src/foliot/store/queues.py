@@ -1,7 +1,7 @@
-"""The queues of a host: what waits in each, how long already, and what runs.
+"""The queues of a host: how many executions wait in each, for how long, and how many run.
 
-Counted by the index that workers claim from, no further than `MAX_COUNTED`: a backlog of millions takes no
-longer to look at than one of thousands.
+Counts use the index that workers claim from, and stop at `MAX_COUNTED`. So a backlog of millions takes no
+longer to count than one of thousands.
 """
 
 from collections import Counter
@@ -28,21 +28,21 @@ LONGEST_SLA = timedelta(seconds=max(priority.sla_s for priority in Priority))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRecord:
-    """A queue as it stands now."""
+    """Current state of a queue."""
 
     name: str
     is_paused: bool
     depth: Mapping[Priority, int]
-    """What is ready and waits for a worker."""
+    """Number of ready executions that wait for a worker."""
     is_capped: bool
-    """There is as much as `depth` says, or more."""
+    """Counting stopped at the cap: there may be more than `depth` shows."""
     oldest_ready_ts: datetime | None
-    """Since when the longest waits; of what was counted."""
+    """When the longest-waiting execution became ready, of those counted."""
     sla_missed_count: int
-    """How many of those should have started by now."""
+    """How many of the counted executions should have started by now."""
     running_count: int
     is_running_capped: bool
-    """So many run in the cluster that not all were counted."""
+    """Counting stopped at the cap: more may run in the cluster."""
 
 
 class Queues:
@@ -52,11 +52,11 @@ class Queues:
         self._most_counted = most_counted
 
     async def page(self, host_id: UUID, *, after: str = "", limit: int = 50) -> list[QueueRecord]:
-        """In order of name, those behind `after`."""
+        """Return a page in order of name, behind `after`."""
         return await self._read(host_id, limit, queue_t.c.queue > after)
 
     async def get(self, host_id: UUID, name: str) -> QueueRecord:
-        """Raises NotFoundError."""
+        """Return one queue. Raises NotFoundError."""
         found = await self._read(host_id, 1, queue_t.c.queue == name)
         if not found:
             raise NotFoundError("queue", name)
@@ -91,7 +91,7 @@ class Queues:
     async def _waiting(
         self, connection: AsyncConnection, host_id: UUID, names: Sequence[str], now: datetime
     ) -> list[tuple[str, Any]]:
-        """By queue and priority."""
+        """Count waiting executions by queue and priority."""
         counts = [self._count(number, host_id, name, now) for number, name in enumerate(names)]
         rows = await connection.execute(counts[0] if len(counts) == 1 else union_all(*counts))
         return [(names[row.number], row) for row in rows]
@@ -104,7 +104,7 @@ class Queues:
                 table.c.host_id == host_id,
                 table.c.queue == name,
                 text(IS_CLAIMABLE),
-                # What is ready is due within its SLA: so retries that are far off are not even looked at.
+                # A ready execution is due within its SLA, so retries in the far future are not read.
                 table.c.due_by_ts <= now + LONGEST_SLA,
                 table.c.ready_ts <= now,
             )
@@ -121,7 +121,7 @@ class Queues:
         ).group_by(first.c.priority)
 
     async def _running(self, connection: AsyncConnection, host_id: UUID) -> tuple[Counter[str], bool]:
-        """By queue, and whether there are more."""
+        """Count running executions by queue; also return whether the count stopped at the cap."""
         table = execution_t
         first = (
             select(table.c.host_id, table.c.queue)

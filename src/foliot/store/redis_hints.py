@@ -1,10 +1,10 @@
-"""Hints between processes over Redis, for where the database can't carry them: behind a proxy that keeps no
-sessions there is no LISTEN.
+"""Hints between processes over Redis, for databases that can't carry them.
 
-Published on one channel that everybody follows; the number of the Redis database is part of its name, so that
-two clusters on one Redis need not wake each other. A subscription that broke, or that a wall between has
-silenced, is noticed by what was published not coming back. It is made anew, and everyone is then told to look
-for themselves. While Redis is away hints are dropped: polling finds what they would have told.
+Behind a transaction-pooling proxy, for example, there is no LISTEN. All instances publish and subscribe on
+one channel. Its name contains the number of the Redis database, so that two clusters on one Redis need not
+wake each other. Each step publishes a message to itself and waits for it: so it notices a subscription that
+broke or that a firewall silently blocks. It then subscribes again and wakes all listeners. While Redis is
+unreachable, hints are dropped, and polling replaces them.
 """
 
 import asyncio
@@ -27,12 +27,12 @@ CALL_S = 2.0
 
 
 class RedisHints:
-    """Within the process, and to all others on the same Redis. A service: run its `step`."""
+    """Hints to this process and to all others on the same Redis. A service: run its `step`."""
 
     name = "hints"
 
     def __init__(self, url: str, observer: Observer) -> None:
-        """Connects with the first step. Raises ValueError for what is no URL of Redis."""
+        """The first step connects. Raises ValueError if `url` is not a Redis URL."""
         self.wake = Wake()
         self._observer = observer
         self._local = LocalHints()
@@ -43,7 +43,7 @@ class RedisHints:
         self._redis = Redis.from_url(
             url, socket_connect_timeout=CALL_S, socket_timeout=CALL_S, retry=never, client_name="foliot"
         )
-        # What is listened to may be silent for as long as it likes.
+        # No read timeout: a subscription may be silent for any time.
         self._followed = Redis.from_url(
             url, socket_connect_timeout=CALL_S, socket_timeout=None, retry=never, client_name="foliot"
         )
@@ -60,7 +60,7 @@ class RedisHints:
         self.wake.set()
 
     async def step(self) -> float | None:
-        # Taken first: while Redis is away they must not pile up.
+        # Take them first, so that they do not accumulate while Redis is unreachable.
         outgoing, self._outgoing = self._outgoing, {}
         try:
             async with asyncio.timeout(CALL_S):
@@ -90,7 +90,7 @@ class RedisHints:
         self._local.send_all()
 
     async def _publish(self, payloads: list[str]) -> None:
-        """Returns when the last of them has come back; if none is to be said, an empty one."""
+        """Publish the payloads and then an empty message. Return when the empty message has come back."""
         self._came_back.clear()
         async with self._redis.pipeline(transaction=False) as pipeline:
             for payload in (*payloads, ""):

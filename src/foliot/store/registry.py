@@ -1,4 +1,4 @@
-"""Statements on `instance_t` and `task_function_t`: who runs, and what they can run."""
+"""Statements on `instance_t` and `task_function_t`: running instances, and the tasks they can run."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ class Registry:
         self._dialect = database.dialect
 
     async def heartbeat(self, record: InstanceRecord) -> bool:
-        """Say what others may know; returns whether the instance is asked to drain."""
+        """Publish the instance's state. Return whether the instance is asked to drain."""
         now = self._dialect.now()
         changing: dict[str, Any] = {
             "last_heartbeat": now,
@@ -71,7 +71,7 @@ class Registry:
         return await self._database.write(Pool.LEASE, work)
 
     async def task(self, name: str) -> RegisteredTask | None:
-        """What a worker has written about a task function."""
+        """Return the record that a worker wrote about a task function. None: there is none."""
         table = task_function_t
         wanted = select(table.c.name, table.c.args_schema, table.c.is_active).where(table.c.name == name)
         async with self._database.read(Pool.API) as connection:
@@ -79,7 +79,7 @@ class Registry:
         return None if row is None else RegisteredTask(*row)
 
     async def task_defaults(self, names: Iterable[str]) -> dict[str, TaskDefaults]:
-        """What schedules of these task functions take from them; unknown names are left out."""
+        """Return the defaults that schedules take from these task functions. Unknown names are left out."""
         table, wanted = task_function_t, sorted(set(names))
         found: dict[str, TaskDefaults] = {}
         async with self._database.read(Pool.API) as connection:
@@ -94,17 +94,17 @@ class Registry:
         return found
 
     async def task_names(self, *, limit: int = 1000) -> list[str]:
-        """Of those that schedules may name."""
+        """Return the names of the task functions that schedules may use."""
         table = task_function_t
         wanted = select(table.c.name).where(table.c.is_system.is_(False)).order_by(table.c.name).limit(limit)
         async with self._database.read(Pool.API) as connection:
             return list((await connection.execute(wanted)).scalars())
 
     async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None:
-        """Write what this process can run; what is there is brought up to date, its `is_active` stays."""
+        """Write the tasks that this process can run. Existing rows are updated, except for `is_active`."""
 
         async def work(connection: AsyncConnection) -> None:
-            # In order of name: several workers start at once and must not wait for each other in a circle.
+            # In order of name: several workers may start at once and must not deadlock.
             for task in sorted(tasks, key=lambda each: each.name):
                 values: dict[str, Any] = {
                     "display_name": task.display_name,

@@ -1,8 +1,8 @@
-"""Statements on `relay_t`: which relay is active, and how far it has come.
+"""Statements on `relay_t`: the active relay's lease and offset.
 
-One row is the lease and the offset, so that moving the offset and being the active relay are one condition:
-a relay that was replaced can't move it. Taking over locks the row FOR UPDATE and looks again. Under SQLite
-every writer holds the only write lock, which comes to the same.
+Lease and offset are in one row. So moving the offset has the condition that the relay is still active: a
+relay that was replaced can't move it. A takeover locks the row FOR UPDATE and checks it again. Under SQLite
+every writer holds the only write lock, which has the same effect.
 """
 
 import secrets
@@ -25,15 +25,15 @@ from foliot.store.schema import cluster_t, log_counter, outbox_message_t, relay_
 
 DEFAULT_RELAY = "default"
 RELAY_GROUP = f"relay:{DEFAULT_RELAY}"
-"""The group of the relay's dead letters."""
+"""Consumer group name of the relay's dead letters."""
 FIRST_OFFSET = 1
-"""A new relay begins with the first event that was ever written."""
+"""A new relay starts with the first event ever written."""
 OUTBOX = "outbox"
-"""The row of `cluster_t` that tells this outbox from others at the same broker."""
+"""The row of `cluster_t` with an id that distinguishes this outbox from others at the same broker."""
 
 
 class RelayReplacedError(FoliotError):
-    """Another relay has taken over since."""
+    """Another relay has taken over."""
 
     def __init__(self, epoch: int) -> None:
         super().__init__(f"another relay has taken over from epoch {epoch}")
@@ -42,16 +42,16 @@ class RelayReplacedError(FoliotError):
 
 @dataclass(frozen=True, slots=True)
 class RelayStanding:
-    """How the lease of the relay stood when the store looked."""
+    """State of the relay's lease, as the store read it."""
 
     is_ours: bool
     store_now: datetime
     epoch: int
     next_offset: int
     lag: int
-    """Messages committed and not yet confirmed."""
+    """Number of messages that are committed but not yet confirmed by the broker."""
     is_contended: bool = False
-    """It looked free, but another relay was quicker."""
+    """The lease was stale at first, but another relay took it before the caller could lock it."""
 
 
 class Relays:
@@ -62,8 +62,8 @@ class Relays:
     # --- the lease --------------------------------------------------------------------------------
 
     async def take(self, instance_id: str, ttl_s: float) -> RelayStanding:
-        """Become the active relay if the last heartbeat is older than the TTL; the epoch grows by one."""
-        # A look without a lock first: those that stand by ask every second.
+        """Become the active relay if the last heartbeat is older than the TTL. The epoch grows by one."""
+        # Read without a lock first: standby relays ask every second.
         seen = await self._look()
         if seen is None:
             await self._make()
@@ -87,7 +87,7 @@ class Relays:
         return await self._database.write(Pool.LEASE, take_over)
 
     async def renew(self, instance_id: str, epoch: int) -> RelayStanding:
-        """Heartbeat, on condition that the epoch is still ours."""
+        """Write a heartbeat if the epoch is still the caller's."""
 
         async def beat(connection: AsyncConnection) -> RelayStanding:
             result = await connection.execute(
@@ -101,9 +101,9 @@ class Relays:
         return await self._database.write(Pool.LEASE, beat)
 
     async def release(self, instance_id: str, epoch: int, *, above: int = 0) -> None:
-        """Give the lease up at once; nothing happens if it is not ours any more.
+        """Release the lease at once. Does nothing if the caller does not hold it any more.
 
-        The next epoch will be higher than `above` as well.
+        The next epoch will also be higher than `above`.
         """
 
         async def let_go(connection: AsyncConnection) -> None:
@@ -118,7 +118,7 @@ class Relays:
     # --- the offset -------------------------------------------------------------------------------
 
     async def position(self, instance_id: str, epoch: int) -> int:
-        """The offset to go on with. Raises RelayReplacedError."""
+        """Return the offset to continue with. Raises RelayReplacedError."""
         statement = select(relay_t.c.next_offset).where(*_held_by(instance_id, epoch))
         async with self._database.read(Pool.WORK) as connection:
             offset: int | None = (await connection.execute(statement)).scalar_one_or_none()
@@ -127,7 +127,10 @@ class Relays:
         return offset
 
     async def advance(self, instance_id: str, epoch: int, next_offset: int) -> int:
-        """All before this offset is with the broker; how many are not yet. Raises RelayReplacedError."""
+        """Record that the broker has all messages before this offset. Return the number still unsent.
+
+        Raises RelayReplacedError.
+        """
 
         async def move(connection: AsyncConnection) -> int:
             statement = (
@@ -144,7 +147,7 @@ class Relays:
     async def read(
         self, offset: int, *, limit: int, topic: str | None = None, before: int | None = None
     ) -> list[OutboxMessage]:
-        """The messages of all hosts from this offset on, in the order of commits; of one topic, if named."""
+        """Return messages of all hosts from this offset on, in commit order. `topic` None: of all topics."""
         table = outbox_message_t
         statement = select(table).where(table.c.c_offset >= offset).order_by(table.c.c_offset).limit(limit)
         if topic is not None:
@@ -165,9 +168,9 @@ class Relays:
         *,
         topic: str | None = None,
     ) -> None:
-        """Make a dead letter of a message, and go on behind it. Raises RelayReplacedError.
+        """Move a message to the dead letters and continue behind it. Raises RelayReplacedError.
 
-        `topic`: the message is one of a parked topic, whose own offset moves.
+        `topic`: the message belongs to this parked topic, whose own offset moves.
         """
 
         async def work(connection: AsyncConnection) -> None:
@@ -191,7 +194,7 @@ class Relays:
         await self._database.write(Pool.WORK, work)
 
     async def park(self, instance_id: str, epoch: int, topic: str, offset: int, reason: str) -> None:
-        """Leave a topic out from this offset on, or note that it is still refused.
+        """Leave a topic out from this offset on, or record that the broker still refuses it.
 
         Raises RelayReplacedError.
         """
@@ -217,7 +220,7 @@ class Relays:
         await self._database.write(Pool.WORK, work)
 
     async def move_parked(self, instance_id: str, epoch: int, topic: str, offset: int | None) -> None:
-        """All of the topic before this offset is with the broker; None: all of it.
+        """Record that the broker has all messages of the topic before this offset. None: unpark the topic.
 
         Raises RelayReplacedError.
         """
@@ -233,7 +236,7 @@ class Relays:
         await self._database.write(Pool.WORK, work)
 
     async def parked(self) -> dict[str, int]:
-        """The topics that are left out, and where each goes on; the one that was tried longest ago first."""
+        """Return the parked topics with the offset where each continues, least recently tried first."""
         statement = (
             select(relay_parked_t.c.event_topic, relay_parked_t.c.next_offset)
             .where(relay_parked_t.c.relay_name == DEFAULT_RELAY)
@@ -248,7 +251,10 @@ class Relays:
             raise RelayReplacedError(epoch)
 
     async def outbox_id(self) -> str:
-        """By which a broker tells this outbox from those of other databases: the same for ever."""
+        """Return the id by which a broker distinguishes this outbox from those of other databases.
+
+        It is created once and never changes.
+        """
         statement = select(cast(cluster_t.c.value, Text)).where(cluster_t.c.name == OUTBOX)
         async with self._database.read(Pool.WORK) as connection:
             found: str | None = (await connection.execute(statement)).scalar_one_or_none()
@@ -299,7 +305,7 @@ class Relays:
 
 
 def document_of(message: OutboxMessage) -> dict[str, Any]:
-    """As a dead letter keeps a message: like an event of a consumer, with all that the relay sends."""
+    """Return a message as a dead letter stores it: like a consumer's event, with all fields to send."""
     return {
         "id": str(message.id),
         "type": message.event_type,
@@ -359,5 +365,5 @@ def _lag(row: Any) -> int:
 
 def _is_stale(row: Any, ttl_s: float) -> bool:
     age = row.store_now - row.last_heartbeat
-    # A heartbeat from the future: the database's clock was set back. Taking over is safe at any time.
+    # A heartbeat in the future: the database's clock was set back. A takeover is safe at any time.
     return bool(age > timedelta(seconds=ttl_s) or age < -timedelta(seconds=abs(ttl_s)))

@@ -1,8 +1,8 @@
-"""The replica: whether it answers, how far it is behind, and whether the primary is there at all.
+"""Watches the replica: whether it answers, how far it lags, and whether the primary answers.
 
-A service looks once a second, so that a request need not find out by waiting. A replica that has lost its
-primary has replayed all it was sent, and would call itself current; so it is asked whether it has what the
-primary had written a moment before.
+A service checks once a second, so that a request need not find out by waiting. A replica that has lost its
+primary has replayed everything it received, and would report no lag. So the check asks whether the replica
+has replayed the primary's latest WAL position.
 """
 
 import asyncio
@@ -34,17 +34,17 @@ _LAG = text(
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStanding:
-    """How things were when they were last looked at."""
+    """State of primary and replica at the last check."""
 
     is_primary_away: bool = False
     is_replica_away: bool = True
-    """It does not answer, or has not the schema yet."""
+    """It does not answer, or has no schema yet."""
     lag_s: float | None = None
-    """How far it is behind the primary; None: not known."""
+    """Seconds that the replica is behind the primary. None: unknown."""
 
 
 class ReplicaWatch:
-    """A service that keeps `standing` true. What nobody has looked at yet is not read from."""
+    """A service that updates `standing`. Until the first check, the replica is not read from."""
 
     name = "replica"
 
@@ -53,7 +53,7 @@ class ReplicaWatch:
     ) -> None:
         self.wake = Wake()
         self.most_lag_s = most_lag_s
-        """One that is further behind is passed over while the primary answers."""
+        """Max lag in seconds. A replica further behind is not used while the primary answers."""
         self.standing = ReplicaStanding()
         self._primary = primary
         self._replica = replica
@@ -62,7 +62,7 @@ class ReplicaWatch:
         self._is_lost = False
 
     def doubt(self, *, is_primary: bool) -> None:
-        """Somebody got no answer, from the primary or from either of them: look at once."""
+        """Check at once, because a request got no answer. `is_primary`: the primary did not answer."""
         if is_primary:
             self.standing = replace(self.standing, is_primary_away=True)
         self.wake.set()
@@ -79,7 +79,7 @@ class ReplicaWatch:
         return EVERY_S
 
     async def _position(self) -> str | None:
-        """Up to where the primary has written; None: it is away, or is none any more."""
+        """Return the primary's current WAL position. None: it does not answer, or is not the primary."""
         try:
             async with (
                 asyncio.timeout(PROBE_LIMIT_S),
@@ -93,7 +93,7 @@ class ReplicaWatch:
     async def _lag(self, position: str | None) -> float | None:
         async with self._replica.read(Pool.LEASE) as connection:
             lag_s = await _lag_of(connection, position)
-        # Migrations only add, so a schema that was usable once stays so.
+        # Migrations only add, so a schema that was usable once stays usable.
         self._has_schema = self._has_schema or (await schema_status(self._replica)).is_usable
         return lag_s
 
@@ -113,5 +113,5 @@ async def _lag_of(connection: AsyncConnection, position: str | None) -> float | 
     except DBAPIError as error:
         if error.connection_invalidated:
             raise
-        return None  # servers that replicate by means of their own do not have these functions
+        return None  # servers with their own kind of replication lack these functions
     return lag_s

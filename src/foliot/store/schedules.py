@@ -1,8 +1,8 @@
-"""Statements on `schedule_t` and `schedule_version_t`: definitions and every change of them.
+"""Statements on `schedule_t` and `schedule_version_t`: definitions and their changes.
 
-A change is planned by a pure function under the schedule's lock and written whole: the row, the version that
-records it, the row of the ledger that decides what was due and can't fire any more. A leader that still
-remembers the old version finds its guarded update refused by `aggregate_version`.
+A pure function plans a change under the schedule's lock. One transaction writes all of it: the schedule's
+row, the version that records it, and a skipped execution for a time that was due and can't fire any more. A
+leader that still has the old version in memory is refused by the condition on `aggregate_version`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,9 +135,9 @@ class Schedules:
     async def _without_decided(
         self, connection: AsyncConnection, before: Schedule, change: PlannedChange, now: datetime
     ) -> PlannedChange:
-        """A `once` may be moved back to a time that has passed; if that was decided, it is not due again.
+        """Clear the next time of a `once` that was moved back to a past time that is already decided.
 
-        Other schedules go on: firing leaves the decided time out and sets the next one.
+        Other schedules need no change: firing leaves the decided time out and sets the next one.
         """
         if not isinstance(change.schedule.spec.trigger, OnceTrigger):
             return change
@@ -203,8 +203,8 @@ class Schedules:
         queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
         writes = [version, queue, audit]
         if before is None:
-            # First what may be refused for its name: where these are statements of their own, and the
-            # transaction is somebody else's, nothing else must be there then.
+            # The schedule first, since its name may be taken. On SQLite these are separate statements, and in
+            # a caller's transaction nothing else must have been written by then.
             writes = [
                 row_of_values(self._dialect, schedule_t, row_of(schedule)),
                 text_write(self._dialect, schedule),
@@ -239,7 +239,7 @@ class Schedules:
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Triggered:
-        """Trigger a schedule now; return the execution and those that it replaced."""
+        """Trigger a schedule now. Return the execution and those that it replaced."""
 
         async def work(connection: AsyncConnection) -> Triggered:
             staged = self._database.is_joined and await read_event_schedule(
@@ -247,7 +247,7 @@ class Schedules:
             )
             schedule = staged or await lock_schedule(connection, schedule_id, host_id=host_id)
             if execution_id is not None and await _exists(connection, execution_id):
-                # Asked for again, by one who had not heard of it.
+                # A repeated request, from a caller that did not receive the first answer.
                 return Triggered(await read_execution(connection, execution_id), schedule, is_new=False)
             is_event = isinstance(schedule.spec.target, EventTarget)
             is_ready, now, replaced = (
@@ -271,7 +271,7 @@ class Schedules:
                 "ready_ts": now if is_ready else None,
                 "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
                 "created_ts": now,
-                # The trace of an event follows from its id alone: the relay knows nothing else of it.
+                # The trace of an event is derived from its id, because the relay knows nothing else of it.
                 "trace_context": None if is_event else author.trace_context,
                 **(ended_at_once(now) if is_event else {}),
             }
@@ -356,7 +356,7 @@ _AUDITED = ("paused", "paused_until_ts", "pause_reason", "managed_by", "managed_
 
 
 def _differences(before: Schedule | None, after: Schedule) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """What a change did to a schedule, field by field: as it was, and as it became."""
+    """Return the changed fields: their values before and after. Before is None for a new schedule."""
     became = _audited(after)
     if before is None:
         return None, became
@@ -377,11 +377,11 @@ async def _exists(connection: AsyncConnection, execution_id: UUID) -> bool:
 
 @contextmanager
 def _named(schedule: Schedule) -> Iterator[None]:
-    """Tell a taken name from other trouble."""
+    """Raise NameTakenError when the schedule's name violates the unique index."""
     try:
         yield
     except IntegrityError as error:
-        # PostgreSQL names the index, SQLite its columns.
+        # PostgreSQL's message has the name of the index, SQLite's the columns.
         if "schedule_name" in str(error.orig):
             raise NameTakenError(schedule.spec.name) from error
         raise

@@ -1,8 +1,8 @@
-"""Statements on `schedule_text_t`: finding schedules by a part of their name or description.
+"""Statements on `schedule_text_t`: search of schedules by a part of their name or description.
 
-A table of its own, with nothing else in it, and on PostgreSQL with an index of trigrams, where the database
-has them: not on `schedule_t`, since firing would write to it. Without the index, or for fewer than three
-characters, looking through it all takes 30 ms for 100,000 schedules; through `schedule_t` ten times that.
+The text has a table of its own, on PostgreSQL with a trigram index if the extension is available. It is not
+part of `schedule_t`, because then every firing would update the index. Without the index, or for fewer than
+three characters, a full scan takes 30 ms for 100,000 schedules; on `schedule_t` ten times as long.
 """
 
 from uuid import UUID
@@ -20,7 +20,7 @@ TRIGRAM = 3
 
 
 def text_write(dialect: Dialect, schedule: Schedule) -> Write:
-    """What a new schedule is found by."""
+    """Build the write of a new schedule's search text."""
     return row_of_values(
         dialect,
         schedule_text_t,
@@ -34,7 +34,7 @@ def text_write(dialect: Dialect, schedule: Schedule) -> Write:
 
 
 async def keep_text(connection: AsyncConnection, dialect: Dialect, before: Schedule, after: Schedule) -> None:
-    """After every change of a schedule: what it is found by."""
+    """Update a schedule's search text after a change."""
     if after.deleted_ts is not None:
         await connection.execute(
             delete(schedule_text_t).where(schedule_text_t.c.schedule_id == after.schedule_id)
@@ -53,7 +53,7 @@ async def keep_text(connection: AsyncConnection, dialect: Dialect, before: Sched
 def is_found(
     dialect: Dialect, host_id: ColumnElement[UUID], part: ColumnElement[str], *, is_short: bool
 ) -> tuple[ColumnElement[bool], ...]:
-    """Conditions on `schedule_text_t`: the host's schedules with these characters, in lower case."""
+    """Conditions on `schedule_text_t`: the host's schedules that contain `part`, which is in lower case."""
     return (
         schedule_text_t.c.host_id == host_id,
         dialect.contains(schedule_text_t.c.search_text, part, is_indexed=not is_short),
@@ -61,7 +61,7 @@ def is_found(
 
 
 def is_short(part: str) -> bool:
-    """Whether it has no trigram to look up: the index would be read from end to end."""
+    """Whether the text is too short for a trigram. A search by the index would then read all of it."""
     return len(part) < TRIGRAM
 
 

@@ -1,4 +1,4 @@
-"""The store over a database, and how to open one by its URL."""
+"""The store over a SQL database, and how to open it by its URL."""
 
 import shutil
 import tempfile
@@ -70,7 +70,7 @@ READ_SETTING = "FOLIOT_DATABASE_READ_URL"
 
 @dataclass(frozen=True, slots=True)
 class SqlStore:
-    """All parts of the store, over one database."""
+    """All stores over one database."""
 
     database: Database
     leases: Leases
@@ -172,9 +172,9 @@ def open_store(
     uses_hints: bool = True,
     read_url: str | None = None,
 ) -> SqlStore:
-    """A store by its URL; `memory` is a SQLite file of its own that is gone when the store is closed.
+    """Open a store by its URL. `memory`: a temporary SQLite file that is deleted when the store closes.
 
-    `read_url` is a replica, for what `reading_from` asks of it.
+    `read_url` is a replica, for reads inside `reading_from`.
     """
     sizes = DEFAULT_POOLS | (pools or {})
     if url == MEMORY:
@@ -186,7 +186,7 @@ def open_store(
     if read_url is not None:
         database.replica = open_postgres(
             parse_url(read_url, READ_SETTING),
-            # One that asks how it stands waits for no list.
+            # LEASE: a pool of its own for health checks, so that they do not wait behind list queries.
             sizes={Pool.API: sizes[Pool.API], Pool.LEASE: 1},
             ttl_s=ttl_s,
             uses_hints=uses_hints,
@@ -196,8 +196,8 @@ def open_store(
 
 
 def _open_in_memory(clock: Clock, sizes: dict[Pool, int]) -> SqlStore:
-    # A file, since SQLite's own in-memory databases can't be shared by connections without losing its
-    # busy handling; never flushed, so as quick as memory.
+    # A file, because connections can't share SQLite's in-memory databases without losing the busy
+    # timeout. It is never flushed to disk, so it is as fast as memory.
     folder = Path(tempfile.mkdtemp(prefix="foliot-"))
     url = URL.create("sqlite", database=str(folder / "memory.db"))
     database = open_sqlite(url, clock=clock, sizes=sizes, is_durable=False)
@@ -206,7 +206,7 @@ def _open_in_memory(clock: Clock, sizes: dict[Pool, int]) -> SqlStore:
 
 
 def parse_url(url: str, setting: str = SETTING) -> URL:
-    """Read the URL of a setting; a SettingError says what would be right."""
+    """Parse the URL of a setting. Raises SettingError with an example of a valid URL."""
     right = "postgresql://user:password@host:5432/database"
     if setting == SETTING:
         right = f"sqlite:///foliot.db or {right}"

@@ -1,8 +1,8 @@
-"""SQLite: what only it does, and how to open it.
+"""SQLite: the dialect, and how to open a database file.
 
-One file, one machine, any number of processes. Writers take turns: inside a process by a lock, so that they
-wait in order; between processes by SQLite's own, with a busy timeout and, beyond it, another try. Time is the
-clock that the store was given, so a virtual one works.
+One file, one machine, any number of processes. Only one writer runs at a time. Inside a process a lock makes
+writers wait in order. Between processes SQLite's lock does, with a busy timeout and then a retry. Time comes
+from the clock that the store was given, so a virtual clock works.
 """
 
 import asyncio
@@ -52,17 +52,17 @@ from foliot.timing.clock import Clock
 
 BUSY_TIMEOUT_S = 5
 CHECKPOINT_PAGES = 8_000
-"""32 MB of log before it is written back: firing touches the same pages again and again."""
+"""Checkpoint after 32 MB of write-ahead log, because firing changes the same pages repeatedly."""
 CACHE_KB = 32_000
-"""Per connection, as far as it is needed. SQLite's own 2 MB hold the indexes of a few thousand schedules."""
+"""Max page cache per connection. SQLite's default of 2 MB holds the indexes of a few thousand schedules."""
 
 
 class SqliteDialect:
     name = "sqlite"
-    # Its work is done by a thread of this process, which would wait for Python's lock after every call while
-    # another thread computes: half as fast as taking turns.
+    # A thread of this process does the work. It would wait for the GIL after every call while another thread
+    # computes: half as fast as running one after the other.
     commits_in_background = 0
-    # Writers must take turns, and BEGIN IMMEDIATE is how they do.
+    # Only one writer at a time: BEGIN IMMEDIATE ensures that.
     commits_single = False
     shares_keys = True
     writes_within = False
@@ -72,7 +72,7 @@ class SqliteDialect:
         self._turn = asyncio.Lock()
 
     def now(self) -> ColumnElement[datetime]:
-        # Read when the statement runs, so that one which is built once does not stop the clock.
+        # Evaluated when the statement runs, so that a cached statement does not freeze the clock.
         return bindparam(None, callable_=self._clock.now, type_=Instant(), unique=True)
 
     def plus(
@@ -95,8 +95,8 @@ class SqliteDialect:
         return {name: _document(columns, values)}
 
     def guard(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
-        # A unary plus keeps SQLite from using an index of the column. Without it, firing walks the index of
-        # what is due once for every planned row: 500 fires/s instead of 30,000.
+        # A unary plus keeps SQLite from using an index on the column. Without it, firing scans the index of
+        # due schedules once for every planned row: 500 fires/s instead of 30,000.
         return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -117,7 +117,7 @@ class SqliteDialect:
     def claimable(
         self, queues: Sequence[tuple[Any, str]], most: BindParameter[int], *also: ColumnElement[bool]
     ) -> Select[Any]:
-        # Neither LATERAL, which SQLite has not, nor a UNION of the queues, of which it takes 500.
+        # SQLite has no LATERAL, and a UNION of queues is limited to 500 terms.
         wanted = self.rows("wanted", {"host_id": Uuid(), "queue": String()}, queues)
         first = (
             select(execution_t.c.execution_id)
@@ -155,12 +155,12 @@ class SqliteDialect:
                 yield connection
 
     async def limit(self, connection: AsyncConnection, limit: Limit) -> None:
-        """Nothing to do: a process that stops in mid-transaction is on this machine, for all to see."""
+        """Do nothing: a process that stops inside a transaction is on this machine, where it can be seen."""
 
     async def end_overdue(
         self, connection: AsyncConnection, table: Table, limit: Limit, *, only_stopped: bool = False
     ) -> None:
-        """Nothing to do, as with limits."""
+        """Do nothing, for the same reason as in `limit`."""
 
     def is_transient(self, error: BaseException) -> bool:
         return isinstance(error, DBAPIError) and "database is locked" in str(error.orig)
@@ -197,7 +197,7 @@ def _json_each(name: str, columns: Columns, document: BindParameter[str]) -> Fro
 
 
 def _plain(kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
-    """A column of values as SQLite keeps them."""
+    """Convert a column of values to SQLite's storage format."""
     if isinstance(kind, Instant):
         return [None if value is None else micros_of(value) for value in values]
     if isinstance(kind, Uuid):
@@ -206,7 +206,7 @@ def _plain(kind: TypeEngine[Any], values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _prepare(connection: Any, synchronous: str) -> None:
-    # The driver's own transaction handling starts transactions too late and as readers; ours is in _begin.
+    # The driver would start transactions too late and as readers. `_begin` starts them instead.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
@@ -225,7 +225,7 @@ def _begin(connection: Connection) -> None:
 
 
 def open_sqlite(url: URL, *, clock: Clock, sizes: dict[Pool, int], is_durable: bool = True) -> Database:
-    """Opened lazily: the file is made with the first statement."""
+    """Create the connection pools. Lazy: the first statement creates the file."""
     synchronous = "FULL" if is_durable else "OFF"
     engines = {}
     for pool, size in sizes.items():

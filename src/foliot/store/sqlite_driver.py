@@ -1,7 +1,7 @@
-"""aiosqlite with one trip to the connection's thread per statement.
+"""aiosqlite with one call to the connection's thread per statement.
 
-aiosqlite takes one for making a cursor, one for executing, one for fetching and one for closing, each as long
-as a small statement itself takes. SQLAlchemy always fetches everything at once, so one does.
+aiosqlite needs four: to create a cursor, execute, fetch and close. Each takes as long as a small statement
+itself. SQLAlchemy always fetches all rows at once, so one call is enough.
 """
 
 import os
@@ -14,7 +14,7 @@ import aiosqlite
 
 
 class OneTripCursor:
-    """A cursor, as far as SQLAlchemy uses one, that has fetched everything and is closed once it executed."""
+    """The part of a cursor that SQLAlchemy uses. `execute` fetches all rows and closes the real cursor."""
 
     arraysize = 1
 
@@ -38,7 +38,7 @@ class OneTripCursor:
         return self._rows
 
     async def close(self) -> None:
-        """Nothing to do: it is."""
+        """Do nothing: the cursor is closed already."""
 
     def _keep(self, cursor: sqlite3.Cursor) -> None:
         self.description = cursor.description
@@ -53,18 +53,18 @@ class OneTripConnection(aiosqlite.Connection):
         return OneTripCursor(self)
 
     async def run(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        """Do something with the connection, in its thread."""
+        """Run a function on the connection, in its thread."""
         await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
 
 
 def connector(path: str) -> Callable[[], Awaitable[aiosqlite.Connection]]:
-    """Opens connections to the file; refuses where there is no folder for it."""
+    """Return a function that opens connections to the file. It raises if the file's folder does not exist."""
 
     async def connect() -> aiosqlite.Connection:
         _require_folder(path)
         _create_private(path)
         connection = OneTripConnection(lambda: sqlite3.connect(path), iter_chunk_size=64)
-        # A connection that nobody closed must not keep the process from ending.
+        # An unclosed connection must not keep the process alive.
         connection._thread.daemon = True
         return await connection
 
@@ -72,21 +72,21 @@ def connector(path: str) -> Callable[[], Awaitable[aiosqlite.Connection]]:
 
 
 def _create_private(path: str) -> None:
-    """Create the file with mode 0600 if it does not exist; SQLite gives its companions the same mode.
+    """Create the file with mode 0600 if it does not exist. SQLite gives its companion files the same mode.
 
-    A file that exists keeps the mode that its owner gave it.
+    An existing file keeps its mode.
     """
     try:
-        # Through a symbolic link: O_EXCL does not follow one, and SQLite does. An existing file must not be
+        # realpath: O_EXCL does not follow a symbolic link, but SQLite does. An existing file must not be
         # opened here: closing it would drop SQLite's locks on it in this process.
         os.close(os.open(os.path.realpath(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
-        # It exists, or it can't be created. SQLite says then what is wrong.
+        # It exists, or it can't be created. In the second case SQLite reports the error.
         return
 
 
 def _require_folder(path: str) -> None:
-    """Before the driver tries: it would say less, and leave a thread behind."""
+    """Check for the folder before the driver does: its error says less, and it leaves a thread running."""
     folder = Path(path).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")

@@ -1,7 +1,7 @@
-"""Several writes as one statement, where the database takes that: each saves a round trip.
+"""Combine several inserts into one statement where the database supports it, to save round trips.
 
-A request waits its turn in the event loop after every one of them, so under load the number of round trips is
-what it takes.
+After every round trip a request waits for the event loop. So under load the number of round trips determines
+how long it takes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from foliot.store.dialect import Dialect
 
 
 class Write(NamedTuple):
-    """An insert that is made once, and the values of this one."""
+    """A cached insert statement and its values."""
 
     statement: Insert
     values: Mapping[str, Any]
@@ -24,13 +24,13 @@ class Write(NamedTuple):
 def row_of_values(
     dialect: Dialect, table: Table, values: Mapping[str, Any], *, may_exist: bool = False
 ) -> Write:
-    """One row of a table. `may_exist`: one that is there already stays as it is."""
+    """Build the insert of one row. `may_exist`: if the row exists, leave it unchanged."""
     statement = _insert(dialect, table, tuple(values), may_exist)
     return Write(statement, {f"{table.name}_{name}": value for name, value in values.items()})
 
 
 async def write_together(connection: AsyncConnection, dialect: Dialect, writes: Sequence[Write]) -> None:
-    """Each into a table of its own; none of them sees what the others write."""
+    """Execute inserts into different tables. No insert sees the rows of the others."""
     if not dialect.writes_within:
         for write in writes:
             await connection.execute(write.statement, write.values)

@@ -16,7 +16,7 @@ from foliot.store.schema import schedule_version_t
 async def read_specs(
     connection: AsyncConnection, dialect: Dialect, versions: Sequence[tuple[UUID, int]]
 ) -> dict[tuple[UUID, int], ScheduleSpec]:
-    """Those of these versions that there are and that can be understood."""
+    """Return the definitions of these versions. Missing and unreadable versions are left out."""
     if not versions:
         return {}
     wanted = dialect.rows("wanted", {"schedule_id": Uuid(), "aggregate_version": Integer()}, versions)
@@ -40,7 +40,7 @@ async def read_specs(
 async def existing_versions(
     connection: AsyncConnection, dialect: Dialect, versions: Sequence[tuple[UUID, int]]
 ) -> set[tuple[UUID, int]]:
-    """Those of these versions that there are, whether they can be understood or not."""
+    """Return those of these versions that exist, readable or not."""
     wanted = dialect.rows("wanted", {"schedule_id": Uuid(), "aggregate_version": Integer()}, versions)
     table = schedule_version_t
     result = await connection.execute(
@@ -56,9 +56,9 @@ async def existing_versions(
 
 
 def _spec_of(document: Any) -> ScheduleSpec | None:
-    """What this version understands of it: a newer one may have written fields that it does not know.
+    """Parse a definition, ignoring fields that only newer versions know. None: it can't be read.
 
-    One that can't be understood at all must not keep the others of its batch from being read.
+    One unreadable definition must not prevent reading the others of its batch.
     """
     try:
         return ScheduleSpec.model_validate(document, extra="ignore")
