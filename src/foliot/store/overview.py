@@ -1,7 +1,7 @@
-"""How a host stands, at a glance: a fixed number of statements, each of which reads a bounded number of rows.
+"""The overview of a host: a fixed number of statements. Each reads a bounded number of rows.
 
-Counts of what may be any number end at a cap and say so. Nothing here is locked, and each statement sees its
-own moment, so that the figures may differ by what happened in between.
+Unbounded counts stop at a cap and say so. Nothing is locked. Each statement sees its own moment, so the
+figures may differ by what happened in between.
 """
 
 from collections import Counter
@@ -27,23 +27,23 @@ from foliot.store.unserved_queues import UnservedQueue, unserved_queues
 MAX_SCHEDULES = 100_000
 MANY_SCHEDULES = 10_000
 REMEMBERED_FOR_S = 5.0
-"""The counts by state of a host with many schedules are worked out no more often than this: no index has
-them, and 100,000 rows take 60 ms on PostgreSQL and 110 ms on SQLite."""
+"""How long the counts by state of a host with many schedules are cached: no index has them, and 100,000 rows
+take 60 ms on PostgreSQL and 110 ms on SQLite."""
 TASKS_REMEMBERED_FOR_S = 30.0
-"""How long the list of schedules without a registered task is reused."""
+"""How long the list of schedules without a registered task is cached."""
 
 MAX_OPEN = 10_000
 MAX_BAD = 1_000
 MAX_OVERDUE = 1_000
 SHOWN = 10
-"""Next fires, and recent failures."""
+"""Number of next fires, and of recent failures."""
 
 MIN_OVERDUE_S = 10.0
 OVERDUE_TTLS = 3
-"""Not before a takeover, and the load of the new leader, have had the time."""
+"""Lease TTLs before a schedule counts as overdue: a takeover and the new leader's load take time."""
 
 BAD = (Status.FAILED, Status.TIMEOUT, Status.UNKNOWN)
-"""How an execution may end that was meant to succeed. Those that were skipped or cancelled were not."""
+"""Final statuses of failed executions. Skipped and cancelled ones did not fail."""
 
 _DAY = timedelta(days=1)
 _ERROR_LENGTH = 500
@@ -53,18 +53,18 @@ _ERROR_LENGTH = 500
 class Counted:
     count: int
     is_capped: bool = False
-    """There are at least so many."""
+    """Counting stopped at the cap: there are at least this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderRecord:
     shard: int
     instance_id: str | None
-    """None: nobody leads it."""
+    """None: the shard has no leader."""
     epoch: int
     heartbeat_age_s: float
     is_fresh: bool
-    """Its heartbeat is not older than a lease may become."""
+    """The heartbeat is not older than the lease TTL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class NextFire:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """Schedules that should have been acted on more than ten seconds ago, or three TTLs if that is longer."""
+    """Schedules that should have fired more than ten seconds ago, or three lease TTLs if that is longer."""
 
     count: int
     is_capped: bool
@@ -105,7 +105,7 @@ class RecentFailure:
     schedule_name: str | None
     status: Status
     error: str | None
-    """Its first line."""
+    """First line of the error."""
     ended_ts: datetime | None
 
 
@@ -116,7 +116,7 @@ class Overview:
     schedules: StateCounts
     executions: OpenExecutionCounts
     ended_badly: Counted
-    """Of the executions made in the last 24 hours."""
+    """Failed executions of those created in the last 24 hours."""
     next_fires: Sequence[NextFire]
     recent_failures: Sequence[RecentFailure]
     overdue: Overdue
@@ -132,7 +132,7 @@ class Overviews:
         self._tasks: dict[UUID, tuple[datetime, Sequence[UnknownTask]]] = {}
 
     async def of_host(self, host_id: UUID, *, ttl_s: float = 3.0) -> Overview:
-        """How the host stands now; a leader whose heartbeat is older than `ttl_s` is not fresh."""
+        """Return the overview of a host. A leader whose heartbeat is older than `ttl_s` is not fresh."""
         async with self._database.read(Pool.API) as connection:
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
             late = now - _overdue_after(ttl_s)
@@ -151,7 +151,7 @@ class Overviews:
             )
 
     async def overdue_anywhere(self, *, ttl_s: float) -> Overdue:
-        """Of all hosts; asked by those who watch, whatever the API has to do."""
+        """Return the overdue schedules of all hosts, for monitoring. Independent of the API's connections."""
         async with self._database.read(Pool.LEASE) as connection:
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
             statement = (
@@ -163,12 +163,12 @@ class Overviews:
             return _overdue_of((await connection.execute(statement)).all())
 
     async def unknown_tasks_anywhere(self) -> Sequence[UnknownTask]:
-        """Of all hosts."""
+        """Return unknown tasks of all hosts."""
         async with self._database.read(Pool.API) as connection:
             return await unknown_tasks(connection, self._dialect)
 
     async def unserved_queues_anywhere(self) -> Sequence[UnservedQueue]:
-        """Of all hosts."""
+        """Return unserved queues of all hosts."""
         async with self._database.read(Pool.API) as connection:
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
             return await unserved_queues(connection, self._dialect, now)
@@ -214,7 +214,7 @@ def _leader_of(row: Any, age_s: float, ttl_s: float) -> LeaderRecord:
         shard=row.lock_id - 1,
         instance_id=row.instance_id or None,
         epoch=row.epoch,
-        # A heartbeat may come in between the two statements.
+        # A heartbeat may be written between the two statements.
         heartbeat_age_s=max(0.0, age_s),
         is_fresh=bool(row.instance_id) and age_s <= ttl_s,
     )
@@ -238,10 +238,10 @@ async def _states(connection: AsyncConnection, host_id: UUID) -> StateCounts:
 def soonest(
     host_id: UUID, columns: Sequence[Any], *conditions: ColumnElement[bool], limit: int
 ) -> Select[Any]:
-    """Schedules of a host that will become due, soonest first.
+    """Select schedules of a host that will become due, soonest first.
 
-    By idx_schedule_host_next_run: the first of every priority, of which there are three, merged. `columns`
-    must have `next_run_ts` among them; the conditions should bound it.
+    Uses idx_schedule_host_next_run: merges the first rows of each of the three priorities. `columns` must
+    include `next_run_ts`; the conditions should bound it.
     """
     first = [
         select(
@@ -276,14 +276,14 @@ async def _next_fires(connection: AsyncConnection, host_id: UUID, late: datetime
 
 
 async def _overdue(connection: AsyncConnection, host_id: UUID, late: datetime) -> Overdue:
-    # What is inactive, deleted or paused without an end has no next_run_ts; that of a pause with an end lies
-    # after it, so where it has passed the schedule is as overdue as any.
+    # An inactive, deleted or indefinitely paused schedule has no next_run_ts. A pause with an end has a
+    # next_run_ts after that end. So a past next_run_ts always means overdue.
     statement = soonest(host_id, _NEXT, schedule_t.c.next_run_ts < late, limit=MAX_OVERDUE + 1)
     return _overdue_of((await connection.execute(statement)).all())
 
 
 def _overdue_after(ttl_s: float) -> timedelta:
-    # A TTL may be as long as a test's virtual time needs it.
+    # Tests with virtual time use long TTLs.
     return timedelta(seconds=max(MIN_OVERDUE_S, OVERDUE_TTLS * ttl_s))
 
 
@@ -307,7 +307,7 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCoun
         .limit(MAX_OPEN)
         .subquery()
     )
-    # Indexes of what runs and of what is held do not know hosts: the cap is on what is looked at.
+    # The indexes of running and of held executions are not per host, so the cap applies to all rows read.
     running = (
         select(table.c.host_id, table.c.status).where(text("status = 'running'")).limit(MAX_OPEN).subquery()
     )
@@ -336,8 +336,8 @@ async def _open(connection: AsyncConnection, host_id: UUID) -> OpenExecutionCoun
 
 
 def _ended(host_id: UUID, status: Status, *columns: Any) -> Select[Any]:
-    # Written out: PostgreSQL finds the partial index also for a statement that it has prepared, and SQLite
-    # finds it only by the very condition of the index.
+    # Literal SQL text: PostgreSQL then uses the partial index also for a prepared statement, and SQLite uses
+    # it only for the exact condition of the index.
     return select(*columns).where(
         execution_t.c.host_id == host_id, text(IS_NOT_WELL), text(f"status = '{status.value}'")
     )

@@ -1,4 +1,4 @@
-"""Lists of instances and of task functions: who runs, who leads, and what can be run by how many."""
+"""Lists of instances and of task functions: what runs, who leads, and how many workers can run a task."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ from foliot.store.dialect import Pool
 from foliot.store.schema import instance_t, scheduler_lock_t, task_function_t
 
 LIVE_S = 15.0
-"""An instance says every 5 s that it is there."""
+"""Seconds after the last heartbeat that an instance counts as live. It sends one every 5 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedInstance:
-    """A process of the cluster, as it last told of itself."""
+    """A process of the cluster, as of its last heartbeat."""
 
     instance_id: str
     hostname: str
@@ -38,32 +38,32 @@ class ListedInstance:
     """By the store's clock."""
     is_live: bool
     is_draining: bool
-    """Takes on nothing more: it was asked to, or it stops."""
+    """It accepts no new work, because it was asked to drain or it stops."""
     leader_since: datetime | None
     leads: tuple[int, ...]
     """Numbers of the shards whose lease it holds now."""
     capacity: int
     load: int
     queues: tuple[str, ...] | None
-    """None: all."""
+    """None: all queues."""
     known_tasks: tuple[str, ...] | None
-    """None: it is no worker."""
+    """None: it is not a worker."""
     clock_offset_s: float | None
     transports: Mapping[str, Mapping[str, str | None]] | None
-    """How each priority travels; None: through the database."""
+    """The transport of each priority. None: the database."""
     lease_provider: Mapping[str, str | None] | None
-    """What decides about leaders beside the database; None: nothing."""
+    """What elects leaders in addition to the database. None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseProviderRecord:
-    """What decides about leaders beside the database, by what schedulers say."""
+    """What elects leaders in addition to the database, as reported by schedulers."""
 
     kind: str
     address: str
     instance_count: int
     away_count: int
-    """How many of them get no answer from it."""
+    """How many of these instances get no answer from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +72,28 @@ class WorkerCounts:
 
     taking_work: int
     draining: int
-    """They finish what they run, and claim nothing more."""
+    """Workers that finish their running executions and claim no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransportRecord:
-    """How executions of a priority travel, by what instances say."""
+    """The transport of a priority, as reported by instances."""
 
     priority: str
     kind: str
     address: str | None
     instance_count: int
     away_count: int
-    """How many of them get no answer from it."""
+    """How many of these instances get no answer from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Which task functions to list: those of which everything given holds."""
+    """Which task functions to list. All given conditions must hold."""
 
     names: Sequence[str] = ()
     q: str = ""
-    """Part of a name or of the description, in any case of its letters (on SQLite: of A to Z)."""
+    """Part of a name or of the description, case-insensitive (on SQLite only for A to Z)."""
     is_active: bool | None = None
     is_system: bool | None = None
 
@@ -128,7 +128,7 @@ class RegistryList:
     async def instances(
         self, *, lease_ttl_s: float, after: str = "", limit: int = 50
     ) -> list[ListedInstance]:
-        """In order of their ids, those behind `after`; the shards of a lease that ran out are nobody's."""
+        """Return a page in order of id, behind `after`. Shards with an expired lease count for nobody."""
         async with self._database.read(Pool.API) as connection:
             return await self._instances(
                 connection, (instance_t.c.instance_id > after,), lease_ttl_s, limit=limit
@@ -148,14 +148,14 @@ class RegistryList:
         )
         rows = (await connection.execute(statement)).all()
         held = [row for row in await connection.execute(leases) if _is_fresh(row, lease_ttl_s)]
-        # Rows of locks count from 1, shards from 0.
+        # Lock ids count from 1, shards from 0.
         return [
             _instance_of(row, [each.lock_id - 1 for each in held if each.instance_id == row.instance_id])
             for row in rows
         ]
 
     async def instance(self, instance_id: str, *, lease_ttl_s: float) -> ListedInstance:
-        """Raises NotFoundError."""
+        """Return one instance. Raises NotFoundError."""
         is_wanted = instance_t.c.instance_id == instance_id
         async with self._database.read(Pool.API) as connection:
             found = await self._instances(connection, (is_wanted,), lease_ttl_s, limit=1)
@@ -164,7 +164,7 @@ class RegistryList:
         return found[0]
 
     async def set_draining(self, instance_id: str, is_draining: bool, author: Author) -> None:
-        """Have it take on nothing more, or again. Raises NotFoundError; the same again changes nothing."""
+        """Ask an instance to drain, or to resume. Idempotent. Raises NotFoundError."""
         table = instance_t
 
         async def work(connection: AsyncConnection) -> None:
@@ -191,7 +191,7 @@ class RegistryList:
         await self._database.write(Pool.API, work)
 
     async def transports(self) -> list[TransportRecord]:
-        """How executions travel, as the live instances see it; none: all through the database."""
+        """Return the transports that live instances report. Empty: all executions go through the database."""
         oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
         statement = select(instance_t.c.transports).where(
             instance_t.c.transports.is_not(None), instance_t.c.last_heartbeat >= oldest
@@ -211,7 +211,7 @@ class RegistryList:
         ]
 
     async def lease_providers(self) -> list[LeaseProviderRecord]:
-        """What decides about leaders, as the live schedulers see it; none: the database alone."""
+        """Return the lease providers that live schedulers report. Empty: the database alone decides."""
         oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
         statement = select(instance_t.c.lease_provider).where(
             instance_t.c.lease_provider.is_not(None), instance_t.c.last_heartbeat >= oldest
@@ -226,7 +226,7 @@ class RegistryList:
         ]
 
     async def worker_counts(self) -> WorkerCounts:
-        """How many live workers take work, and how many are draining."""
+        """Count live workers: those that accept work, and those that drain."""
         oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
         statement = (
             select(instance_t.c.draining, func.count().label("amount"))
@@ -240,7 +240,7 @@ class RegistryList:
     # --- task functions ---------------------------------------------------------------------------
 
     async def tasks(self, wanted: TaskFilter, *, after: str = "", limit: int = 50) -> list[ListedTask]:
-        """In order of name, those behind `after`."""
+        """Return a page in order of name, behind `after`."""
         table = task_function_t
         statement = select(table).where(table.c.name > after).order_by(table.c.name).limit(limit)
         if wanted.names:
@@ -259,16 +259,16 @@ class RegistryList:
         return [ListedTask(**row._mapping, worker_count=workers[row.name]) for row in rows]
 
     async def task(self, name: str) -> ListedTask:
-        """Raises NotFoundError."""
+        """Return one task function. Raises NotFoundError."""
         found = await self.tasks(TaskFilter(names=[name]), limit=1)
         if not found:
             raise NotFoundError("task function", name)
         return found[0]
 
     async def set_task_active(self, name: str, is_active: bool, author: Author) -> ListedTask:
-        """Have workers run it, or leave it. Raises NotFoundError; the same again changes nothing.
+        """Enable or disable a task function for workers. Idempotent. Raises NotFoundError.
 
-        Raises ConflictError for a system function: the leader runs it, whatever its row says.
+        Raises ConflictError for a system function, because the leader runs it regardless of its row.
         """
         table = task_function_t
         if name.startswith(SYSTEM_PREFIX):
@@ -305,7 +305,7 @@ class RegistryList:
         return await self.task(name)
 
     async def _workers(self, connection: AsyncConnection) -> Counter[str]:
-        """How many live workers would run each task; one that drains takes nothing on."""
+        """Count live workers per task. Draining workers are not counted."""
         oldest = self._dialect.plus(self._dialect.now(), -LIVE_S)
         statement = select(instance_t.c.known_tasks).where(
             instance_t.c.known_tasks.is_not(None),
@@ -317,7 +317,7 @@ class RegistryList:
 
 
 def _is_fresh(row: Any, within_s: float) -> bool:
-    # A heartbeat from the future is as good as none, as for those who take leases.
+    # A heartbeat in the future counts as none, as it does for leases.
     return bool(abs(row.now - row.last_heartbeat) <= timedelta(seconds=within_s))
 
 

@@ -1,8 +1,7 @@
-"""Lists of schedules, a page at a time, each schedule with how its last run went.
+"""Lists of schedules, a page at a time, each with its last run.
 
-By name, and by when they are next due, a page is a range of an index. The other orders read and sort all
-schedules of the host: 100,000 take PostgreSQL 60 to 110 ms. An index for them would be written with every
-firing.
+Sorted by name or by next run, a page is a range of an index. The other orders read and sort all schedules of
+the host: 100,000 take PostgreSQL 60 to 110 ms. An index for them would have to be written with every firing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,12 +50,12 @@ _Conditions = tuple[ColumnElement[bool], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFilter:
-    """Which schedules to list: those of which everything given holds; of several values any may."""
+    """Which schedules to list. All given conditions must hold; of several values, any may match."""
 
     host_id: UUID
     names: Sequence[str] = ()
     q: str = ""
-    """Part of the name or of the description, in any case of its letters."""
+    """Part of the name or of the description, case-insensitive."""
     active: bool | None = None
     queues: Sequence[str] = ()
     priorities: Sequence[Priority] = ()
@@ -67,7 +66,7 @@ class ScheduleFilter:
     managed_by: Sequence[ManagedBy] = ()
     calendars: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    """All of them."""
+    """A schedule must have all of them."""
 
 
 class ScheduleSort(StrEnum):
@@ -80,16 +79,16 @@ class ScheduleSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchedulePosition:
-    """Where a list goes on: behind this place, whether or not the schedule is still there."""
+    """Cursor of a list: continue behind this place, even if the schedule is gone."""
 
     value: str | datetime | None
-    """What the list is sorted by."""
+    """The value that the list is sorted by."""
     schedule_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class ListedSchedule:
-    """A schedule, and how its last run went; it may never have run."""
+    """A schedule and its last run. All None: it has never run."""
 
     schedule: Schedule
     last_run_ts: datetime | None
@@ -101,12 +100,12 @@ class ListedSchedule:
 class SchedulePage:
     items: Sequence[ListedSchedule]
     next: SchedulePosition | None
-    """None: there is no more."""
+    """Cursor of the next page. None: there are no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleReference:
-    """What a change of many schedules at once needs to know of each."""
+    """What a bulk change needs to know of each schedule."""
 
     schedule_id: UUID
     name: str
@@ -127,10 +126,10 @@ class ScheduleList:
         after: SchedulePosition | None = None,
         limit: int = 50,
     ) -> SchedulePage:
-        """Deleted ones are not listed. What has nothing to sort by comes last, in either direction.
+        """Return a page, without deleted schedules. Those without a sort value come last in both directions.
 
-        A schedule that is changed between two pages may change its place; the others keep theirs. Raises
-        InvalidError for a position of another order.
+        A schedule that is changed between two pages may move; the others keep their place. Raises
+        InvalidError if `after` belongs to another sort order.
         """
         if after is not None:
             _require_fit(sort, after)
@@ -150,9 +149,10 @@ class ScheduleList:
     def _statements(
         self, order: "_Order", wanted: ScheduleFilter
     ) -> Iterator[tuple[Select[Any], dict[str, Any]]]:
-        """Nearly all lists are by name: of all, of a few names, searched, or by how the last run went.
+        """Yield the statements of a page with their values.
 
-        These are made once.
+        Nearly all lists are sorted by name: of all schedules, of a few names, searched, or by last status.
+        Their statements are cached.
         """
         rest = replace(wanted, q="", names=(), last_statuses=())
         is_by_name = order.sort is ScheduleSort.NAME and not (wanted.q and wanted.last_statuses)
@@ -183,7 +183,7 @@ class ScheduleList:
     async def ids(
         self, wanted: ScheduleFilter, *, after_name: str = "", limit: int
     ) -> list[ScheduleReference]:
-        """Ids and names of matching schedules, in order of name."""
+        """Return ids, names and versions of matching schedules, in order of name."""
         table = schedule_t
         statement = (
             select(table.c.schedule_id, table.c.schedule_name, table.c.aggregate_version)
@@ -196,7 +196,7 @@ class ScheduleList:
             return [ScheduleReference(*row) for row in await connection.execute(statement)]
 
     async def by_names(self, host_id: UUID, names: Sequence[str]) -> list[ListedSchedule]:
-        """Those of these names that there are, any number of them, in order of name."""
+        """Return the existing schedules with these names, in order of name. Any number of names."""
         named = self._dialect.rows("named", {"name": String()}, [(name,) for name in sorted(set(names))])
         statement = (
             _listed(named.join(schedule_t, schedule_t.c.schedule_name == named.c.name))
@@ -207,7 +207,7 @@ class ScheduleList:
             return [_listed_of(row) for row in await connection.execute(statement)]
 
     async def get_with_status(self, schedule_id: UUID, host_id: UUID) -> ListedSchedule:
-        """Raises NotFoundError, also for a deleted schedule and one of another host."""
+        """Return a schedule with its last run. Raises NotFoundError, also if deleted or of another host."""
         wanted = {"wanted_schedule": schedule_id, "wanted_host": host_id}
         async with self._database.read(Pool.API) as connection:
             row = (await connection.execute(_get(), wanted)).one_or_none()
@@ -241,7 +241,7 @@ def _require_fit(sort: ScheduleSort, after: SchedulePosition) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """How a list is sorted, and where its page begins."""
+    """The sort order of a list, and the start of its page."""
 
     sort: ScheduleSort
     is_descending: bool
@@ -249,13 +249,13 @@ class _Order:
     limit: int
 
     def ways(self, conditions: _Conditions, priorities: Sequence[Priority]) -> Iterator[Subquery]:
-        """Keys of the page; the second only if the first were too few."""
+        """Yield queries for the keys of the page. The second is needed only if the first returns too few."""
         if self.sort is not ScheduleSort.NEXT_RUN:
             yield self._first((*conditions, *self._bounds())).subquery("keys")
             return
         due = schedule_t.c.next_run_ts
         if self.after is None or self.after.value is not None:
-            # The index knows them by priority.
+            # The index is sorted per priority.
             each = [
                 self._first(
                     (*conditions, *self._bounds(), due.is_not(None), schedule_t.c.priority == priority.value)
@@ -286,7 +286,7 @@ class _Order:
     def _by(self, value: ColumnElement[Any], schedule_id: ColumnElement[Any]) -> Sequence[ColumnElement[Any]]:
         order = [each.desc() if self.is_descending else each.asc() for each in (value, schedule_id)]
         if self.sort is ScheduleSort.NAME:
-            # No two have the same, and with more the index would not do.
+            # Names are unique, and a second sort key would prevent use of the index.
             return order[:1]
         return [order[0].nulls_last(), order[1]] if self.sort is ScheduleSort.LAST_RUN else order
 
@@ -303,13 +303,13 @@ class _Order:
             return (is_beyond,)
         if self.sort is ScheduleSort.LAST_RUN:
             return (or_(is_beyond, and_(column == value, is_behind), column.is_(None)),)
-        # Written so that the first part is a range of an index.
+        # Written so that the first condition is a range of an index.
         is_near = column <= value if self.is_descending else column >= value
         return (is_near, or_(is_beyond, is_behind))
 
 
 class _Shape(NamedTuple):
-    """Lists by name that are one statement, with other values."""
+    """Lists by name with the same statement and different values."""
 
     is_descending: bool
     has_after: bool
@@ -322,10 +322,10 @@ class _Shape(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _kept(dialect: Dialect, shape: _Shape) -> Select[Any]:
-    """Making it takes three times as long as running it."""
+    """Return the cached statement, because building it takes three times as long as running it."""
     host = bindparam("of_host", type_=Uuid())
     if shape.is_searched:
-        # What is searched and nothing else is in the table of texts alone.
+        # A search without other conditions reads only the table of search texts.
         table: Table = schedule_text_t
         part = bindparam("part", type_=String())
         conditions = list(is_found(dialect, host, part, is_short=shape.is_short))
@@ -410,7 +410,7 @@ def _with_status(schedules: FromClause) -> FromClause:
 
 @cache
 def _get() -> Select[Any]:
-    """Made once: making it takes longer than running it."""
+    """Return the cached statement, because building it takes longer than running it."""
     return _listed(schedule_t).where(
         schedule_t.c.schedule_id == bindparam("wanted_schedule"),
         schedule_t.c.host_id == bindparam("wanted_host"),
@@ -419,7 +419,7 @@ def _get() -> Select[Any]:
 
 
 def _readable(rows: Sequence[Any]) -> Iterator[ListedSchedule]:
-    """Without schedules that only a newer version can read: the others are listed all the same."""
+    """Yield the readable schedules. Those that only a newer version can read are left out."""
     for row in rows:
         with suppress(UnreadableError):
             yield _listed_of(row)

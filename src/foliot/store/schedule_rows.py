@@ -1,4 +1,4 @@
-"""A schedule as a row of `schedule_t`, and back."""
+"""Converts a schedule to a row of `schedule_t`, and back."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -58,11 +58,11 @@ def row_of(schedule: Schedule) -> dict[str, Any]:
 
 MAX_REMEMBERED = 5_000
 _specs: dict[tuple[UUID, int], ScheduleSpec] = {}
-"""A version never changes, and reading one takes longer than all else that is done with a row."""
+"""Cache by version: a version never changes, and parsing takes longer than all else done with a row."""
 
 
 def _spec_of(row: Any, *, to_change: bool) -> ScheduleSpec:
-    """The definition; one with fields that only a newer version knows may be read, but not written back."""
+    """Parse the definition. With fields that only a newer version knows, it can be read but not changed."""
     version = (row.schedule_id, row.aggregate_version)
     known = _specs.get(version)
     if known is None:
@@ -105,7 +105,7 @@ def _policies_in(stored: dict[str, Any], *, knows_all: bool) -> dict[str, Any]:
 
 
 def schedule_of(row: Any, *, to_change: bool = False) -> Schedule:
-    """Raises UnreadableError for one that only a newer version understands."""
+    """Parse a row. Raises UnreadableError if only a newer version can read it."""
     try:
         return _schedule_of(row, _spec_of(row, to_change=to_change))
     except ValidationError as error:

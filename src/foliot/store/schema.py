@@ -1,4 +1,4 @@
-"""The tables. Migrations in `migrations/` bring a database here; a test compares the two."""
+"""Definitions of the tables. The migrations in `migrations/` must produce the same; a test compares them."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def _in(column: str, values: frozenset[Status]) -> str:
 
 IS_OPEN = _in("status", OPEN)
 IS_CLAIMABLE = f"{_in('status', CLAIMABLE)} AND due_by_ts IS NOT NULL"
-"""A held execution has no `due_by_ts`, so the index of what is claimable never meets it."""
+"""A held execution has no `due_by_ts`, so it is not in the index of claimable executions."""
 IS_NOT_WELL = _in("status", FINAL - {Status.SUCCESS})
 IS_FAILED = _in("status", FAILING)
 IS_BY_HAND = "triggered_by IN ('api', 'manual')"
@@ -132,10 +132,10 @@ schedule_t = Table(
     Column("updated_by", String(255)),
     Column("updated_ts", Instant, nullable=False),
     Column("deleted_ts", Instant),
-    # What is not going to become due has no next_run_ts, so the due query is a plain range of this index.
-    # The id at its end lets a load page through any number of schedules that share one instant.
+    # A schedule that will not become due has no next_run_ts, so the due query is a plain range of this index.
+    # The id at the end lets a load page through any number of schedules with the same next_run_ts.
     Index("idx_schedule_active_next_run", "active", "next_run_ts", "schedule_id"),
-    # For a backlog larger than a page: the most urgent of every host, without reading the whole of it.
+    # For a backlog larger than a page: finds the most urgent schedules of every host without reading all.
     Index(
         "idx_schedule_host_next_run",
         "host_id",
@@ -152,7 +152,7 @@ schedule_t = Table(
         postgresql_where=text("deleted_ts IS NULL"),
         sqlite_where=text("deleted_ts IS NULL"),
     ),
-    # Schedules of `delay` triggers that wait for the end of a run: few, and looked for by the janitor.
+    # `delay` schedules that wait for the end of a run: few. The janitor scans them.
     Index(
         "idx_schedule_waiting",
         "schedule_id",
@@ -161,7 +161,7 @@ schedule_t = Table(
     ),
 )
 
-# What schedules are searched by. Only those that are not deleted.
+# Search text of schedules that are not deleted.
 schedule_text_t = Table(
     "schedule_text_t",
     metadata,
@@ -185,7 +185,7 @@ schedule_version_t = Table(
     Column("author", String(255)),
     Column("reason", Text),
     Column("created_ts", Instant, nullable=False),
-    # For the feed of changes. Not on schedule_t itself: firing would write to every index of it.
+    # For the change feed. Not an index on schedule_t, because firing would have to write to it.
     Index("idx_schedule_version_created", "created_ts"),
 )
 
@@ -278,8 +278,8 @@ execution_t = Table(
         postgresql_where=text("status = 'pending' AND due_by_ts IS NULL"),
         sqlite_where=text("status = 'pending' AND due_by_ts IS NULL"),
     ),
-    # For lists. Each is small: what fired and went well, which is nearly everything, is in none of them, so
-    # firing, claiming and settling pay nothing for them.
+    # For lists. Each is small: fired executions that succeeded, which are nearly all, are in none of them. So
+    # firing, claiming and settling do not write to them.
     Index(
         "idx_execution_by_hand",
         "schedule_id",
@@ -295,7 +295,7 @@ execution_t = Table(
         postgresql_where=text(IS_NOT_WELL),
         sqlite_where=text(IS_NOT_WELL),
     ),
-    # For notifications: what has failed since a last look.
+    # For notifications: failures since the last poll.
     Index(
         "idx_execution_failed",
         "ended_ts",
@@ -327,10 +327,10 @@ attempt_t = Table(
 sent_secret_t = Table(
     "sent_secret_t",
     metadata,
-    # Of the latest attempt.
+    # One row per execution, for its latest attempt.
     Column("execution_id", Uuid, primary_key=True),
     Column("attempt", Integer, nullable=False),
-    # Opened by a key that only the agent has.
+    # Only the agent has the key to decrypt it.
     Column("sealed", Text, nullable=False),
 )
 
@@ -437,7 +437,7 @@ api_key_t = Table(
     Index("idx_api_key_host", "host_id", "key_id"),
 )
 
-# Browsers that are signed in, and links that sign one in once.
+# Browser sessions, and links that sign a browser in once.
 session_t = Table(
     "session_t",
     metadata,
@@ -473,7 +473,7 @@ audit_t = Table(
     Index("idx_audit_resource", "host_id", "resource_id", "audit_id"),
 )
 
-# What a POST under an Idempotency-Key did, or is doing.
+# What a POST with an Idempotency-Key did, or is doing.
 idempotency_t = Table(
     "idempotency_t",
     metadata,
@@ -501,7 +501,7 @@ rate_t = Table(
 
 
 def _event_columns() -> list[Column[Any]]:
-    """As light-portal has them, so that its consumers can read both tables."""
+    """Columns as in light-portal, so that its consumers can read both tables."""
     return [
         Column("id", Uuid, primary_key=True),
         Column("host_id", Uuid, nullable=False),
@@ -536,8 +536,8 @@ outbox_message_t = Table(
     Index("idx_outbox_host", "host_id", "c_offset"),
 )
 
-# One row: the offset that the next event gets. Whoever raises it keeps it locked until COMMIT, so offsets
-# have no gaps and are in the order of commits.
+# One row: the offset of the next event. The transaction that increments it keeps it locked until COMMIT. So
+# offsets have no gaps and are in commit order.
 log_counter = Table(
     "log_counter",
     metadata,
@@ -545,7 +545,7 @@ log_counter = Table(
     Column("next_offset", BigInteger, nullable=False),
 )
 
-# Events of transactions that are not ours: they get their offset right after COMMIT (`pending_events.py`).
+# Events of an application's transactions: they get their offset right after COMMIT (`pending_events.py`).
 pending_event_t = Table(
     "pending_event_t",
     metadata,
@@ -593,7 +593,7 @@ dead_letter_queue = Table(
     ),
 )
 
-# When a consumer of a group last ran.
+# When a consumer group was last active.
 consumer_group_t = Table(
     "consumer_group_t",
     metadata,
@@ -602,7 +602,7 @@ consumer_group_t = Table(
     Column("seen_ts", Instant, nullable=False),
 )
 
-# What a consumer is handling, written before it begins: a process that dies leaves its claim behind.
+# What a consumer is handling, written before it begins: a process that crashes leaves its claim.
 consumer_claim_t = Table(
     "consumer_claim_t",
     metadata,
@@ -615,7 +615,7 @@ consumer_claim_t = Table(
     Column("careful_until", BigInteger, nullable=False, server_default=text("0")),
 )
 
-# Events that a group has handled that come to it by a broker: those come again.
+# Events handled by groups that read from a broker, because a broker may deliver an event again.
 consumed_event_t = Table(
     "consumed_event_t",
     metadata,
@@ -625,7 +625,7 @@ consumed_event_t = Table(
     Index("idx_consumed_event_ts", "consumed_ts"),
 )
 
-# Who ships the outbox to a broker, and how far it is shipped.
+# The lease of the relay, which sends the outbox to a broker, and its offset.
 relay_t = Table(
     "relay_t",
     metadata,
@@ -636,7 +636,7 @@ relay_t = Table(
     Column("next_offset", BigInteger, nullable=False),
 )
 
-# Topics that the broker refuses: the relay goes on without them, and tries them again.
+# Topics that the broker refuses: the relay continues without them and retries them.
 relay_parked_t = Table(
     "relay_parked_t",
     metadata,
@@ -665,7 +665,7 @@ notification_rule_t = Table(
     UniqueConstraint("host_id", "rule_name", name="uq_notification_rule_name"),
 )
 
-# What was found wrong. A row that is over is kept for a while, see `incidents.py`.
+# Detected problems. A closed incident is kept for a while, see `incidents.py`.
 notification_incident_t = Table(
     "notification_incident_t",
     metadata,
@@ -682,7 +682,7 @@ notification_incident_t = Table(
         sqlite_where=text("closed_ts IS NULL"),
     ),
     Index("idx_incident_closed", "closed_ts"),
-    # For what changes with its rule.
+    # For a change or deletion of a rule.
     Index("idx_incident_rule", "rule_id"),
 )
 
@@ -710,7 +710,7 @@ notification_t = Table(
         postgresql_where=text("status = 'pending'"),
         sqlite_where=text("status = 'pending'"),
     ),
-    # For couriers, who take from the rules in turn.
+    # For senders, which take messages from the rules in rotation.
     Index(
         "idx_notification_turn",
         "rule_id",
@@ -722,7 +722,7 @@ notification_t = Table(
     Index("idx_notification_host", "host_id", "notification_id"),
     Index("idx_notification_rule", "host_id", "rule_id", "notification_id"),
     Index("idx_notification_schedule", "host_id", "schedule_id", "notification_id"),
-    # Few, and looked for among very many.
+    # Few rows to find among very many.
     Index(
         "idx_notification_pending",
         "host_id",

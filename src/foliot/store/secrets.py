@@ -25,24 +25,24 @@ CALLBACK = "callback"
 
 
 class SecretName(NamedTuple):
-    """What may be known of a secret."""
+    """The public data of a secret, without its value."""
 
     name: str
     updated_ts: datetime
 
 
 class SecretsStanding(NamedTuple):
-    """How the stored secrets of all hosts, or the first of them, stand to the keys that there are."""
+    """How many stored secrets the configured keys can read. Covers all hosts, up to a limit."""
 
     stored: int
     unreadable: tuple[str, ...] = ()
-    """Names of those that no key fits."""
+    """Names of the secrets that no key can decrypt."""
     outdated: int = 0
-    """How many are under another key than the first."""
+    """Number of secrets that are encrypted with a key other than the first."""
 
 
 class Secrets:
-    """The secrets of all hosts, encrypted; without a cipher there are names, and no values."""
+    """The encrypted secrets of all hosts. Without a cipher, only their names can be read."""
 
     def __init__(self, database: Database, cipher: Cipher | None) -> None:
         self._database = database
@@ -50,7 +50,7 @@ class Secrets:
         self._cipher = cipher
 
     async def set(self, host_id: UUID, name: str, value: str, author: Author) -> None:
-        """Store a value, whether or not the name has one. Raises NoSecretKeyError, InvalidError."""
+        """Store a value, or replace the existing one. Raises NoSecretKeyError, InvalidError."""
         _require(name, value)
         now = self._dialect.now()
         changing: dict[str, Any] = {
@@ -72,7 +72,7 @@ class Secrets:
         await self._database.write(Pool.API, work)
 
     async def delete(self, host_id: UUID, name: str, author: Author) -> None:
-        """Raises NotFoundError."""
+        """Delete a secret. Raises NotFoundError."""
         statement = delete(secret_t).where(secret_t.c.host_id == host_id, secret_t.c.name == name)
 
         async def work(connection: AsyncConnection) -> None:
@@ -83,7 +83,7 @@ class Secrets:
         await self._database.write(Pool.API, work)
 
     async def names(self, host_id: UUID, *, limit: int = 500, after_name: str = "") -> list[SecretName]:
-        """In order of name, a page at a time."""
+        """Return a page in order of name."""
         wanted = (
             select(secret_t.c.name, secret_t.c.updated_ts)
             .where(secret_t.c.host_id == host_id, secret_t.c.name > after_name)
@@ -94,7 +94,7 @@ class Secrets:
             return [SecretName(*row) for row in await connection.execute(wanted)]
 
     async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
-        """The values of those names that the host has set. Raises UnreadableSecretError."""
+        """Return the values of those names that the host has set. Raises UnreadableSecretError."""
         wanted = select(secret_t.c.name, secret_t.c.value).where(
             secret_t.c.host_id == host_id, secret_t.c.name.in_(sorted(set(names)))
         )
@@ -103,9 +103,9 @@ class Secrets:
         return {name: self._decrypt(name, token) for name, token in rows}
 
     async def rotate(self, author: Author) -> int:
-        """Encrypt under the first key what is under another: how many. Raises UnreadableSecretError.
+        """Encrypt all secrets with the first key. Return how many were changed. Raises UnreadableSecretError.
 
-        Can be broken off and called again: what is done is done, and passed over the next time.
+        Can be interrupted and called again: finished secrets are skipped.
         """
         cipher = self._required_cipher()
         count = 0
@@ -124,7 +124,7 @@ class Secrets:
         return count
 
     async def standing(self, *, limit: int = 1000) -> SecretsStanding:
-        """Whether they can be read, without showing any."""
+        """Check whether the secrets can be read, without returning any value."""
         wanted = select(secret_t.c.name, secret_t.c.value).limit(limit)
         async with self._database.read(Pool.API) as connection:
             rows = (await connection.execute(wanted)).all()
@@ -155,7 +155,7 @@ class Secrets:
             return list((await connection.execute(wanted)).all())
 
     async def _rewrite(self, cipher: Cipher, rows: list[Row[UUID, str, str]]) -> int:
-        # One that was set anew in between is under the first key already: its row no longer matches.
+        # A secret that was set meanwhile uses the first key already, and its row no longer matches.
         statements = [
             update(secret_t)
             .where(
@@ -200,7 +200,7 @@ def _require(name: str, value: str) -> None:
 
 
 async def callback_key(database: Database) -> bytes:
-    """The key of callback tokens: made by whoever needs it first, and then the same for all instances."""
+    """Return the key for callback tokens. The first caller creates it for all instances."""
     wanted = select(cluster_key_t.c.value).where(cluster_key_t.c.name == CALLBACK)
     made = base64.b64encode(secrets.token_bytes(32)).decode()
     insert = database.dialect.insert(cluster_key_t).values(name=CALLBACK, value=made).on_conflict_do_nothing()
@@ -209,7 +209,7 @@ async def callback_key(database: Database) -> bytes:
         found = (await connection.execute(wanted)).scalar_one_or_none()
         if found is None:
             await connection.execute(insert)
-            # Read again: another instance may have been quicker.
+            # Read again: another instance may have inserted it first.
             found = (await connection.execute(wanted)).scalar_one()
         return str(found)
 

@@ -1,4 +1,4 @@
-"""Rows as the notifier sees them: schedules as they stand, and runs."""
+"""Rows that the notifier reads: schedules with their current state, and runs."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -38,14 +38,14 @@ _RUN = (
 
 
 class Seen(NamedTuple):
-    """An execution, and its schedule as it stands now."""
+    """An execution, and the current state of its schedule."""
 
     subject: Subject
     run: Run
 
 
 def select_seen(*more: Any) -> Select[Any]:
-    """Executions with their schedules; with more columns the caller says what they are selected from."""
+    """Select executions with their schedules. With `more` columns, the caller adds the FROM clause."""
     statement = select(
         *(schedule_t.c[name] for name in _SUBJECT), *(execution_t.c[name] for name in _RUN), *more
     )
@@ -61,7 +61,7 @@ def seen_of(row: Any, now: datetime) -> Seen:
 
 
 def subject_of(row: Any, now: datetime) -> Subject:
-    # A pause that has an end is over then, whatever the row still says.
+    # A pause with an end is over then, even if the row still says paused.
     is_paused = row.paused and (row.paused_until_ts is None or row.paused_until_ts > now)
     return Subject(
         row.schedule_id,
@@ -94,6 +94,6 @@ def wanted_schedules(dialect: Dialect, schedule_ids: Collection[UUID]) -> FromCl
 
 
 def wanted_executions(dialect: Dialect, execution_ids: Collection[UUID]) -> Select[Any]:
-    """Those of these that there are, with their schedules."""
+    """Select these executions, if they exist, with their schedules."""
     given = dialect.rows("given", {"execution_id": Uuid()}, [(each,) for each in execution_ids])
     return select_seen().where(execution_t.c.execution_id.in_(select(given.c.execution_id)))

@@ -1,11 +1,12 @@
-"""Statements on `session_t`: browsers that are signed in, and links that sign one in.
+"""Statements on `session_t`: browser sessions, and links that sign a browser in.
 
-A link is used by deleting its row, in the transaction that makes the session: of any number who try at once,
-one finds the row. What a crash leaves behind is a link that is still good, or a session that nobody knows and
-that runs out.
+Using a link deletes its row, in the transaction that creates the session. So if several browsers try at once,
+only one finds the row. A crash leaves either a link that is still valid, or a session that nobody has the
+token of and that expires.
 
-A session ends with what it was made from: with its API key, when that is revoked or expires; the operator's
-when FOLIOT_ADMIN_KEY becomes another, which only those who have the key can tell (see `FoundSession.key_id`).
+A session ends with the key that it was made from. An API key ends it when it is revoked or expires. The
+operator's session ends when FOLIOT_ADMIN_KEY changes, which only an instance with that key can check (see
+`Holder.key_id`).
 """
 
 from dataclasses import dataclass, replace
@@ -31,11 +32,11 @@ SESSION_LIFETIME_S = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who is signed in, and by which key."""
+    """Who is signed in, and with which key."""
 
     host_id: UUID
     key_id: str
-    """Of an API key; or the fingerprint of the operator's."""
+    """Id of an API key, or the fingerprint of the operator's key."""
     name: str
     role: Role
     is_operator: bool = False
@@ -45,7 +46,7 @@ class Holder:
 class FoundSession:
     holder: Holder
     credential: str
-    """Names the session, without being one."""
+    """Identifies the session without being a secret."""
     created_ts: datetime
     expires_ts: datetime
 
@@ -53,12 +54,12 @@ class FoundSession:
 class MadeSession(NamedTuple):
     session: FoundSession
     token: str
-    """For the cookie; never stored."""
+    """Value for the cookie; never stored."""
 
 
 class MadeLink(NamedTuple):
     token: str
-    """For the link's address; never stored."""
+    """Token for the link's URL; never stored."""
     expires_ts: datetime
 
 
@@ -66,7 +67,7 @@ class Sessions:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
-        # Built once: it is run for every request, and building it takes longer than running it.
+        # Built once: it runs for every request, and building it takes longer than running it.
         self._by_hash = select(session_t).where(
             session_t.c.secret_hash == bindparam("secret_hash"), self._holds(Purpose.SESSION)
         )
@@ -74,7 +75,7 @@ class Sessions:
     async def make_link(
         self, holder: Holder, author: Author | None = None, *, lifetime_s: float = LINK_LIFETIME_S
     ) -> MadeLink:
-        """A token that signs one browser in, once. Audited if somebody asked for it."""
+        """Create a link that signs one browser in, once. With an `author`, this is audited."""
         token = Purpose.LINK.new_token()
 
         async def work(connection: AsyncConnection) -> FoundSession:
@@ -88,9 +89,9 @@ class Sessions:
     async def use_link(
         self, token: str, author: Author, *, lifetime_s: float = SESSION_LIFETIME_S
     ) -> MadeSession | None:
-        """A session for whoever comes first; None if the link was used, has run out, or never was one.
+        """Create a session from a link. None: the link was used, has expired, or never existed.
 
-        In the audit the actor is the link's holder, whatever the author is called.
+        The audit names the link's holder as actor, not the author.
         """
         if not Purpose.LINK.has_token(token):
             return None
@@ -121,7 +122,10 @@ class Sessions:
         return MadeSession(await self._database.write(Pool.API, work), token)
 
     async def find(self, token: str) -> FoundSession | None:
-        """None if it is over, or never was one; an operator's still has to be of the present key."""
+        """Return a session. None: it has ended or never existed.
+
+        For an operator's session the caller must still compare the key.
+        """
         if not Purpose.SESSION.has_token(token):
             return None
         async with self._database.read(Pool.API) as connection:
@@ -129,7 +133,7 @@ class Sessions:
         return None if row is None else _found_of(row)
 
     async def end(self, token: str, author: Author) -> bool:
-        """Sign out; False if there was nothing to end."""
+        """Sign out. False: there was no session to end."""
         if not Purpose.SESSION.has_token(token):
             return False
         ending = (
@@ -147,8 +151,8 @@ class Sessions:
         return await self._database.write(Pool.API, work)
 
     async def prune(self, *, limit: int = 1000) -> int:
-        """Remove sessions and links that have run out: how many, at most `limit`."""
-        # A query of its own: called for every row, the clock would be no bound of the index.
+        """Delete up to `limit` expired sessions and links. Return how many."""
+        # A subquery: if the clock were called per row, it could not bound the index scan.
         now = select(self._dialect.now()).scalar_subquery()
         over = (
             select(session_t.c.secret_hash)
@@ -206,7 +210,7 @@ class Sessions:
         )
 
     def _holds(self, purpose: Purpose) -> ColumnElement[bool]:
-        """Not run out, and neither has the key it was made from."""
+        """Condition: neither the row nor the key it was made from has ended."""
         by_key = exists().where(api_key_t.c.key_id == session_t.c.key_id, is_live(self._dialect))
         return and_(
             session_t.c.kind == purpose.value,

@@ -1,4 +1,4 @@
-"""How an attempt's end is settled: by the policies of the version that it was fired with."""
+"""Settles the end of an attempt by the policies of the schedule version that it was fired with."""
 
 from datetime import datetime
 
@@ -20,7 +20,7 @@ def settlement_of(
     retry_after_s: float | None = None,
     ended_at: float | None = None,
 ) -> Settlement:
-    """What to write for an attempt that ended so; without result or error, which the caller adds."""
+    """Return the settlement of an ended attempt, without result or error, which the caller adds."""
     status, retry_in_s = ended, 0.0
     if spec is not None:
         outcome = outcome_of(
@@ -50,7 +50,7 @@ def settlement_of(
 
 
 def agent_url_of(spec: ScheduleSpec) -> str | None:
-    """Whom an `http` target asks, as far as it may be told: a query is where tokens are put."""
+    """Return the URL that an `http` target calls, without its query, which may contain tokens."""
     if not isinstance(spec.target, HttpTarget):
         return None
     return spec.target.url.partition("?")[0].partition("#")[0]

@@ -1,7 +1,7 @@
-"""What the notifier sees of schedules and executions: reads alone, each bounded, and by an index.
+"""Queries of the notifier on schedules and executions: reads only, each bounded and by an index.
 
-Firing, claiming and settling write nothing for it. What has failed is found by an index that only failures
-are in; how a schedule stands, by its row in `schedule_status_t`.
+Firing, claiming and settling write nothing extra for it. Failures are found by an index that contains only
+failures. The state of a schedule is its row in `schedule_status_t`.
 """
 
 from collections.abc import Collection, Sequence
@@ -37,8 +37,10 @@ class Sightings:
         after: UUID | None = None,
         limit: int,
     ) -> list[Seen]:
-        """What has failed from then on until now, oldest end first; of that very instant, those behind
-        `after`."""
+        """Return executions that failed in [since, now], in order of their end.
+
+        `after`: of those that ended exactly at `since`, return only ids behind this one.
+        """
         table = execution_t
         is_behind = table.c.ended_ts >= since
         if after is not None:
@@ -53,7 +55,7 @@ class Sightings:
                 table.c.ended_ts >= since,
                 table.c.ended_ts <= now,
                 is_behind,
-                # Only checked: what is looked for is found by its time.
+                # The guard keeps the planner from looking rows up by host: the time finds them.
                 self._dialect.guard(table.c.host_id).in_(select(given.c.host_id)),
             )
             .order_by(table.c.ended_ts, table.c.execution_id)
@@ -63,7 +65,7 @@ class Sightings:
             return [seen_of(row, now) for row in await connection.execute(statement)]
 
     async def streaks(self, schedule_ids: Collection[UUID], *, most: int) -> dict[UUID, int]:
-        """How many of the latest runs of each have failed one after the other; counted up to `most`."""
+        """Count the consecutive failures of each schedule's latest runs, up to `most`."""
         if not schedule_ids:
             return {}
         ended = [Status.SUCCESS.value, *(each.value for each in FAILING)]

@@ -1,6 +1,6 @@
-"""What the notifier sees of what did not happen: how schedules stand, when they were due, when last well.
+"""Queries of the notifier for missing runs: state of schedules, when they were due, and their successes.
 
-All of a page is asked at once, whatever number of rules wants to know. Runs are found by their fire time.
+One query covers a whole page of schedules, for any number of rules. Runs are found by their fire time.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,9 +26,9 @@ from foliot.store.seen import run_of, select_seen, subject_of, wanted_schedules
 from foliot.store.types import Instant
 
 LONGEST_RUN = timedelta(hours=1)
-"""How long before a span a run may have been due, to be looked at for having ended in it."""
+"""A run with a fire time up to this long before a span is checked too: it may have ended in the span."""
 MAX_VERSIONS = 100
-"""How many changes of a schedule are looked back for the last one that made it begin anew."""
+"""How many versions of a schedule are searched for the last change that restarted it."""
 IS_BY_SCHEDULE = "triggered_by = 'scheduler'"
 _NOT_DUE = tuple(
     each.value
@@ -40,11 +40,11 @@ _NOT_DUE = tuple(
         SkipReason.DELETED,
     )
 )
-"""Times that were not to run."""
+"""Reasons of skipped times that were not supposed to run."""
 
 
 class SilenceState(NamedTuple):
-    """How a schedule stands."""
+    """Current state of a schedule."""
 
     subject: Subject
     last: Run | None
@@ -54,14 +54,14 @@ class SilenceState(NamedTuple):
 
 
 class Since(NamedTuple):
-    """A schedule, and an instant from which on something is looked for."""
+    """A schedule, and the instant from which to search."""
 
     schedule_id: UUID
     since_ts: datetime
 
 
 class ScheduleWindow(NamedTuple):
-    """A schedule, and the time in which something is looked for, its ends included."""
+    """A schedule, and the time span to search, both ends inclusive."""
 
     schedule_id: UUID
     from_ts: datetime
@@ -87,7 +87,7 @@ class Silence:
         after_name: str = "",
         limit: int,
     ) -> list[SilenceState]:
-        """Schedules of a host in order of name: all, or those with these names or ids."""
+        """Return a page of a host's schedules in order of name. `named`: names or ids; None: all."""
         status, last = schedule_status_t, execution_t
         statement = (
             select_seen(schedule_t.c.next_fire_ts, schedule_t.c.created_ts.label("made_ts"))
@@ -129,7 +129,7 @@ class Silence:
         ]
 
     async def versions(self, schedule_ids: Collection[UUID]) -> dict[UUID, list[VersionStart]]:
-        """The latest versions of each, oldest first."""
+        """Return the latest versions of each schedule, oldest first."""
         if not schedule_ids:
             return {}
         table, wanted = schedule_version_t, wanted_schedules(self._dialect, schedule_ids)
@@ -167,14 +167,14 @@ class Silence:
         return found
 
     async def successes(self, wanted: Collection[Since], now: datetime) -> dict[Since, Success]:
-        """The first success of each since then, and until now; a backfill's is none."""
+        """Return the first success of each since then, until `now`. Backfills do not count."""
         if not wanted:
             return {}
         async with self._database.read(Pool.FIRING) as connection:
             return await first_successes(connection, self._dialect, wanted, now)
 
     async def first_fires(self, wanted: Collection[Since]) -> dict[Since, datetime]:
-        """The first time of each that was decided, from then on; also as one of those that were missed."""
+        """Return the first decided fire time of each since then. Missed times count too."""
         if not wanted:
             return {}
         table = execution_t
@@ -197,7 +197,7 @@ class Silence:
         return {Since(row.schedule_id, row.since_ts): row.missed_from_ts or row.fire_ts for row in rows}
 
     async def latest_due(self, spans: Collection[ScheduleWindow]) -> dict[ScheduleWindow, datetime]:
-        """The latest time in each span that was to run, whatever became of it."""
+        """Return the latest time in each span that should have run, whatever its outcome."""
         if not spans:
             return {}
         table = execution_t
@@ -232,7 +232,7 @@ class Silence:
 async def first_successes(
     connection: AsyncConnection, dialect: Dialect, wanted: Collection[Since], now: datetime
 ) -> dict[Since, Success]:
-    """Oldest first: what has failed since is not gone through again and again, while it goes on failing."""
+    """Return the first success of each. Oldest first, so that failures after a success are not read."""
     table = execution_t
     given = dialect.rows(
         "wanted",

@@ -1,7 +1,7 @@
-"""How single schedules have been doing: from their latest executions, found by index, never by a scan.
+"""Statistics of single schedules, from their latest executions. These are found by index, never by a scan.
 
-`execution_t` has three partial indexes by schedule and fire time: of the scheduler's own rows, of backfills',
-and of those made by hand. The latest of a schedule are the latest of the three.
+`execution_t` has three partial indexes by schedule and fire time: for executions of the scheduler, of
+backfills, and of manual triggers. The latest executions of a schedule are the latest of the three.
 """
 
 from collections import Counter
@@ -36,19 +36,19 @@ from foliot.store.timeline import micros_in
 
 MAX_EXECUTIONS = 2_000
 MAX_IN_DAYS = 25_000
-"""Executions of each kind that are counted by day: twelve weeks of one every five minutes."""
+"""Max executions of each kind that are counted by day: twelve weeks with one every five minutes."""
 REACH = timedelta(weeks=12)
 LAST = 20
 
 _DAY_US = 86_400_000_000
 
-# Written out, so that PostgreSQL finds the partial indexes also for a statement that it has prepared.
+# Literal SQL text, so that PostgreSQL uses the partial indexes also for a prepared statement.
 _KINDS = ("triggered_by = 'scheduler'", "triggered_by = 'backfill'", IS_BY_HAND)
 
 
 @dataclass(frozen=True, slots=True)
 class DurationSummary:
-    """How long something took, in seconds."""
+    """Percentiles and maximum of durations, in seconds."""
 
     p50_s: float
     p95_s: float
@@ -74,17 +74,17 @@ class RecentExecution:
 class ScheduleStatistics:
     by_status: Mapping[Status, int]
     duration: DurationSummary | None
-    """Of the last attempts; None: nothing has run."""
+    """Of the last attempts. None: nothing has run."""
     start_delay: DurationSummary | None
-    """From being ready to being started."""
+    """Time from ready to started."""
     last: Sequence[RecentExecution]
     """Latest first."""
     since_ts: datetime
-    """All of these are about fire times from here on."""
+    """The fields above cover fire times from here on."""
     days: Sequence[DayCounts]
-    """Those with executions, oldest first."""
+    """Days with executions, oldest first."""
     days_since_ts: datetime
-    """And these about fire times from here on."""
+    """`days` covers fire times from here on."""
 
 
 class Statistics:
@@ -93,7 +93,7 @@ class Statistics:
         self._dialect = database.dialect
 
     async def of_schedule(self, schedule_id: UUID, *, host_id: UUID | None = None) -> ScheduleStatistics:
-        """Its latest executions, at most MAX_EXECUTIONS, of the last twelve weeks. Raises NotFoundError."""
+        """Return statistics of the latest executions in the last twelve weeks. Raises NotFoundError."""
         async with self._database.read(Pool.API) as connection:
             now = await self._now_of(connection, schedule_id, host_id)
             is_near = execution_t.c.fire_ts >= now - REACH
@@ -113,7 +113,7 @@ class Statistics:
     async def recent(
         self, schedule_ids: Sequence[UUID], *, n: int = LAST
     ) -> dict[UUID, list[RecentExecution]]:
-        """The latest of many schedules at once, latest first; those without any are left out."""
+        """Return the latest `n` executions of many schedules, latest first. Omits schedules without any."""
         if not schedule_ids:
             return {}
         async with self._database.read(Pool.API) as connection:
@@ -154,7 +154,7 @@ _COLUMNS = tuple(
 
 
 def _latest(schedule_id: UUID, most: int, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """The latest executions of one schedule."""
+    """Select the latest executions of one schedule."""
     merged = union_all(
         *(_latest_of(kind, _COLUMNS, schedule_id, most, *conditions) for kind in _KINDS)
     ).subquery()
@@ -174,7 +174,7 @@ def _latest_of(
 
 
 def _by_day(dialect: Dialect, schedule_id: UUID, *conditions: ColumnElement[bool]) -> Any:
-    """How many of each kind and status there are on each day, and the first fire time among them."""
+    """Count executions by kind, day and status, with the first fire time of each."""
     counted = []
     for kind in _KINDS:
         columns = (execution_t.c.fire_ts, execution_t.c.status)
@@ -194,16 +194,16 @@ def _by_day(dialect: Dialect, schedule_id: UUID, *conditions: ColumnElement[bool
 
 
 def _latest_of_each(dialect: Dialect, schedule_ids: Sequence[UUID], n: int) -> Any:
-    """The latest executions of each kind of each schedule: at least `n`, as far as there are."""
+    """Select the latest executions of each kind of each schedule: at least `n`, if there are so many."""
     wanted = dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
     return union_all(*(_steps_back(kind, number, wanted, n) for number, kind in enumerate(_KINDS)))
 
 
 def _steps_back(kind: str, number: int, wanted: Any, n: int) -> Select[Any]:
-    """Step by step from a schedule's latest fire time to the one before: each is one look into the index.
+    """Step from a schedule's latest fire time to the one before, and so on. Each step is one index lookup.
 
-    PostgreSQL would do it with LATERAL, which SQLite has not; a UNION of limited selects would take longer to
-    plan than to run.
+    PostgreSQL could use LATERAL, but SQLite has none. A UNION of limited selects would take longer to plan
+    than to run.
     """
     is_kind = text(kind)
     latest = select(func.max(execution_t.c.fire_ts)).where(
@@ -244,7 +244,7 @@ def _recent_of(row: Any) -> RecentExecution:
 def _start_delay_s(row: Any) -> float | None:
     if row.ready_ts is None or row.started_ts is None:
         return None
-    # What waits for another try may have been made ready after its last start.
+    # An execution that waits for a retry may have become ready after its last start.
     delay_s: float = (row.started_ts - row.ready_ts).total_seconds()
     return delay_s if delay_s >= 0 else None
 
@@ -269,5 +269,5 @@ def _spread(values: Iterator[float | None]) -> DurationSummary | None:
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:
-    """The smallest that so many of 100 do not exceed."""
+    """Return the smallest value such that `percent` % of the values are not above it (nearest rank)."""
     return ordered[-(-len(ordered) * percent // 100) - 1]

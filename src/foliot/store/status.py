@@ -1,4 +1,4 @@
-"""Statements on `schedule_status_t`: how the last run of each schedule went."""
+"""Statements on `schedule_status_t`: the last run of each schedule."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -23,7 +23,7 @@ class LastRun(NamedTuple):
 
 
 async def record_status(connection: AsyncConnection, dialect: Dialect, runs: Iterable[LastRun]) -> None:
-    """Keep the latest of these runs for each schedule, unless a later one is known."""
+    """Store the latest of these runs for each schedule, unless a later one is stored."""
     latest: dict[UUID, LastRun] = {}
     for run in runs:
         other = latest.get(run.schedule_id)
@@ -31,7 +31,7 @@ async def record_status(connection: AsyncConnection, dialect: Dialect, runs: Ite
             latest[run.schedule_id] = run
     if not latest:
         return
-    # In the order of schedule_id, so that two workers never wait for each other in a circle.
+    # In order of schedule_id, so that two workers never deadlock.
     runs_in_order = [run for _key, run in sorted(latest.items())]
     values: list[list[Any]] = [
         [run.schedule_id for run in runs_in_order],

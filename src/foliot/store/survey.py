@@ -1,6 +1,6 @@
-"""What a scheduler sees when it looks round: which shards there are, who leads them, and who else could.
+"""What a scheduler reads about the cluster: the shards, their leaders, and the other schedulers.
 
-All ages are by the store's clock, read in the same statement as what they are the age of.
+All ages are by the store's clock, which is read in the same statement as the heartbeats.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class SeenShard:
 
     number: int
     holder: str
-    """Empty: it was released, or never led."""
+    """Empty: the shard was released, or never led."""
     heartbeat_age_s: float
 
 
@@ -39,7 +39,7 @@ class SeenScheduler:
 @dataclass(frozen=True, slots=True)
 class Survey:
     now: datetime | None
-    """The store's clock; None: there are no shards, and nothing to lead."""
+    """Time of the store's clock. None: there are no shards, so nothing to lead."""
     shards: tuple[SeenShard, ...]
     """In order of their numbers, from 0 on without a gap."""
     schedulers: tuple[SeenScheduler, ...]
@@ -51,7 +51,7 @@ class Surveys:
         self._dialect = database.dialect
 
     async def look(self, *, live_s: float) -> Survey:
-        """Every shard, and the schedulers that gave a sign of life within so many seconds."""
+        """Return all shards, and the schedulers with a heartbeat in the last `live_s` seconds."""
         now = self._dialect.now().label("now")
         locks = select(scheduler_lock_t, now).order_by(scheduler_lock_t.c.lock_id)
         table = instance_t
@@ -72,11 +72,11 @@ class Surveys:
         )
 
     async def say_present(self, instance_id: str) -> None:
-        """A sign of life of one that is registered, as short as it can be."""
+        """Write only the heartbeat of a registered instance, in the shortest possible statement."""
         await self._change(instance_id, last_heartbeat=self._dialect.now())
 
     async def withdraw(self, instance_id: str) -> None:
-        """It is about to stop: from now on others count without it."""
+        """Mark an instance that is about to stop, so that others no longer count on it."""
         await self._change(instance_id, draining=True)
 
     async def _change(self, instance_id: str, **values: Any) -> None:

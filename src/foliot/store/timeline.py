@@ -1,8 +1,9 @@
-"""Load over time: what fired when, binned, and the schedules whose load is still to come.
+"""Load over time: executions by fire time, in bins, and schedules that will fire in the future.
 
-`execution_t` has no index on fire times. But ids tell when a row was made, and a row is made when its time
-has come or soon after, so a range of fire times is a range of the primary key. What was made more than a day
-after its time (a backfill, the end of a long outage) was load of another day, and is left out.
+`execution_t` has no index on fire times. But ids contain the time of creation, and a row is created at its
+fire time or soon after. So a range of fire times is a range of the primary key. Rows that were created more
+than a day after their fire time (a backfill, the end of a long outage) were load of another day, and are left
+out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,15 +39,15 @@ from foliot.store.overview import soonest
 from foliot.store.schema import execution_t, schedule_t
 
 MAX_ROWS = 250_000
-"""Rows that one look at the past reads, of all hosts, from the end of the range backwards: about a second."""
+"""Max rows that a query of the past reads, of all hosts, from the end of the range backwards: about 1 s."""
 MAX_RECENT_ROWS = 100_000
 MAX_SCHEDULES = 200
 MAX_CELLS = 20_000
-"""Bins of single schedules, all together: the finer the bins, the fewer schedules are shown."""
+"""Max number of bins of all single schedules together. The finer the bins, the fewer schedules are shown."""
 MAX_UPCOMING = 5_000
 
 MARGIN = timedelta(hours=1)
-"""An id may be a little older than its fire time: one that was reserved by another machine's clock."""
+"""An id may be a little older than its fire time, if another machine's clock reserved it."""
 LATE_S = 86_400.0
 _MINUTE = timedelta(minutes=1)
 
@@ -57,20 +58,20 @@ class ScheduleLoad:
     name: str | None
     by_status: Mapping[Status, int]
     counts: tuple[int, ...]
-    """Bin by bin."""
+    """One count per bin."""
     counts_by_status: Mapping[Status, tuple[int, ...]]
-    """Bin by bin, of the statuses that there are."""
+    """One count per bin, for the statuses that occur."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastLoad:
     bins: Bins
     by_status: Mapping[Status, tuple[int, ...]]
-    """Bin by bin, of those that there are."""
+    """One count per bin, for the statuses that occur."""
     schedules: Sequence[ScheduleLoad]
-    """Those with most rows, first the busiest; then those that were asked for by name."""
+    """The schedules with the most executions, busiest first, then those in `including`."""
     complete_from_ts: datetime
-    """Where there was more than is read in one look, earlier times lack some or all of it."""
+    """Counts before this time are incomplete, because one query does not read more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class MinuteLoad:
     start_ts: datetime
     by_status: Mapping[Status, int]
     late_p50_s: float | None
-    """From the fire time to the start, of those that have started."""
+    """Seconds from fire time to start, of executions that have started."""
     late_p99_s: float | None
 
 
@@ -94,9 +95,9 @@ class Timeline:
         self._dialect = database.dialect
 
     async def past(self, host_id: UUID, bins: Bins, *, including: Sequence[UUID] = ()) -> PastLoad:
-        """What was decided for the times in the bins, by how it stands now.
+        """Return the executions in the bins, by their current status.
 
-        `including` names schedules to report even if they are not among the busiest.
+        `including`: schedules to report even if they are not among the busiest.
         """
         rows = _Rows(self._dialect, bins, MAX_ROWS)
         async with self._database.read(Pool.API) as connection:
@@ -131,7 +132,7 @@ class Timeline:
         return [_load_of(each, names.get(each), by_status[each], rows.bins.count) for each in ids]
 
     async def last_hour(self, host_id: UUID) -> RecentLoad:
-        """Minute by minute, up to the one under way: how many by status, and how late they started."""
+        """Return counts by status and start delays per minute of the last hour, with the current minute."""
         async with self._database.read(Pool.API) as connection:
             now = (await connection.execute(select(self._dialect.now()))).scalar_one()
             under_way = EPOCH + (now - EPOCH) // _MINUTE * _MINUTE
@@ -157,7 +158,7 @@ class Timeline:
         )
 
     async def upcoming(self, host_id: UUID, until: datetime, *, limit: int = MAX_UPCOMING) -> list[Due]:
-        """Schedules of the host with a time to act on before then, soonest first: for planning.forecast."""
+        """Return the host's schedules that run before `until`, soonest first, for planning.forecast."""
         statement = soonest(host_id, DUE_COLUMNS, schedule_t.c.next_run_ts < until, limit=limit)
         async with self._database.read(Pool.API) as connection:
             rows = (await connection.execute(statement)).all()
@@ -169,7 +170,7 @@ class Timeline:
 
 
 def max_schedules(bins: Bins) -> int:
-    """How many schedules are reported one by one."""
+    """Return how many schedules are reported individually."""
     return min(MAX_SCHEDULES, max(1, MAX_CELLS // bins.count))
 
 
@@ -187,7 +188,7 @@ def _load_of(
 
 
 class _Rows:
-    """The rows of `execution_t` whose fire time lies in the bins: all statements read the same of them."""
+    """The rows of `execution_t` with a fire time in the bins. All statements read the same rows."""
 
     def __init__(self, dialect: Dialect, bins: Bins, most: int) -> None:
         self.bins = bins
@@ -195,7 +196,7 @@ class _Rows:
         self._most = most
 
     async def complete_from(self, connection: AsyncConnection) -> datetime:
-        """From which time on nothing is left unread: a row is not made before its time."""
+        """Return the time from which on all rows are read. No row is created before its fire time."""
         read = self._range(execution_t.c.execution_id).limit(self._most).subquery()
         oldest = select(read.c.execution_id).order_by(read.c.execution_id).limit(1)
         last_read = (await connection.execute(oldest)).scalar_one_or_none()
@@ -231,9 +232,9 @@ class _Rows:
         )
 
     def lateness(self, host_id: UUID) -> Select[Any]:
-        """The median and the 99th of 100, bin by bin, in microseconds."""
+        """Select the median and the 99th percentile of the start delay per bin, in microseconds."""
         some = self._some(host_id)
-        # A retry starts late by intention, and a backfill all the more.
+        # Retries and backfills start late by design.
         started = (
             select(some.c.bin, some.c.late)
             .where(some.c.late.is_not(None), some.c.attempt == 1)
@@ -245,21 +246,21 @@ class _Rows:
         ranked = select(started.c.bin, started.c.late, place.label("place"), size.label("size")).subquery()
 
         def at(percent: int) -> ColumnElement[Any]:
-            # The smallest that so many of 100 do not exceed.
+            # The smallest value such that `percent` % of the values are not above it (nearest rank).
             is_it = ranked.c.place * 100 >= ranked.c.size * percent
             return func.min(case((is_it, ranked.c.late)))
 
         return select(ranked.c.bin, at(50).label("p50"), at(99).label("p99")).group_by(ranked.c.bin)
 
     def _range(self, *columns: Any) -> Select[Any]:
-        """Rows made in time for the bins, latest first."""
+        """Select the rows created in time for the bins, latest first."""
         first = first_id_at(max(self.bins.from_ts - MARGIN, EPOCH))
         end = first_id_at(self.bins.to_ts + timedelta(seconds=LATE_S) + MARGIN)
         identity = execution_t.c.execution_id
         return select(*columns).where(identity >= first, identity < end).order_by(identity.desc())
 
     def _some(self, host_id: UUID) -> Any:
-        """Those of the host, each with its bin. The cap is on what is read, before anything is left out."""
+        """Select the host's rows with their bin. The cap applies to rows read, before filtering."""
         read = self._range(*_READ).limit(self._most).subquery("read")
         fire = micros_in(self._dialect, read.c.fire_ts)
         started = micros_in(self._dialect, read.c.started_ts)
@@ -285,7 +286,7 @@ class _Rows:
 
 
 def micros_in(dialect: Dialect, instant: ColumnElement[Any]) -> ColumnElement[Any]:
-    """An instant as microseconds since 1970, which is how SQLite keeps it."""
+    """Convert an instant to microseconds since 1970, which is how SQLite stores it."""
     if dialect.name == "sqlite":
         return type_coerce(instant, BigInteger)
     return cast(extract("epoch", instant) * 1_000_000, BigInteger)

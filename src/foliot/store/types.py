@@ -1,4 +1,4 @@
-"""Column types that mean the same on both databases."""
+"""Column types with the same meaning on both databases."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from foliot.model.instant import instant_of, micros_of
 
 
 class Instant(TypeDecorator[datetime]):
-    """A moment in UTC: `timestamptz` on PostgreSQL, microseconds since 1970 on SQLite."""
+    """An instant in UTC: `timestamptz` on PostgreSQL, microseconds since 1970 on SQLite."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -21,7 +21,7 @@ class Instant(TypeDecorator[datetime]):
             return dialect.type_descriptor(BigInteger())
         return dialect.type_descriptor(DateTime(timezone=True))
 
-    # asyncpg takes and gives aware datetimes in UTC: nothing to do, and no call for every value.
+    # asyncpg accepts and returns aware datetimes in UTC: no conversion, and no call per value.
     def bind_processor(self, dialect: Dialect) -> Any:
         return _micros_or_none if dialect.name == "sqlite" else None
 
@@ -38,9 +38,9 @@ def _instant_or_none(value: int | None) -> datetime | None:
 
 
 Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
-"""A document; a missing one is SQL's NULL."""
+"""A JSON document. None is stored as SQL NULL."""
 
 
 def storable(text: str) -> str:
-    """The text as every database can hold it: without NUL, and without halves of a character."""
+    """Replace what some databases can't store: NUL and lone surrogates."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""Schedules that will come due for nobody: their task function is known to no worker that would claim it."""
+"""Schedules whose task function no live worker knows: nobody would run them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class UnknownTask:
-    """A task function that schedules name, and no live worker knows."""
+    """A task function that schedules use, but no live worker knows."""
 
     task: str
     schedule_count: int
     schedule_name: str
-    """One of them."""
+    """Name of one of these schedules."""
 
 
 async def unknown_tasks(
     connection: AsyncConnection, dialect: Dialect, host_id: UUID | None = None
 ) -> Sequence[UnknownTask]:
-    """In order of name, up to SHOWN; of one host, or of all. Reads up to 100,000 schedules."""
+    """Return up to SHOWN tasks in order of name. `host_id` None: all hosts. Reads up to 100,000 schedules."""
     task = schedule_t.c.target["name"].as_string().label("task")
     some = (
         select(task, schedule_t.c.schedule_name)
@@ -52,7 +52,7 @@ async def unknown_tasks(
 
 
 async def _known(connection: AsyncConnection, dialect: Dialect) -> list[str]:
-    """By workers that are there and claim."""
+    """Return the tasks that live workers know. Draining workers do not count."""
     statement = select(instance_t.c.known_tasks).where(
         instance_t.c.known_tasks.is_not(None),
         instance_t.c.draining.is_(False),

@@ -1,4 +1,4 @@
-"""Queues in which work waits and that no live worker serves."""
+"""Queues with waiting executions that no live worker serves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,29 +17,29 @@ from foliot.store.schema import IS_CLAIMABLE, execution_t, instance_t, queue_t
 
 MAX_SHOWN = 20
 MAX_QUEUES = 1_000
-"""Queues that are looked at, the first in order of name."""
+"""Max queues to check, the first in order of name."""
 MAX_COUNTED = 1_000
-"""Executions that are counted per host and queue."""
+"""Max executions to count per host and queue."""
 MAX_READ = 20_000
-"""Executions that are counted in all."""
+"""Max executions to count in total."""
 LONGEST_SLA = timedelta(seconds=max(priority.sla_s for priority in Priority))
 
 
 @dataclass(frozen=True, slots=True)
 class UnservedQueue:
-    """A queue with work that nobody will take."""
+    """A queue with executions that nobody will claim."""
 
     queue: str
     waiting: int
-    """How many executions are ready; up to MAX_COUNTED per host."""
+    """Number of ready executions, up to MAX_COUNTED per host."""
     oldest_ready_ts: datetime
-    """Since when the first of them waits."""
+    """When the longest-waiting one became ready."""
 
 
 async def unserved_queues(
     connection: AsyncConnection, dialect: Dialect, now: datetime, host_id: UUID | None = None
 ) -> Sequence[UnservedQueue]:
-    """In order of name, up to MAX_SHOWN; of one host, or of all.
+    """Return up to MAX_SHOWN queues in order of name. `host_id` None: of all hosts.
 
     Reads the registry, one row of each of up to MAX_QUEUES queues, and up to MAX_READ rows of those found.
     """
@@ -67,9 +67,10 @@ async def unserved_queues(
 async def _served(
     connection: AsyncConnection, dialect: Dialect
 ) -> tuple[list[str] | None, Sequence[Priority]]:
-    """The queues of live workers that take on work (None: every queue), and the priorities to look at.
+    """Return the queues of live workers that accept work (None: every queue), and the priorities to check.
 
-    What Celery carries is taken by Celery's own workers, which are no instances before their first execution.
+    Priorities carried by Celery are left out: Celery's workers take them, and these are not registered as
+    instances before their first execution.
     """
     statement = select(
         instance_t.c.known_tasks, instance_t.c.queues, instance_t.c.transports, instance_t.c.draining
@@ -96,7 +97,7 @@ def _places(*conditions: ColumnElement[bool]) -> FromClause:
 def _waiting(
     dialect: Dialect, places: FromClause, now: datetime, priorities: Sequence[Priority], *, limit: int
 ) -> Select[Any]:
-    """What is ready in each place, up to `limit` of each; by idx_execution_claimable."""
+    """Select up to `limit` ready executions of each queue, by idx_execution_claimable."""
     table = execution_t
     some: tuple[ColumnElement[bool], ...] = ()
     if len(priorities) < len(Priority):
@@ -107,7 +108,7 @@ def _waiting(
             table.c.host_id == places.c.host_id,
             table.c.queue == places.c.queue,
             text(IS_CLAIMABLE),
-            # What is ready is due within its SLA: retries that are far off are not even read.
+            # A ready execution is due within its SLA, so retries in the far future are not read.
             table.c.due_by_ts <= now + LONGEST_SLA,
             table.c.ready_ts <= now,
             *some,
