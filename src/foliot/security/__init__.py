@@ -1,9 +1,10 @@
-"""Who and what is let through: the address guard, secrets, encryption, tokens.
+"""Access control and protection of secrets: address guard, secrets, encryption, keys, tokens.
 
     address.py     which addresses an HTTP target may reach
-    secrets.py     `${secret:name}`: found, looked up, put in place, and hidden wherever it might come out
-    cipher.py      how stored secrets are encrypted, and under which of several keys
-    callback.py    the token by which an agent proves that an attempt was given to it
+    secrets.py     `${secret:name}`: find references, look up values, substitute them, redact them
+    cipher.py      encryption of stored secrets, with key rotation
+    callback.py    the token with which an agent proves that it received an attempt
 
-Pure but for looking secrets up; the rows are the store's, the sockets are the target's.
+Looking up secrets and fetching issuer keys do I/O; the rest is pure. Database rows are handled in `store`,
+connections to targets in `target`.
 """

@@ -1,8 +1,8 @@
-"""Which addresses an HTTP target may reach: everything that is not public is refused, unless allowed.
+"""Which addresses an HTTP target may reach: only public ones, unless an operator allows others.
 
-Asked twice. When a schedule is saved, the host as written is judged, in every spelling that some resolver
-would take for an address. When a connection is made, the addresses that the name has just resolved to are
-judged, and one of these is connected to, so what a name resolves to later does not matter.
+The check runs twice. When a schedule is saved, it checks the host as written, in every spelling that some
+resolver accepts as an address. When a connection is made, it checks the addresses that the name has just
+resolved to. The connection then uses one of these addresses, so a later change of the name has no effect.
 """
 
 import re
@@ -26,7 +26,7 @@ Network = IPv4Network | IPv6Network
 
 SETTING = "FOLIOT_HTTP_ALLOW"
 
-# Written out, since `is_global` of the standard library changes between Python's versions.
+# An explicit list, because `is_global` of the standard library differs between Python versions.
 _INTERNAL_IPV4 = tuple(
     IPv4Network(network)
     for network in (
@@ -49,8 +49,8 @@ _INTERNAL_IPV4 = tuple(
     )
 )
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
-"""The only part of IPv6 that is given out for public use: loopback, mapped, NAT64, unique local, link-local
-and multicast addresses are all outside."""
+"""The only IPv6 range allocated for public use. Loopback, mapped, NAT64, unique local, link-local and
+multicast addresses are all outside it."""
 _INTERNAL_IPV6 = tuple(
     IPv6Network(network)
     for network in (
@@ -73,13 +73,13 @@ class InternalAddressError(FoliotError):
     """A connection was refused because it would have reached an internal address."""
 
     def __init__(self, host: str) -> None:
-        # Not the address: who may write a schedule need not learn what names mean inside.
+        # The message omits the resolved address: authors of schedules must not learn internal DNS.
         super().__init__(f"{host} is an internal address; an operator can allow it with {SETTING}")
         self.host = host
 
 
 def is_internal(address: Address) -> bool:
-    """Whether an address is anything but a public one."""
+    """Whether an address is not public."""
     if isinstance(address, IPv4Address):
         return any(address in network for network in _INTERNAL_IPV4)
     return address not in _PUBLIC_IPV6 or any(address in network for network in _INTERNAL_IPV6)
@@ -92,13 +92,13 @@ class Host:
     name: str
     """Lower case, without a dot at its end."""
     address: Address | None
-    """What it spells, when it is no name."""
+    """The address that the text spells. None: the host is a name."""
     is_plain: bool
-    """An address is spelled as everybody reads it."""
+    """Whether an address is in its usual spelling. Always True for a name."""
 
     @classmethod
     def read(cls, text: str) -> "Host":
-        """Take any spelling; a ValueError says why it can be neither name nor address."""
+        """Parse a host in any spelling. Raises ValueError if it is neither a name nor an address."""
         written = text.removeprefix("[").removesuffix("]").lower()
         folded = unicodedata.normalize("NFKC", unquote(written)).translate(_DOTS).lower()
         name = _IGNORED.sub("", folded).rstrip(".")
@@ -127,7 +127,7 @@ class Host:
 
     @property
     def is_local_name(self) -> bool:
-        """It is reserved for names that only mean something inside."""
+        """Whether the name is reserved for internal use, such as `localhost` or `*.internal`."""
         if self.address is not None:
             return False
         return self.name in _LOCAL_ALIASES or any(
@@ -136,7 +136,10 @@ class Host:
 
 
 def _ipv4_of(labels: list[str]) -> IPv4Address | None:
-    """One to four numbers in decimal, octal or hex, the last filling all bytes that are left: inet_aton."""
+    """Parse an IPv4 address as inet_aton does.
+
+    It has one to four numbers in decimal, octal or hex. The last number fills all remaining bytes.
+    """
     try:
         numbers = [_number_of(label) for label in labels]
     except ValueError:
@@ -160,15 +163,15 @@ def _number_of(label: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HttpAllow:
-    """What HTTP targets may reach although it is internal."""
+    """Internal networks and host names that HTTP targets may reach."""
 
     networks: tuple[Network, ...] = ()
     names: frozenset[str] = frozenset()
-    """Host names; one that starts with a dot stands for all names below it."""
+    """Host names. A name that starts with a dot matches all names below it."""
 
     @classmethod
     def parse(cls, text: str) -> "HttpAllow":
-        """Read networks and host names between commas; a ValueError names the entry that is wrong."""
+        """Parse networks and host names separated by commas. Raises ValueError that names the wrong entry."""
         networks: list[Network] = []
         names: set[str] = set()
         for entry in filter(None, (part.strip().lower() for part in text.split(","))):
@@ -179,7 +182,7 @@ class HttpAllow:
         return cls(tuple(networks), frozenset(names))
 
     def allows_name(self, name: str) -> bool:
-        """The host may be reached wherever its name leads."""
+        """Whether this host name is allowed, whatever address it resolves to."""
         if name in self.names:
             return True
         labels = name.split(".")
@@ -202,7 +205,7 @@ def _allowed_name(entry: str) -> str:
     right = "a network such as 10.0.0.0/8, a host name, or .suffix for all names below it"
     name = entry.removeprefix(".").removesuffix(".")
     labels = name.split(".")
-    # A last label of digits would be an address in a spelling that nobody means.
+    # A name whose last label is a number would be parsed as an address in an unusual spelling.
     if not all(_LABEL.match(label) for label in labels) or _NUMBER.match(labels[-1]):
         raise ValueError(f"{entry!r} is not {right}")
     return f".{name}" if entry.startswith(".") else name
@@ -210,7 +213,7 @@ def _allowed_name(entry: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AddressRefusal:
-    """Why a host is not taken, in words for whoever wrote it."""
+    """Why a host is refused, in words for the author of the schedule."""
 
     code: str
     detail: str
@@ -218,13 +221,13 @@ class AddressRefusal:
 
 
 class AddressGuard:
-    """Judges hosts as they are written, and addresses as they are resolved."""
+    """Checks hosts as written and addresses as resolved."""
 
     def __init__(self, allow: HttpAllow | None = None) -> None:
         self._allow = allow or HttpAllow()
 
     def refusal_of(self, text: str) -> AddressRefusal | None:
-        """What can be said against a host without resolving it."""
+        """Return why a host is refused, without resolving it. None: no objection."""
         try:
             host = Host.read(text)
         except ValueError as error:
@@ -237,13 +240,13 @@ class AddressGuard:
             return AddressRefusal(
                 "address_spelling", f"{text} is an odd spelling of {host.name}", "write it plainly"
             )
-        # With networks allowed it depends on what the name resolves to: left to the connection.
+        # If networks are allowed, the resolved address decides: `require` checks it on connection.
         if host.is_local_name and not self._allow.networks and not self._allow.allows_name(host.name):
             return _internal(text)
         return None
 
     def require(self, text: str, resolved: Iterable[str]) -> list[Address]:
-        """The addresses a host has resolved to; an InternalAddressError if a single one is out of bounds."""
+        """Return the resolved addresses of a host. Raises InternalAddressError if any is not allowed."""
         name = text.lower().rstrip(".")
         addresses: list[Address] = [ip_address(each) for each in resolved]
         if not all(self._admits(name, address) for address in addresses):

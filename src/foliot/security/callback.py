@@ -1,4 +1,4 @@
-"""The token by which an agent proves that an attempt was given to it."""
+"""The token with which an agent proves that it received an attempt."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ from uuid import UUID
 
 
 class CallbackTokens:
-    """Makes and checks tokens that hold for one attempt of one execution; nothing is stored for them."""
+    """Creates and verifies tokens, each valid for one attempt of one execution. Nothing is stored."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) < 32:
@@ -15,23 +15,27 @@ class CallbackTokens:
         self._key = key
 
     def derive(self, purpose: bytes) -> bytes:
-        """A key for something else, from which this one can't be told."""
+        """Derive a key for another purpose. The derived key does not reveal this one."""
         return hmac.new(self._key, b"foliot key for:" + purpose, hashlib.sha256).digest()
 
     def token(self, execution_id: UUID, attempt: int, *, key: str = "") -> str:
-        """`key` opens the stored secrets of the attempt (see `sealing`); only the agent keeps it."""
+        """Create the token of an attempt.
+
+        `key` decrypts the stored secret values of the attempt (see `sealing`). It is stored nowhere else:
+        only the agent has it.
+        """
         message = f"foliot callback:{execution_id}:{attempt}".encode()
         digest = hmac.new(self._key, message, hashlib.sha256).digest()
         proof = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         return f"{proof}.{key}" if key else proof
 
     def is_valid(self, token: str, execution_id: UUID, attempt: int) -> bool:
-        """Takes the same time whatever is wrong with the token."""
+        """Whether the token belongs to this attempt. Compares in constant time."""
         expected = self.token(execution_id, attempt)
         proof = token.partition(".")[0]
         return hmac.compare_digest(expected.encode(), proof.encode("utf-8", "replace"))
 
 
 def key_in(token: str) -> str:
-    """The key that a token carries; empty: none."""
+    """Return the decryption key inside a token. Empty: the token has none."""
     return token.partition(".")[2]

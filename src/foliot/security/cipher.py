@@ -1,4 +1,4 @@
-"""How stored secrets are encrypted: under the first of several keys, readable under any of them."""
+"""Encryption of stored secrets: encrypt with the first of several keys, decrypt with any of them."""
 
 import base64
 import binascii
@@ -12,11 +12,11 @@ MIN_KEY_LENGTH = 32
 
 
 class UndecipherableError(ValueError):
-    """None of the keys fits."""
+    """None of the keys can decrypt the value."""
 
 
 class Cipher:
-    """Encrypts under the first key, decrypts under any: so a key is replaced by putting one before it."""
+    """Encrypts with the first key and decrypts with any key. To rotate, put a new key before the old ones."""
 
     def __init__(self, keys: Sequence[Fernet]) -> None:
         self._first = keys[0]
@@ -24,7 +24,7 @@ class Cipher:
 
     @classmethod
     def from_keys(cls, text: str) -> "Cipher":
-        """Read one or more keys between commas; a ValueError says which is wrong, and never shows it."""
+        """Parse keys separated by commas. Raises ValueError with a wrong key's position, never its text."""
         return cls([_fernet_of(part.strip(), place) for place, part in enumerate(text.split(","), start=1)])
 
     def encrypt(self, value: str) -> str:
@@ -37,7 +37,7 @@ class Cipher:
             raise UndecipherableError("it was encrypted under another key") from None
 
     def is_current(self, token: str) -> bool:
-        """Whether it is encrypted under the first key."""
+        """Whether the value is encrypted with the first key."""
         try:
             self._first.decrypt(token.encode())
         except InvalidToken:
@@ -45,7 +45,7 @@ class Cipher:
         return True
 
     def rotate(self, token: str) -> str:
-        """Encrypt the value anew under the first key."""
+        """Encrypt the value again, with the first key."""
         return self.encrypt(self.decrypt(token))
 
 

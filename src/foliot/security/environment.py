@@ -1,4 +1,4 @@
-"""Which variables of the environment are Foliot's own, which hold credentials, and which Kubernetes adds."""
+"""Environment variables: which are Foliot's settings, which hold credentials, which Kubernetes injects."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ CREDENTIALS = frozenset(
 """Settings that are a credential or may contain one. Error messages never repeat their values."""
 
 WITHHELD = CREDENTIALS | {"FOLIOT_SECRETS_DIR"}
-"""Settings that isolated functions run without, besides every FOLIOT_SECRET_VALUE_*."""
+"""Settings removed from the environment of isolated functions, in addition to all FOLIOT_SECRET_VALUE_*."""
 
 _SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)\Z")
 _SERVICE_PORT = re.compile(r"_PORT(_\d+_(TCP|UDP|SCTP))?\Z")
@@ -34,8 +34,8 @@ _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://[^/?#\s]+:\d+\Z")
 def is_from_kubernetes(name: str, value: str) -> bool:
     """Whether Kubernetes injected this variable for a service called `foliot` or `foliot-…`.
 
-    FOLIOT_API_PORT is a setting of ours, and `tcp://10.0.0.1:8700` in it comes from a service `foliot-api`:
-    the value decides.
+    The name alone is not enough: FOLIOT_API_PORT is a Foliot setting, but Kubernetes also sets it, to a value
+    such as `tcp://10.0.0.1:8700`, for a service called `foliot-api`.
     """
     if _SERVICE.search(name) or _SERVICE_PORT_PART.search(name):
         return True
@@ -43,11 +43,11 @@ def is_from_kubernetes(name: str, value: str) -> bool:
 
 
 def is_withheld(name: str) -> bool:
-    """Whether isolated functions run without this variable. Settings are read in any case."""
+    """Whether to remove this variable for isolated functions. Ignores case, as reading settings does."""
     name = name.upper()
     return name in WITHHELD or name.startswith(SECRET_VALUE_PREFIX)
 
 
 def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for processes that run task functions."""
+    """Return the environment for processes that run task functions."""
     return {name: value for name, value in environment.items() if not is_withheld(name)}

@@ -1,6 +1,6 @@
-"""What is kept of what code and agents say: in bounds, without secrets, and such that any database holds it.
+"""Prepare results, errors and output for storage: redacted, truncated, and valid in every database.
 
-Secrets are taken out before anything is cut off: half of a value would not be recognised.
+Secrets are redacted before the text is truncated, because half of a secret would not be recognised.
 """
 
 from typing import Any
@@ -16,17 +16,20 @@ NOTHING_HIDDEN = Redactor(())
 
 
 def kept_text(text: str, redactor: Redactor = NOTHING_HIDDEN, *, most: int = TEXT_LENGTH) -> str:
-    """The beginning of a text."""
+    """Redact a text and keep its beginning, at most `most` characters."""
     return _plain(redactor.text(text)[:most])
 
 
 def kept_end(text: str, redactor: Redactor = NOTHING_HIDDEN, *, most: int = TEXT_LENGTH) -> str:
-    """The end of a text: of a traceback, where the error is."""
+    """Redact a text and keep its end, at most `most` characters. A traceback ends with the error."""
     return _plain(redactor.text(text)[-most:])
 
 
 def kept_result(value: Any, redactor: Redactor = NOTHING_HIDDEN) -> str | None:
-    """A result as JSON text. What JSON can't hold is kept as words; what is too long is cut off."""
+    """Return a result as redacted JSON text. None: no result.
+
+    Values that JSON can't represent are stored as their `repr`. Text that is too long is truncated.
+    """
     if value is None:
         return None
     try:
@@ -37,10 +40,10 @@ def kept_result(value: Any, redactor: Redactor = NOTHING_HIDDEN) -> str | None:
         text = to_json(kept_text(repr(value), redactor)).decode()
     if len(text) > RESULT_BYTES:
         text = to_json({"truncated": text[: RESULT_BYTES // 2]}).decode()
-    # PostgreSQL's JSON has no NUL.
+    # PostgreSQL's JSON can't store NUL.
     return text.replace("\\u0000", "\\ufffd")
 
 
 def _plain(text: str) -> str:
-    """No NUL, and no half of a character (as file names may have)."""
+    """Replace NUL and unpaired surrogates (which file names can contain)."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

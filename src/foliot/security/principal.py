@@ -1,4 +1,4 @@
-"""Who calls, and what they may do."""
+"""The caller of a request, and what it may do."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,14 +34,15 @@ class Principal:
     """A caller whose credential was checked."""
 
     credential: str
-    """Names the credential, without being one: `key:1f2e…`, `jwt:9a8b…`, `operator`; up to 64 letters."""
+    """Identifies the credential but can't be used as one: `key:1f2e…`, `jwt:9a8b…`, `operator`.
+    At most 64 characters."""
     kind: CredentialKind
     name: str
-    """For people: the name of the key, the subject of the token."""
+    """Display name: the name of the key, or the subject of the token."""
     role: Role
     host_id: UUID
     is_operator: bool = False
-    """Has the operator's own key: may manage hosts, and make keys for any of them."""
+    """Whether the caller has the operator's own key: it may manage hosts and create keys for any of them."""
 
     def may(self, needed: Role) -> bool:
         return self.role.covers(needed)

@@ -1,8 +1,8 @@
-"""Secret values that were sent with an attempt, kept to redact what its agent reports later.
+"""Secret values sent with an attempt, stored encrypted to redact what the agent reports later.
 
-By the time of the report a secret may have another value, or none. So the values are kept with the attempt,
-encrypted under a key of their own. The key is not stored: it is a part of the token that the agent was given,
-and comes back with the report. A copy of the database gives the values away to nobody.
+At the time of the report a secret may have changed or been deleted. So the values are stored with the
+attempt, encrypted with a key of their own. This key is not stored: it is part of the agent's token and comes
+back with the report. A copy of the database does not reveal the values.
 """
 
 import json
@@ -16,19 +16,19 @@ from foliot.security.cipher import UndecipherableError
 
 class Sealed(NamedTuple):
     text: str
-    """What to store."""
+    """The encrypted values, to store."""
     key: str
-    """What opens it; without a dot, so that it can be a part of a token."""
+    """The key that decrypts `text`. It contains no dot, so that it can be part of a token."""
 
 
 def seal(values: Iterable[str]) -> Sealed:
-    """Encrypt the values under a new key."""
+    """Encrypt the values with a new key."""
     key = Fernet.generate_key()
     return Sealed(Fernet(key).encrypt(json.dumps(sorted(set(values))).encode()).decode(), _short(key))
 
 
 def unseal(text: str, key: str) -> list[str]:
-    """The values. Raises UndecipherableError."""
+    """Decrypt the values. Raises UndecipherableError."""
     try:
         values: list[str] = json.loads(Fernet(f"{key}=").decrypt(text))
     except (InvalidToken, ValueError, TypeError):
@@ -37,5 +37,5 @@ def unseal(text: str, key: str) -> list[str]:
 
 
 def _short(key: bytes) -> str:
-    # Of 32 bytes there is always one sign of padding.
+    # The base64 of 32 bytes always ends with exactly one padding character.
     return key.decode().removesuffix("=")

@@ -1,7 +1,7 @@
-"""`${secret:name}`: found in a document, looked up, put in place, and hidden wherever it might come out.
+"""`${secret:name}`: find references in a document, look up values, substitute them, and redact them.
 
-`$${secret:name}` is the literal text. What was put in place is not read again, so a value can't refer to
-another secret.
+`$${secret:name}` escapes a reference: it yields the literal text `${secret:name}`. Substituted values are not
+scanned again, so a secret can't refer to another secret.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from foliot.security.environment import SECRET_VALUE_PREFIX
 NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_.-]{0,125}\Z")
 MAX_LENGTH = 32 * 1024
 MIN_HIDDEN = 4
-"""Shorter values are not hidden: they would turn up in any text, and mark themselves by being hidden."""
+"""Shorter values are not redacted: they occur in any text, and the redaction marks would reveal them."""
 
 _REFERENCE = re.compile(r"(\$?)\$\{secret:([^{}]*)\}")
 
 
 class SecretError(FoliotError):
-    """A secret can't be had; names it, never its value."""
+    """A secret can't be read. The message has its name, never its value."""
 
 
 class MissingSecretError(SecretError):
@@ -50,7 +50,7 @@ class UnreadableSecretError(SecretError):
 
 
 def references(document: Any) -> frozenset[str]:
-    """The names a document refers to, well formed or not, in any text inside it."""
+    """Return the secret names that any text of a document refers to, also names that are not valid."""
     return frozenset(
         match[2] for text in _texts(document) for match in _REFERENCE.finditer(text) if not match[1]
     )
@@ -68,7 +68,7 @@ def _texts(document: Any) -> Iterator[str]:
 
 
 def resolve(document: Any, secrets: Mapping[str, str], encode: Callable[[str], str] = str) -> Any:
-    """The document with every reference replaced by its value; a MissingSecretError names one that is not."""
+    """Return the document with every reference replaced by its value. Raises MissingSecretError."""
 
     def value_of(match: re.Match[str]) -> str:
         if match[1]:
@@ -81,7 +81,7 @@ def resolve(document: Any, secrets: Mapping[str, str], encode: Callable[[str], s
 
 
 def map_texts(document: Any, change: Callable[[str], str]) -> Any:
-    """The document with every text inside it changed; names of fields stay."""
+    """Return the document with `change` applied to every text. Field names stay as they are."""
     if isinstance(document, str):
         return change(document)
     if isinstance(document, Mapping):
@@ -92,17 +92,17 @@ def map_texts(document: Any, change: Callable[[str], str]) -> Any:
 
 
 class Redactor:
-    """Hides values in whatever is kept or shown, in the forms that URLs and JSON give them."""
+    """Redacts secret values from texts and documents, also in URL-encoded and JSON-escaped form."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self.forms = frozenset(
             form for value in values for form in _forms_of(value) if len(form) >= MIN_HIDDEN
         )
-        """All that is hidden."""
+        """Every text that is redacted."""
         self._pattern = pattern_of(self.forms)
 
     def text(self, text: str, *, is_cut: bool = False) -> str:
-        """The text without the values; of one that was cut off, also without the beginning of a value."""
+        """Return the text without the values. `is_cut`: also redact the beginning of a value at its end."""
         if self._pattern is None:
             return text
         if is_cut:
@@ -110,13 +110,13 @@ class Redactor:
         return self._pattern.sub(HIDDEN, text)
 
     def document(self, document: Any) -> Any:
-        """Every text inside it, the names of fields too."""
+        """Redact every text of a document, including field names."""
         if isinstance(document, Mapping):
             return {self.text(str(name)): self.document(item) for name, item in document.items()}
         if isinstance(document, list | tuple):
             return [self.document(item) for item in document]
         if isinstance(document, int | float) and not isinstance(document, bool):
-            # A value of digits that comes back as a number.
+            # A secret made of digits can come back as a number.
             return HIDDEN if self._pattern and self._pattern.search(str(document)) else document
         return self.text(document) if isinstance(document, str) else document
 
@@ -139,10 +139,10 @@ def _forms_of(value: str) -> set[str]:
         quote_plus(value),
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
-        # Sent as UTF-8 in a header, and read there as Latin-1; or the other way round.
+        # Sent in a header as UTF-8 and decoded there as Latin-1, or the other way round.
         _misread(value, "utf-8", "latin-1"),
         _misread(value, "latin-1", "utf-8"),
-        # Output is kept line by line, and a key may have many.
+        # Output is stored line by line, and a key can have several lines.
         *(line.strip() for line in value.splitlines()),
     }
 
@@ -155,20 +155,20 @@ def _misread(value: str, written: str, read: str) -> str:
 
 
 def encode_in_url(value: str) -> str:
-    """A value as it stands in a URL. A slash stays: secrets of webhooks are pieces of a path."""
+    """Percent-encode a value for a URL. Slashes stay: a webhook's secret is often a part of a path."""
     return quote(value, safe="/")
 
 
 class StoredSecrets(Protocol):
     async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
-        """The values of those names that the host has set."""
+        """Return the values of those names that the host has set."""
         ...
 
 
 class SecretResolver:
-    """Looks secrets up: a host's own in the database, then the operator's in environment and files.
+    """Looks up secrets: first the host's own in the database, then the operator's in environment and files.
 
-    Those of the operator are for the default host alone: other hosts' editors are not the operator.
+    Only the default host can use the operator's secrets, because editors of other hosts are not the operator.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class SecretResolver:
         self._folder = folder
 
     async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
-        """The value of every name; a MissingSecretError names the first that nobody has set."""
+        """Return the value of every name. Raises MissingSecretError for the first name without a value."""
         wanted = sorted(set(names))
         for name in wanted:
             if not NAME.match(name):
@@ -193,7 +193,7 @@ class SecretResolver:
         return found
 
     async def fill(self, host_id: UUID, document: Any) -> tuple[Any, Redactor]:
-        """The document with its secrets in place, and what hides them again."""
+        """Return the document with its secrets substituted, and a redactor for their values."""
         values = await self.values(host_id, references(document))
         return resolve(document, values), Redactor(values.values())
 
@@ -225,5 +225,5 @@ def _read(path: Path) -> str | None:
         ) from None
     if len(content) > MAX_LENGTH:
         raise SecretError(f'the file of secret "{path.name}" is larger than {MAX_LENGTH} bytes')
-    # Editors and `echo` end a file with a line break that nobody means.
+    # Editors and `echo` add a line break at the end of a file.
     return text.removesuffix("\n").removesuffix("\r")

@@ -1,11 +1,11 @@
-"""JSON Web Tokens: who somebody else says is calling.
+"""Verification of JSON Web Tokens from an external issuer.
 
-The key decides which algorithms it may be used with, never the token: the shared secret is for HS256 and
-nothing else, a public key for the signatures of its own kind. So a public key can't be taken for a secret,
-nor can a token choose to have no signature. Where a token says that its key is to be found (`jku`, `x5u`,
-`jwk`) is not read at all.
+The key decides the allowed algorithms, never the token: the shared secret is only for HS256, a public key
+only for signatures of its own kind. So nobody can use a public key as a shared secret, and a token can't
+choose to be unsigned. The headers that say where to find a key (`jku`, `x5u`, `jwk`) are ignored.
 
-Nothing is stored for tokens: one holds until its `exp`, which is why it must have one.
+Nothing is stored for tokens, and they can't be revoked. A token is valid until its `exp`, so `exp` is
+required.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from foliot.timing.clock import Clock
 MIN_RSA_BITS = 2048
 MAX_LENGTH = 8192
 MAX_SUBJECT = 255
-"""As long as the columns that say who did something."""
+"""Length of the database columns that store the author of a change."""
 KEYS_HOLD_S = 600.0
 REFRESH_EVERY_S = 30.0
-"""At most so often an unknown key id makes us ask, since anybody can make one up."""
+"""Minimum time between two fetches of keys. An unknown key id causes a fetch, and anybody can invent one."""
 FIRST_RETRY_S = 5.0
-"""As long as no keys were ever had, since until then nobody gets in."""
+"""Minimum time between two fetches while no keys were ever fetched: until then no token is accepted."""
 FETCH_LIMIT_S = 5.0
 MAX_FETCH_BYTES = 256 * 1024
 MAX_KEYS = 100
@@ -54,7 +54,7 @@ _PUBLIC_PARTS = ("kty", "n", "e", "crv", "x", "y")
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A key of the issuer, and what it may be used for."""
+    """A key of the issuer, and the algorithms that it may be used with."""
 
     key_id: str | None
     key: Any
@@ -62,10 +62,10 @@ class PublicKey:
 
 
 class IssuerKeys:
-    """The issuer's public keys, asked for when they are needed, and kept while the issuer is away."""
+    """The issuer's public keys: fetched on demand, cached, and still used while the issuer is unreachable."""
 
     def __init__(self, url: str, clock: Clock, client: httpx2.AsyncClient | None = None) -> None:
-        """A ValueError says what is wrong with the URL."""
+        """Raises ValueError if the URL is not valid."""
         try:
             self._url = httpx2.URL(url)
         except httpx2.InvalidURL as error:
@@ -79,10 +79,13 @@ class IssuerKeys:
         self._asked_at: float | None = None
         self._asking: asyncio.Task[None] | None = None
         self.last_problem: str | None = None
-        """Why the last try to get the keys failed; None if it did not."""
+        """Why the last fetch of keys failed. None: it succeeded, or there was none yet."""
 
     async def find(self, key_id: str | None, algorithm: str) -> PublicKey | None:
-        """The key that a token names; of a token that names none, the only one for its algorithm."""
+        """Return the key with this id. If `key_id` is None, return the only key for the algorithm.
+
+        None: no such key, or several keys for the algorithm.
+        """
         found = self._known(key_id, algorithm)
         if found is not None and not self._is_stale():
             return found
@@ -112,8 +115,8 @@ class IssuerKeys:
                 return
             self._asked_at = self._clock.monotonic()
             self._asking = asyncio.create_task(self._fetch(), name="jwks")
-        # One asks for all who wait, and goes on when one of them is cancelled: a caller who hangs up must not
-        # use up the one try that there is.
+        # One fetch serves all waiting callers. It continues when a caller is cancelled: a client that
+        # disconnects must not waste the only fetch allowed in this interval.
         await asyncio.shield(self._asking)
 
     async def _fetch(self) -> None:
@@ -128,7 +131,7 @@ class IssuerKeys:
             self._asking = None
 
     async def _read(self) -> bytes:
-        # Not compressed: a few bytes could then become many before they are counted.
+        # No compression: a few bytes could expand to many before the limit is checked.
         plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
         async with self._client.stream("GET", self._url, headers=plain) as response:
             if response.status_code != 200:
@@ -142,7 +145,7 @@ class IssuerKeys:
 
 
 def _keys_of(body: bytes) -> list[PublicKey]:
-    """The usable keys of a JWK set; a ValueError if it has none, so that what is known is kept."""
+    """Return the usable keys of a JWK set. Raises ValueError if it has none, so that cached keys stay."""
     document = json.loads(body)
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
@@ -154,7 +157,7 @@ def _keys_of(body: bytes) -> list[PublicKey]:
 
 
 def _key_of(item: Any) -> PublicKey | None:
-    """None for a key that is not ours to use: a secret, one for encrypting, a weak or an unknown one."""
+    """Parse a key of a JWK set. None: not usable (secret, for encryption, weak, or of unknown kind)."""
     if not isinstance(item, dict) or item.get("use", "sig") != "sig":
         return None
     operations = item.get("key_ops", ["verify"])
@@ -176,7 +179,10 @@ def _key_of(item: Any) -> PublicKey | None:
 
 
 class TokenVerifier:
-    """Tells who a token speaks for. Tokens are signed with the shared secret, by the issuer, or either."""
+    """Verifies tokens and returns their principals.
+
+    Accepts tokens signed with the shared secret, with a key of the issuer, or both, as configured.
+    """
 
     def __init__(
         self,
@@ -187,7 +193,7 @@ class TokenVerifier:
         issuer: str | None = None,
         audience: str | None = None,
     ) -> None:
-        """A ValueError says what is wrong with the secret, and never shows it."""
+        """Raises ValueError if the secret is not usable. The message does not contain it."""
         self._clock = clock
         self._secret = None if secret is None else _checked(secret)
         self._issuer_keys = issuer_keys
@@ -195,10 +201,10 @@ class TokenVerifier:
         self._audience = audience
 
     async def verify(self, token: str) -> Principal:
-        """Raises UnauthenticatedError."""
+        """Return the principal of a valid token. Raises UnauthenticatedError."""
         if len(token) > MAX_LENGTH or not token.isascii() or token.count(".") != 2:
             raise UnauthenticatedError("not a token, or too long for one")
-        # Whatever a token does to its parser, it does not say who is calling.
+        # Any exception of the parser means that the token is not valid.
         try:
             header = jwt.get_unverified_header(token)
         except Exception as error:
@@ -226,7 +232,10 @@ class TokenVerifier:
         raise UnauthenticatedError("no key for its algorithm and key id")
 
     def _claims(self, token: str, key: Any, algorithms: Sequence[str]) -> dict[str, Any]:
-        """What a well signed token for us says. Its times are judged apart: the library has its own clock."""
+        """Verify signature, issuer and audience, and return the claims.
+
+        `_require_time` checks the times, because the library would use its own clock.
+        """
         return jwt.decode(
             token,
             key,
@@ -277,7 +286,7 @@ def _principal_of(claims: dict[str, Any]) -> Principal:
     if not isinstance(role, str) or role not in _ROLES:
         raise UnauthenticatedError("its role is none of ours")
     host_id = _host_of(claims["host_id"]) if "host_id" in claims else DEFAULT_HOST_ID
-    # The host is part of who it is: what one host's answers were must not be replayed for another.
+    # The identity includes the host, so that stored responses of one host are never replayed for another.
     whole = json.dumps([claims.get("iss"), subject, str(host_id)])
     return Principal(
         credential=f"jwt:{hashlib.sha256(whole.encode()).hexdigest()[:40]}",
@@ -296,7 +305,7 @@ def _host_of(value: object) -> UUID:
         host_id = UUID(value) if isinstance(value, str) else None
     except ValueError:
         host_id = None
-    # UUID() also reads braces, a urn, or no hyphens.
+    # UUID() also accepts braces, a URN, and text without hyphens.
     if host_id is None or str(host_id) != str(value).lower():
         raise UnauthenticatedError("its host_id is no UUID")
     return host_id
