@@ -1,17 +1,18 @@
-"""What people and agents do to schedules and executions: each act once, for the API, the SDK and the code.
+"""Commands of users and agents on schedules and executions, shared by the API, the SDK and code.
 
-An act is written by the store in one transaction, audit included; then the parts that wait for it are hinted
-at, and observers are told. A crash between the two costs a poll interval, never the act.
+The store writes a command in one transaction, including its audit entry. Then a hint wakes the services that
+wait for it, and observers are notified. A crash in between loses only the hint and the notification: the
+services find the change at their next poll.
 
     schedules.py    create, edit, restore, pause, resume, delete, trigger, backfill
-    apply.py        keep in step with files
-    bulk.py         one act on many
+    apply.py        synchronise schedules with files
+    bulk.py         run one command on many items
     executions.py   cancel, retry
-    shared.py       what schedules share: queues, calendars
+    shared.py       change queues and calendars, which schedules share
     cluster.py      drain an instance, change the number of shards
-    agents.py       what an agent that took over an execution says of it
-    notifications.py  whom to tell of what, and messages by hand
-    admission.py    whether a target can be carried out, as far as this process and the database know
+    agents.py       accept progress and results from agents
+    notifications.py  notification rules, test messages, sending again
+    admission.py    check whether a target can run, as far as this process and the database know
 """
 
 from foliot.model.event import Observer
@@ -29,7 +30,7 @@ from foliot.timing.clock import ClusterClock
 
 
 class Steering:
-    """All acts, over one store."""
+    """All commands, over one store."""
 
     def __init__(
         self,

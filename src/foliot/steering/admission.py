@@ -1,7 +1,8 @@
-"""Whether a target can be carried out, as far as this process and the database know.
+"""Check whether a target can run, as far as this process and the database know.
 
-A process that has the task functions asks them. Others, such as one that only serves the API, have what
-workers wrote about theirs: the name, the schema of the arguments, and whether an operator switched it off.
+A process that has loaded the task functions checks with them. Other processes, for example one with only the
+role `api`, use what workers registered in the database: the name, the schema of the arguments, and whether an
+operator disabled the function.
 """
 
 import difflib
@@ -37,7 +38,7 @@ class DefinitionChecker:
         self._targets = targets or {}
 
     async def checker(self, spec: ScheduleSpec) -> CheckTarget:
-        """What to check this definition's target with; it has read what it needs, and waits for nothing."""
+        """Return a function that checks this definition's target. It does no I/O: all data is read here."""
         if not isinstance(spec.target, FunctionTarget) or spec.target.name in self._tasks:
             return self._check
         known = await self._store.registry.task(spec.target.name)
@@ -49,18 +50,21 @@ class DefinitionChecker:
         return lambda _spec: check_registered(known, args)
 
     async def defaults_of(self, specs: Iterable[ScheduleSpec]) -> Mapping[str, TaskDefaults]:
-        """What these definitions may take from their task functions, by the name of the function."""
+        """Return the defaults of the task functions that these definitions use, by function name."""
         names = {spec.target.name for spec in specs if isinstance(spec.target, FunctionTarget)}
         here = {name: self._tasks.get(name).defaults for name in names if name in self._tasks}
         others = names - here.keys()
         return {**here, **(await self._store.registry.task_defaults(others) if others else {})}
 
     async def complete(self, spec: ScheduleSpec) -> ScheduleSpec:
-        """The definition with what it leaves out taken from its task function. Raises InvalidError."""
+        """Return the definition with missing values filled in from its task function. Raises InvalidError."""
         return completed(spec, await self.defaults_of([spec]))
 
     async def check_arguments(self, target: AnyTarget, args: Mapping[str, Any]) -> None:
-        """Whether a target takes these arguments over those of its schedule. Raises InvalidError."""
+        """Check that a target accepts these arguments, merged over those of its schedule.
+
+        Raises InvalidError.
+        """
         if isinstance(target, HttpTarget):
             if target.body is not None and not isinstance(target.body, dict):
                 detail = "can't be joined with a body that is no object"
@@ -72,7 +76,7 @@ class DefinitionChecker:
                 raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
             return
         if isinstance(target, CeleryTarget):
-            return  # they become kwargs, laid over those of the schedule
+            return  # they become kwargs, merged over those of the schedule
         whole = {**target.args, **args}
         if target.name in self._tasks:
             problems = self._tasks.get(target.name).check(whole, "/args")
@@ -84,7 +88,7 @@ class DefinitionChecker:
 
     def _check(self, spec: ScheduleSpec) -> list[Problem]:
         if isinstance(spec.target, EventTarget):
-            return []  # nobody has to carry it out
+            return []  # no worker has to run it
         target = self._targets.get(spec.target.kind)
         if target is None:
             kinds = ", ".join(sorted({*self._targets, "event"}))
@@ -102,7 +106,7 @@ class DefinitionChecker:
 
 
 def completed(spec: ScheduleSpec, defaults: Mapping[str, TaskDefaults]) -> ScheduleSpec:
-    """Fill in from `defaults`, which are by the name of the task function. Raises InvalidError."""
+    """Fill in missing values from `defaults`, which has task function names as keys. Raises InvalidError."""
     if not isinstance(spec.target, FunctionTarget):
         return spec
     return fill_in(spec, defaults.get(spec.target.name))
@@ -119,7 +123,7 @@ def _unknown(name: str, near: list[str]) -> Problem:
 def check_registered(
     task: RegisteredTask, args: Mapping[str, Any], pointer: str = "/target/args"
 ) -> list[Problem]:
-    """What is wrong with the arguments of a task function, by the schema that its worker wrote."""
+    """Check arguments with the schema that a worker registered for the task function."""
     if not task.is_active:
         detail = f'task function "{task.name}" is switched off'
         return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]

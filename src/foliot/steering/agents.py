@@ -1,4 +1,4 @@
-"""What an agent that took over an execution says of it: how far it is, and how it ended."""
+"""Reports of agents that run an execution asynchronously: progress and the final result."""
 
 import contextlib
 from typing import Any
@@ -53,7 +53,10 @@ class AgentSteering:
         result: Any = None,
         error: str | None = None,
     ) -> Status:
-        """Settle what an agent has finished. A failure is tried again as the schedule's policy says."""
+        """Settle the attempt that an agent has finished. A failure is retried by the schedule's retry policy.
+
+        Return the new status. Raises IllegalTransitionError if the attempt no longer runs.
+        """
         claim, worker_id = running.claim, running.worker_id
         spec = await self._spec_of(claim)
         redactor = _redactor(running, spec)
@@ -85,8 +88,8 @@ class AgentSteering:
     async def authenticate(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
         """Return the attempt that the token was made for.
 
-        Raises BadTokenError, NotFoundError, and IllegalTransitionError if the attempt has ended. It may still
-        end later: `progress` and `complete` check again in their write.
+        Raises BadTokenError, NotFoundError, and IllegalTransitionError if the attempt has ended. The attempt
+        can still end after this check: `progress` and `complete` check again in their write.
         """
         running = await self._store.agents.attempt(execution_id)
         if not tokens.is_valid(token, execution_id, running.claim.attempt):
@@ -119,9 +122,9 @@ class AgentSteering:
 
 
 def _redactor(running: RunningAttempt, spec: ScheduleSpec | None) -> Redactor | None:
-    """Redacts the secrets that the agent was sent, since it may report them; None: they are not known.
+    """Return a redactor for the secrets that the agent received. None: their values are unknown.
 
-    By the values that were sent: a secret may have another value by now.
+    It uses the values that were sent, because a secret may have changed since.
     """
     if running.sealed_key and running.sealed is not None:
         with contextlib.suppress(UndecipherableError):

@@ -1,9 +1,9 @@
-"""Keeping schedules in step with files: what would have to change, shown first, and then done.
+"""Synchronise schedules with files: plan the changes, show them, then apply them.
 
-A set of files is a *source*. A schedule that a source has made or adopted is its own: others don't touch it,
-and it alone may prune it. Everything is checked before anything is written; then each schedule is changed in
-a transaction of its own, guarded by the version that the plan was made for. What is interrupted is finished
-by applying again.
+A set of files is a *source*. A source owns the schedules that it has created or adopted: other sources don't
+change them, and only the owner may prune them. All definitions are checked before anything is written. Then
+each schedule is changed in its own transaction, guarded by the version that was planned for. To complete an
+interrupted run, apply again.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ class ApplyAction(StrEnum):
     UNCHANGED = "unchanged"
     DELETE = "delete"
     CONFLICT = "conflict"
-    """It is in other hands; `adopt` would take it over."""
+    """Another source or code owns the schedule; `adopt` would take it over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyStep:
-    """What becomes of one schedule."""
+    """The planned change of one schedule."""
 
     action: ApplyAction
     name: str
     schedule_id: UUID | None = None
     version: int | None = None
-    """The version that this was planned for."""
+    """The version of the schedule when the step was planned. None: the schedule does not exist yet."""
     spec: ScheduleSpec | None = None
     changes: Sequence[Difference] = ()
     detail: str = ""
@@ -71,7 +71,10 @@ class ApplySteering:
         prunes: bool,
         adopts: bool,
     ) -> list[ApplyStep]:
-        """In the order of the files, and then what is to be pruned. Raises InvalidError for all at once."""
+        """Return the steps in the order of the files, followed by the schedules to prune.
+
+        Raises InvalidError with the problems of all definitions.
+        """
         _require_distinct(specs)
         specs = await self._completed(specs)
         listed = await self._store.schedule_list.by_names(host_id, [spec.name for spec in specs])
@@ -81,7 +84,7 @@ class ApplySteering:
         problems: list[Problem] = []
         steps = []
         for index, spec in enumerate(specs):
-            # Others want to be served: to tell the nearest time zone to a wrong one takes 15 ms.
+            # Yield to other requests: suggesting the nearest name for a wrong time zone takes 15 ms.
             await asyncio.sleep(0)
             schedule = known.get(spec.name)
             steps.append(_step(spec, schedule, source, adopts=adopts))
@@ -95,7 +98,7 @@ class ApplySteering:
         return steps
 
     async def _completed(self, specs: Sequence[ScheduleSpec]) -> Sequence[ScheduleSpec]:
-        """What files leave out is what saving fills in: else it would look like a change for ever."""
+        """Fill in the defaults that saving would fill in. Otherwise every plan would show them as changes."""
         defaults = await self._admission.defaults_of(specs)
         done, problems = list[ScheduleSpec](), list[Problem]()
         for index, spec in enumerate(specs):
@@ -116,7 +119,7 @@ class ApplySteering:
         author: Author,
         calendars: frozenset[str],
     ) -> Sequence[Problem]:
-        """What the change would be refused for."""
+        """Return the problems for which the change would be refused."""
         check = await self._admission.checker(spec)
         try:
             if schedule is None:
@@ -154,7 +157,7 @@ class ApplySteering:
     async def carry_out(
         self, host_id: UUID, steps: Sequence[ApplyStep], *, source: str, author: Author
     ) -> list[AppliedStep]:
-        """Do what was planned; what went wrong with one schedule does not hold up the others."""
+        """Apply the planned steps. An error with one schedule does not stop the others."""
         done = []
         for step in steps:
             try:
@@ -198,7 +201,7 @@ def _step(spec: ScheduleSpec, known: Schedule | None, source: str, *, adopts: bo
     changes = diff(known.spec.model_dump(mode="json"), spec.model_dump(mode="json"))
     is_own = known.managed_by is ManagedBy.FILE and known.managed_source == source
     is_free = known.managed_by in (ManagedBy.API, ManagedBy.UI)
-    # Applied again, a definition that could not be planned is tried anew.
+    # Applying an unchanged definition also retries a schedule that could not be planned (state ERROR).
     is_parked = known.state is ScheduleState.ERROR and (is_own or is_free)
     if not changes and not adopts and not is_parked:
         action, detail = ApplyAction.UNCHANGED, "" if is_own else f"stays with {_owner(known)}"

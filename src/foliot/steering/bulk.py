@@ -1,4 +1,4 @@
-"""One act on many schedules or executions: each by itself, a few at a time, and what became of each told."""
+"""Run one command on many schedules or executions, a few at a time, with a result for each item."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from foliot.model.errors import DatabaseUnreachableError, FoliotError
 
 AT_ONCE = 4
-"""Fewer than the API has connections: others want to be served meanwhile."""
+"""Maximum number of items in progress. Fewer than the API's connections, to leave some for other requests."""
 
 T = TypeVar("T")
 
@@ -20,8 +20,10 @@ class BulkResult(Generic[T]):
 
 
 async def on_each(items: Sequence[T], act: Callable[[T], Awaitable[object]]) -> list[BulkResult[T]]:
-    """Act on each, in order as they begin. One that is refused stops no other; a database that is gone stops
-    all."""
+    """Call `act` for each item, started in order. Return the results in the same order.
+
+    An item that is refused does not stop the others. An unreachable database stops all.
+    """
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(item: T) -> BulkResult[T]:

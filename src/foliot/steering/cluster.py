@@ -1,4 +1,4 @@
-"""What operators do to the cluster itself: drain an instance, change the number of shards."""
+"""Commands on the cluster: drain an instance, change the number of shards."""
 
 from foliot.planning.change import Author
 from foliot.store.hints import Hint, Hints
@@ -11,12 +11,12 @@ class ClusterSteering:
         self._hints = hints
 
     async def drain(self, instance_id: str, author: Author, *, is_draining: bool = True) -> None:
-        """Have an instance take on nothing more, or again. Raises NotFoundError."""
+        """Drain an instance, so that it takes no new work, or end draining. Raises NotFoundError."""
         await self._store.registry_list.set_draining(instance_id, is_draining, author)
         self._hints.send(Hint.INSTANCE)
 
     async def reshard(self, count: int, author: Author) -> int:
-        """Change the number of shards while everything runs; returns how many there were."""
+        """Change the number of shards of the running cluster. Return the previous number."""
         before = await self._store.leases.reshard(count, author)
         self._hints.send(Hint.LEASE)
         return before

@@ -1,4 +1,4 @@
-"""Stopping an execution, and trying one again."""
+"""Commands on executions: cancel and retry."""
 
 from uuid import UUID
 
@@ -17,14 +17,14 @@ class ExecutionSteering:
         self._observer = observer
 
     async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
-        """Stop it: at once what waits, within a second what runs."""
+        """Cancel an execution: one that waits ends at once, one that runs is stopped within a second."""
         execution, cancelled = await self._store.executions.cancel(execution_id, author, host_id=host_id)
         self._hints.send(Hint.ENDED if execution.status in FINAL else Hint.CANCEL, (execution_id,))
         tell_cancelled(self._observer, cancelled)
         return execution
 
     async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Execution:
-        """Try an execution that has ended badly once more, with its whole budget of attempts."""
+        """Run an execution again that did not succeed, with its full number of attempts."""
         execution, cancelled = await self._store.executions.retry(execution_id, author, host_id=host_id)
         self._hints.send(Hint.READY)
         self._observer.notify(

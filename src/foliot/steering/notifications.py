@@ -1,4 +1,4 @@
-"""Making and changing notification rules, and sending messages by hand."""
+"""Commands on notifications: create and change rules, send test messages, send again."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -19,11 +19,11 @@ TRIES = 20
 
 
 class _ChecksDifferError(Exception):
-    """The address that was checked is not the one that the rule would have."""
+    """The rule's address changed after it was checked: check again."""
 
 
 class NotificationSteering:
-    """What belongs to another host is not found."""
+    """Commands on notification rules and notifications. Those of other hosts raise NotFoundError."""
 
     def __init__(self, store: SqlStore, hints: Hints, admission: DefinitionChecker) -> None:
         self._rules = store.notification_rules
@@ -34,7 +34,7 @@ class NotificationSteering:
     async def create(
         self, host_id: UUID, spec: NotificationRuleSpec, author: Author, *, rule_id: UUID | None = None
     ) -> NotificationRule:
-        """Raises InvalidError, NameTakenError, ConflictError."""
+        """Create a rule. Raises InvalidError, NameTakenError, ConflictError."""
         await self._check(spec)
         rule = await self._rules.create(host_id, spec, author, rule_id=rule_id)
         self._hints.send(Hint.NOTIFICATIONS)
@@ -49,7 +49,7 @@ class NotificationSteering:
         *,
         expected_version: int | None = None,
     ) -> NotificationRule:
-        """Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError."""
+        """Change a rule. Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError."""
         for _ in range(TRIES):
             checked = redefine(await self._rules.get(rule_id, host_id))
             await self._check(checked)
@@ -79,20 +79,20 @@ class NotificationSteering:
     async def test(
         self, rule_id: UUID, host_id: UUID, author: Author, *, notification_id: UUID | None = None
     ) -> Notification:
-        """Send a message that says nothing but that it arrives; also by a rule that is muted."""
+        """Send a test message, also if the rule is muted."""
         rule = await self._rules.get(rule_id, host_id)
         made = await self._notifications.add_test(rule, author, notification_id=notification_id)
         self._hints.send(Hint.NOTIFICATIONS)
         return made
 
     async def retry(self, notification_id: UUID, host_id: UUID, author: Author) -> Notification:
-        """Send one that was given up again. Raises NotFoundError, ConflictError."""
+        """Send a notification again after it was given up. Raises NotFoundError, ConflictError."""
         notification = await self._notifications.retry(notification_id, host_id, author)
         self._hints.send(Hint.NOTIFICATIONS)
         return notification
 
     async def _check(self, spec: NotificationRuleSpec) -> None:
-        """Whether the address may be reached, as for a schedule that would call it."""
+        """Check the rule's address as the URL of an HTTP target is checked. Raises InvalidError."""
         calling = ScheduleSpec(
             name="notification", trigger=OnceTrigger(at=EPOCH), target=HttpTarget(url=spec.to.url)
         )

@@ -1,4 +1,4 @@
-"""Making, changing and running schedules."""
+"""Commands on schedules: create, edit, pause, resume, delete, trigger and backfill."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -31,17 +31,17 @@ from foliot.store.protocol import Triggered
 from foliot.store.sql import SqlStore
 
 Redefine = Callable[[Schedule], ScheduleSpec]
-"""From a schedule as it stands to the definition that it shall have."""
+"""Computes a schedule's new definition from its current state."""
 
 TRIES = 20
 
 
 class _ChecksDifferError(Exception):
-    """What was read to check a definition does not fit the one that it became."""
+    """The target or calendars changed after the data for checking them was read: read it again."""
 
 
 class ScheduleSteering:
-    """With a `host_id`, schedules of other hosts are not found."""
+    """Commands on schedules. If `host_id` is given, schedules of other hosts raise NotFoundError."""
 
     def __init__(
         self, store: SqlStore, hints: Hints, observer: Observer, admission: DefinitionChecker
@@ -63,9 +63,9 @@ class ScheduleSteering:
         managed_source: str | None = None,
         reserved_id: UUID | None = None,
     ) -> Schedule:
-        """Raises InvalidError, NameTakenError.
+        """Create a schedule. Raises InvalidError, NameTakenError.
 
-        `reserved_id` makes it repeatable: called again with the same one, it returns the same schedule.
+        `reserved_id` makes the call idempotent: a second call with the same id returns the same schedule.
         """
         schedule_id: UUID | None = None
         if reserved_id is not None:
@@ -108,10 +108,10 @@ class ScheduleSteering:
         expected_version: int | None = None,
         owner: Owner | None = None,
     ) -> Schedule:
-        """Give it another definition. Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError.
+        """Change the definition. Raises InvalidError, NotFoundError, StaleVersionError, NameTakenError.
 
-        A definition that depends on the one before is made under the schedule's lock, so that no change of
-        others is lost. With an `owner` it changes hands too.
+        If `spec` is a function, it runs under the schedule's lock, so that no concurrent change is lost.
+        If `owner` is given, the schedule gets this owner too.
         """
         for _ in range(TRIES):
             try:
@@ -156,7 +156,7 @@ class ScheduleSteering:
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Schedule:
-        """Nothing becomes due until it is resumed, or until then."""
+        """Pause a schedule. It does not fire until it is resumed, or until `until_ts` (None: no end)."""
 
         def plan(known: Schedule, now: datetime) -> PlannedChange | None:
             if until_ts is not None and until_ts <= now:
@@ -215,7 +215,7 @@ class ScheduleSteering:
         return changed.schedule
 
     async def _calendars_for(self, host_id: UUID, spec: ScheduleSpec) -> frozenset[str] | None:
-        """The names a definition may choose from, read only if it names any."""
+        """Return the names of the host's calendars. None: the definition uses no calendars."""
         if not spec.calendars:
             return None
         return await self._store.calendars.names(host_id)
@@ -248,7 +248,7 @@ class ScheduleSteering:
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Execution:
-        """Run it now, besides its own times; the arguments go over those of the schedule."""
+        """Run a schedule now, in addition to its fire times. `args` are merged over the schedule's own."""
         if args:
             _require_storable(args)
             target = (await self._store.schedules.get(schedule_id, host_id=host_id)).spec.target
@@ -305,7 +305,7 @@ class ScheduleSteering:
         backfill_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Backfill:
-        """Run it for the times that it would have had in a range, paced."""
+        """Run a schedule for the fire times that it would have had in a range, a limited number at once."""
         backfill = await self._store.backfills.create(
             schedule_id, from_ts, to_ts, author, backfill_id=backfill_id, host_id=host_id
         )
@@ -315,7 +315,7 @@ class ScheduleSteering:
     async def cancel_backfill(
         self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> Backfill:
-        """Make no more of its executions, and cancel those that wait; what runs goes on."""
+        """Stop a backfill and cancel its waiting executions. Those that run continue."""
         backfill, cancelled = await self._store.backfills.cancel(backfill_id, author, host_id=host_id)
         self._hints.send(Hint.ENDED)
         tell_cancelled(self._observer, cancelled)
@@ -323,13 +323,13 @@ class ScheduleSteering:
 
 
 def tell_cancelled(observer: Observer, cancelled: Sequence[CancelledExecution]) -> None:
-    """What ended by an act that is committed."""
+    """Notify the observer of the executions that a committed command has cancelled."""
     if cancelled:
         observer.notify(ExecutionsCancelled(cancelled))
 
 
 def tell_replaced(hints: Hints, schedule: Schedule) -> None:
-    """A run that was added may have taken the place of one that runs."""
+    """Hint workers to check for cancellations, if a new run may have replaced a running one."""
     if schedule.spec.overlap.policy is OverlapPolicy.CANCEL_RUNNING:
         hints.send(Hint.CANCEL)
 

@@ -1,4 +1,4 @@
-"""What schedules share: queues and calendars."""
+"""Commands on calendars and queues, which schedules share."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ class SharedSteering:
         replaces: bool = True,
         calendar_id: UUID | None = None,
     ) -> CalendarRecord:
-        """Make it, or replace the one of that name; NameTakenError where it must not."""
+        """Create a calendar, or replace the one with its name. Raises NameTakenError if not `replaces`."""
         record = await self._store.calendars.put(
             host_id, spec, author, replaces=replaces, calendar_id=calendar_id
         )
@@ -31,11 +31,11 @@ class SharedSteering:
         return record
 
     async def delete_calendar(self, host_id: UUID, name: str, author: Author) -> None:
-        """Raises CalendarInUseError while a schedule names it."""
+        """Delete a calendar. Raises CalendarInUseError while a schedule uses it."""
         await self._store.calendars.delete(host_id, name, author)
         self._hints.send(Hint.SCHEDULES)
 
     async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
-        """Let workers claim nothing from a queue, or again; what runs goes on."""
+        """Pause a queue, so that workers claim nothing from it, or resume it. Running executions continue."""
         await self._store.work.pause_queue(host_id, queue, author, is_paused=is_paused)
         self._hints.send(Hint.READY)
