@@ -1,1 +1,1 @@
-"""The routes of the REST API, one file per thing that they are about."""
+"""The routes of the REST API, one file per kind of resource."""

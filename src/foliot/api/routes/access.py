@@ -1,4 +1,4 @@
-"""Access: who I am, keys, hosts, and the audit."""
+"""Routes for access: the caller's identity, API keys, hosts, and the audit."""
 
 from dataclasses import fields
 from datetime import datetime

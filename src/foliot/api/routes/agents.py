@@ -1,6 +1,6 @@
-"""What an agent that answered 202 says later: how far it is, and how it ended.
+"""Routes for agents that answered 202: they report progress and the result later.
 
-It proves by a token that the attempt was given to it; a token of an earlier attempt is worth nothing.
+A token proves that the agent received the attempt. Tokens of earlier attempts are refused.
 """
 
 from collections.abc import Awaitable, Callable
@@ -81,7 +81,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def _body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """For the OpenAPI: the body is read by ourselves, to be able to bound it."""
+    """Describe a body for the OpenAPI document. The routes read it themselves, to limit its size."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": True, "content": content}}
 
@@ -89,7 +89,7 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
 def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
     router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"], route_class=GatedRoute)
 
-    # A dependency, so that it comes before any of the body is read: nothing is parsed for a stranger.
+    # A dependency, so that the token is checked before any of the body is read or parsed.
     async def attempt_of(execution_id: UUID, token: Token) -> RunningAttempt:
         return await agents.authenticate(await tokens(), token, execution_id)
 

@@ -1,4 +1,4 @@
-"""Apply: bring schedules in step with a set of files."""
+"""The route `apply`: synchronise schedules with a set of files."""
 
 import asyncio
 from typing import Annotated, Any
@@ -101,7 +101,7 @@ def apply_routes(services: Services) -> APIRouter:
     async def apply(caller: Caller, author: Writer, body: JsonBody) -> Response:
         """Everything is checked before anything is changed; a schedule in other hands is a 409, and changes
         nothing. Each schedule is changed by itself: what was interrupted is finished by applying again."""
-        # Thousands of schedules take a while to read, and others want to be served.
+        # In a thread, because parsing thousands of schedules would block other requests.
         asked = await asyncio.to_thread(parse, Apply, body)
         author = author.because(asked.reason)
         steps = await steering.plan(

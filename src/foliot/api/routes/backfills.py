@@ -1,4 +1,4 @@
-"""Backfills: how far one has come, and stopping it."""
+"""Routes for backfills: list, read and cancel."""
 
 from datetime import datetime
 from typing import Any

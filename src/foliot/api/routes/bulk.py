@@ -1,4 +1,4 @@
-"""Acts on many at once: by ids or by a filter, with a look before, and a count that must be met."""
+"""Routes for bulk operations: by ids or by a filter, with a dry run and an expected count."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -25,7 +25,7 @@ from foliot.steering.bulk import BulkResult, on_each
 from foliot.store.protocol import ExecutionFilter
 
 MAX_ITEMS = 1000
-"""As many as are done within a request that nobody minds waiting for."""
+"""Maximum number of items per request, so that a request does not take too long."""
 
 
 class ScheduleAct(StrEnum):
@@ -176,7 +176,7 @@ def _schedule_act(
             case ScheduleAct.RESUME:
                 await steering.resume(one.id, author, host_id=host_id)
             case ScheduleAct.TRIGGER:
-                # Asked for again under the same key, each of them is run once all the same.
+                # Derived ids: if the request is repeated with its Idempotency-Key, each still runs only once.
                 execution_id = None if reserved is None else derived_id(reserved, one.id)
                 await steering.trigger(
                     one.id,

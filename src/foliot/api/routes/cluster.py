@@ -1,4 +1,4 @@
-"""The cluster as its operators see it: shards, instances, and what they do to them."""
+"""Routes for operators: read the cluster, drain and resume instances, change the number of shards."""
 
 from dataclasses import asdict
 from typing import Annotated, Any

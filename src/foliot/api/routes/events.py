@@ -1,4 +1,4 @@
-"""Who reads the outbox, and what they could not take: groups of consumers, relays, dead letters."""
+"""Routes for readers of the outbox: consumer groups, relays and dead letters."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,7 +20,7 @@ from foliot.store.dead_letters import DeadLetter
 from foliot.store.event_admin import GroupRecord, ReaderState, RelayRecord
 
 MAX_NAMED = 20
-"""Groups and relays that `status` names."""
+"""Maximum number of groups, and of relays, in the response of `status`."""
 GroupName = Annotated[str, Query(min_length=1, max_length=126, pattern="^[^\\x00]+$", examples=["billing"])]
 RelayName = Annotated[str, Query(min_length=1, max_length=64, pattern="^[^\\x00]+$", examples=["default"])]
 TopicName = Annotated[str, Query(min_length=1, max_length=255, pattern="^[^\\x00]+$", examples=["orders"])]
@@ -107,7 +107,7 @@ def relay_document(found: RelayRecord) -> dict[str, Any]:
 
 
 def not_well(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -> dict[str, Any]:
-    """For `status`: those that somebody should look at."""
+    """Return the groups and relays that have a problem, for `status`."""
     behind = [each for each in groups if each.state is not ReaderState.OK]
     behind.sort(key=lambda each: (each.state is not ReaderState.ABANDONED, -each.lag))
     return {

@@ -1,4 +1,4 @@
-"""Executions: what happened, what goes on, and steering it."""
+"""Routes for executions: list, read, retry, cancel, attempts and logs."""
 
 from datetime import datetime
 from typing import Annotated, Any

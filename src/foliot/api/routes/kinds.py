@@ -1,4 +1,4 @@
-"""The kinds of triggers and targets that there are, described well enough to make a form of."""
+"""The route that lists the kinds of triggers and targets, with JSON schemas to build forms from."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,4 +1,4 @@
-"""Notifications: the rules for them, and the messages that became of them."""
+"""Routes for notification rules and notifications."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -91,7 +91,7 @@ def _patch() -> type[BaseModel]:
 
 NotificationRuleReplacement = _replacement()
 NotificationRulePatch = _patch()
-"""Both for the OpenAPI alone: what they describe is read in other ways."""
+"""Both models are only for the OpenAPI document. They don't parse bodies."""
 
 
 def _rule_document(rule: NotificationRule) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _notification_document(notification: Notification) -> dict[str, Any]:
 
 
 def _definition_of(document: Mapping[str, Any], rule: NotificationRule) -> dict[str, Any]:
-    """The definition in a document that was read, edited and sent back. Raises InvalidError."""
+    """Return the definition in a document that a client read, edited and sent back. Raises InvalidError."""
     shown = NotificationRuleDocument.model_validate(_rule_document(rule)).model_dump(mode="json")
     changed = [
         Problem(
@@ -122,7 +122,7 @@ def _definition_of(document: Mapping[str, Any], rule: NotificationRule) -> dict[
 
 def notification_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, tags=["notifications"], route_class=GatedRoute)
-    # First: `rules` is no id.
+    # First, so that `rules` is not taken for a notification id.
     _add_rules(router, services)
     _add_messages(router, services)
     return router
@@ -201,7 +201,7 @@ def _add_rules(router: APIRouter, services: Services) -> None:
             changes = _definition_of(document, rule)
             to = changes.get("to")
             if isinstance(to, Mapping) and to.get("kind", known["to"]["kind"]) != known["to"]["kind"]:
-                known["to"] = {}  # of another kind: what is left of the old one would only be refused
+                known["to"] = {}  # another kind: fields of the old kind would be refused
             return NotificationRuleSpec.parse(merge(known, changes))
 
         return _answer_rule(

@@ -1,4 +1,4 @@
-"""What will happen, and how things stand: preview, status, timeline."""
+"""Routes for the preview of a trigger and the status of a host."""
 
 import asyncio
 from collections.abc import Sequence
@@ -115,7 +115,7 @@ def _require_known(names: Sequence[str], known: set[str]) -> None:
 
 
 def _of_none(asked: PreviewAsked, error: InvalidError) -> Preview:
-    """Who looks before saving is told what saving would be refused for. Raises what is wrong otherwise."""
+    """Return an empty preview with a warning for a trigger that never fires. Raises any other error."""
     if any(problem.code != "never_fires" for problem in error.problems):
         raise error
     return Preview(describe(asked.trigger), (), (Caution("never_fires", error.problems[0].detail),))
@@ -305,12 +305,12 @@ def outlook_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, route_class=GatedRoute)
 
     async def _hash_key(host_id: UUID, asked: PreviewAsked) -> str | None:
-        """What `H` will be computed from once the schedule is saved; None: that can't be known."""
+        """Return the key from which `H` is computed once the schedule is saved. None: not known."""
         if asked.schedule_id is not None:
             return hash_key(asked.schedule_id)
         if asked.name is None:
             return None
-        # A schedule that was renamed, or made by an older version, has another key than its name has.
+        # The key of a schedule that was renamed, or created by an older version, does not follow its name.
         known = await services.store.schedules.find(host_id, asked.name)
         return hash_key_of_name(host_id, asked.name) if known is None else hash_key(known.schedule_id)
 
@@ -327,7 +327,7 @@ def outlook_routes(services: Services) -> APIRouter:
         book = await book_of(services, caller.host_id, asked.calendars)
         _require_known(asked.calendars, {name for _host_id, name in book})
         try:
-            # The holidays of many countries take seconds to count.
+            # In a thread, because computing the holidays of many countries takes seconds.
             found = await asyncio.to_thread(
                 preview,
                 asked.trigger,
@@ -375,7 +375,7 @@ def outlook_routes(services: Services) -> APIRouter:
         )
 
     async def readers_of(host_id: UUID) -> dict[str, Any]:
-        """All hosts' events are in one log: who reads it concerns the operator."""
+        """Return the groups and relays with problems, only for the operator's host: they read all events."""
         if host_id != DEFAULT_HOST_ID:
             return not_well((), ())
         admin = services.store.event_admin

@@ -1,4 +1,4 @@
-"""Who runs, what can be run, and where work waits: instances, task functions, queues."""
+"""Routes for instances, task functions and queues."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

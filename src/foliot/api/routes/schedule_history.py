@@ -1,4 +1,4 @@
-"""A schedule over time: its fires, executions, figures and versions."""
+"""Routes for the history of a schedule: fire times, executions, statistics and versions."""
 
 import asyncio
 from dataclasses import asdict
@@ -264,7 +264,7 @@ def _add_versions(router: APIRouter, services: Services) -> None:
     async def _other(
         schedule_id: UUID, version: int, against: int | None, host_id: UUID
     ) -> VersionRecord | None:
-        """What to compare a version with; the one before it may be forgotten, or there was none."""
+        """Return the version to compare with. None: the previous version was pruned, or there was none."""
         if against is not None:
             return await history.version(schedule_id, against, host_id=host_id)
         before = await history.versions(schedule_id, host_id=host_id, before_version=version, limit=1)

@@ -1,4 +1,4 @@
-"""Schedules: making, reading and changing them, and running them now."""
+"""Routes for schedules: list, read, create, change, delete, pause, resume, trigger and backfill."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -76,7 +76,7 @@ def show_schedule(services: Services, listed: ListedSchedule) -> dict[str, Any]:
 async def answer_schedule(
     services: Services, schedule: Schedule, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    """A schedule as it stands after a change."""
+    """Return the response with a schedule after a change."""
     listed = await services.store.schedule_list.get_with_status(schedule.schedule_id, schedule.host_id)
     told = {"ETag": etag_of(listed.schedule.aggregate_version), **(headers or {})}
     return answer(show_schedule(services, listed), status, told)
@@ -153,7 +153,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
             "Location": f"{API}/schedules/{schedule.schedule_id}",
             "ETag": etag_of(schedule.aggregate_version),
         }
-        # It can't have run yet.
+        # A new schedule has no runs, so its status need not be read.
         return answer(show_schedule(services, ListedSchedule(schedule, None, None, None)), 201, headers)
 
     @router.put(

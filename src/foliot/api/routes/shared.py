@@ -1,4 +1,4 @@
-"""What schedules share: calendars, secrets, and the events that they wrote."""
+"""Routes for calendars, secrets, and the events of the outbox."""
 
 import asyncio
 from datetime import datetime
@@ -172,7 +172,7 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
     async def import_calendar(caller: Caller, author: Writer, body: JsonBody) -> Response:
         """The days that the file's events cover."""
         asked = parse(CalendarFile, body)
-        # A file of many rules takes seconds to read.
+        # In a thread, because parsing a file with many rules takes seconds.
         days = await asyncio.to_thread(parse_ical, asked.ical)
         about = asked.model_dump(exclude={"ical"})
         spec = parse(CalendarSpec, {**about, "days": days})
@@ -249,7 +249,7 @@ def _location(calendar: CalendarSpec) -> str:
 
 
 def _findable(what: str, name: str) -> str:
-    """A name that no database could hold is the name of nothing."""
+    """Return the name. Raises NotFoundError if it contains NUL, which no database can store."""
     if "\0" in name:
         raise NotFoundError(what, repr(name))
     return name

@@ -1,4 +1,4 @@
-"""Signing a browser in and out. Its cookie is worth nothing once the key it was made by is gone."""
+"""Routes to sign a browser in and out. Its session ends when the key that created it is gone."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -41,12 +41,16 @@ def sign_in_routes(
     *,
     is_public_secure: bool = False,
 ) -> APIRouter:
-    """`own_names` are those of FOLIOT_PUBLIC_URL; under them the cookie is for HTTPS alone, if that is."""
+    """Return the sign-in routes.
+
+    `own_names` are the host names of FOLIOT_PUBLIC_URL, `is_public_secure` says whether that URL uses HTTPS.
+    If it does, the cookie for these names is for HTTPS only.
+    """
     router = APIRouter(tags=["access"], route_class=GatedRoute)
     sessions = services.store.sessions
 
     def is_secure(request: Request) -> bool:
-        # A proxy that ends TLS may not say so to us.
+        # A proxy that terminates TLS may not tell us so.
         return is_public_secure and request.headers.get("host") in own_names
 
     @router.get(
@@ -109,7 +113,7 @@ def sign_in_routes(
 
 
 def _stranger(request: Request) -> Author:
-    """Who signs in is known by then only as an address; the session says who it became."""
+    """Return the author of a sign-in. Only its address is known yet; the session has the name."""
     return Author(None, request_id=request_id_of(request), address=address_of(request))
 
 
@@ -120,7 +124,7 @@ def _with_cookie(request: Request, made: MadeSession, response: Response, *, is_
         max_age=int(SESSION_LIFETIME_S),
         path="/",
         httponly=True,
-        # Not "strict": the link in a terminal, or in a chat, leads to a page that is signed in.
+        # Not "strict": a link opened from a terminal or a chat must lead to a signed-in page.
         samesite="lax",
         secure=is_secure or request.url.scheme == "https",
     )

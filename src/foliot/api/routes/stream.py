@@ -1,7 +1,7 @@
-"""The stream of changes, as server-sent events.
+"""The route that streams changes as server-sent events.
 
-Every event has an id, and so has every heartbeat: a client that comes back with the last one it got
-(`Last-Event-ID`, as browsers do by themselves) goes on where it was, or is told to read the lists again.
+Every event and every heartbeat has an id. A client that reconnects with the last id it received
+(`Last-Event-ID`, which browsers send automatically) continues from there, or is told to read the lists again.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from foliot.timing.clock import Clock
 
 HEARTBEAT_S = 15.0
 CHECK_EVERY_S = 30.0
-"""How long a stream may outlive its credential."""
+"""How often the credential is checked again: a stream may outlive its credential by this time."""
 UNSURE_S = 2.0
-"""Until a credential that could not be checked is checked again; nothing is sent before."""
+"""Wait before the credential is checked again after the check failed. Nothing is sent meanwhile."""
 BEGINNING_LIMIT_S = 10.0
-"""How long a stream may wait for the feed to begin."""
+"""How long a request may wait for the feed to start."""
 RECONNECT_S = (1.0, 4.0)
-"""When clients come back, each at a moment of its own: a restart must not bring all of them at once."""
+"""Range of the random reconnect delay, so that not all clients reconnect at once after a restart."""
 MAX_SCHEDULES = 100
 
 IsStillValid = Callable[[], Awaitable[bool]]
@@ -47,7 +47,7 @@ IsStillValid = Callable[[], Awaitable[bool]]
 async def messages(
     subscription: Subscription, clock: Clock, is_still_valid: IsStillValid
 ) -> AsyncIterator[bytes]:
-    """What is sent to one client, until its credential is no longer valid or the feed ends."""
+    """Yield the messages for one client, until its credential is no longer valid or the feed is closed."""
     reconnect_s = random.uniform(*RECONNECT_S)  # noqa: S311 - spreads load, hides nothing
     yield ServerSentEvent(retry=int(1000 * reconnect_s), sep="\n").encode()
     beat_at = clock.monotonic()
@@ -68,17 +68,17 @@ async def messages(
             yield b"".join(event.message for event in events)
         elif now >= beat_at:
             beat_at = now + HEARTBEAT_S
-            # An id without data moves a client on past what it did not want, and is no event to it.
+            # An id without data advances the client's position past filtered events, without an event.
             yield ServerSentEvent(comment="heartbeat", id=subscription.event_id, sep="\n").encode()
         else:
             await subscription.wait(min(beat_at, check_at) - now)
 
 
 class _Stream(EventSourceResponse):
-    """Gives its place in the feed back, also when the client was gone before the first message."""
+    """The response. It ends the subscription, also if the client left before the first message."""
 
     def __init__(self, subscription: Subscription, content: AsyncIterator[bytes]) -> None:
-        # The library's own heartbeats know of no ids.
+        # The library's own heartbeats have no ids.
         super().__init__(content, ping=0)
         self._subscription = subscription
 
@@ -176,7 +176,7 @@ def stream_routes(
     is_still_valid: Callable[[Request], Awaitable[bool]],
     route_class: type[APIRoute] = APIRoute,
 ) -> APIRouter:
-    """`is_still_valid` says whether the credential of a request would be let in now as well."""
+    """Return the stream route. `is_still_valid` says whether a request's credential is still valid."""
     router = APIRouter(prefix="/api/v1", tags=["stream"], route_class=route_class)
 
     @router.get(

@@ -1,4 +1,4 @@
-"""Load over time: planned and past, and minute by minute for the last hour."""
+"""Routes for load over time: planned and past, and the last hour by minute."""
 
 import asyncio
 from collections.abc import Sequence
@@ -125,7 +125,7 @@ def _planned_counts(planned: PlannedLoad, schedule_id: UUID, bin_count: int) -> 
 
 
 def _most_planned(planned: PlannedLoad, limit: int) -> list[UUID]:
-    """Schedules with most times to come, in a fixed order where they have as many."""
+    """Return the schedules with the most planned fire times. Ties are ordered by id."""
     some = nsmallest(limit, planned.fires.items(), key=lambda each: (-each[1], each[0].int))
     return [schedule_id for schedule_id, count in some if count]
 
@@ -167,7 +167,7 @@ def timeline_routes(services: Services) -> APIRouter:
         cut = Bins.over(start, to_ts or start + _DAY, most=bins)
         dues = await timeline.upcoming(caller.host_id, cut.to_ts) if cut.to_ts > now else []
         book = await book_of(services, caller.host_id, _calendars_of(dues))
-        # Thousands of schedules take a while to count, and others want to be served.
+        # In a thread, because counting thousands of schedules would block other requests.
         planned = await asyncio.to_thread(count_per_bin, dues, cut, calendars=book)
         past = await timeline.past(caller.host_id, cut, including=_most_planned(planned, max_schedules(cut)))
         return answer(_timeline_document(past, planned, is_partial=len(dues) >= MAX_UPCOMING))
