@@ -1,1 +1,1 @@
-"""HTTP: whether this instance lives and can do its work, and what it measures."""
+"""The HTTP server: health, readiness, metrics, the REST API and the UI."""

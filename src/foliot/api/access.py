@@ -1,6 +1,6 @@
-"""Who may do what: the one table of all routes. A route that is not in it does not answer.
+"""The access table: which role each route requires. A route without an entry is refused.
 
-A test walks the application's routes and this table: one without an entry fails it.
+A test compares the application's routes with this table, and fails for a route without an entry.
 """
 
 import re
@@ -11,23 +11,23 @@ from foliot.security.principal import Role
 
 
 class Open(StrEnum):
-    """Routes that ask for no role."""
+    """Access rules for routes that require no role."""
 
     ANYBODY = "anybody"
-    """Nothing is told that strangers may not know."""
+    """Public: the response contains nothing confidential."""
     PROBE = "probe"
-    """Public, and called by machines every few seconds: without a rate limit."""
+    """Public and without a rate limit, because machines call it every few seconds."""
     AGENT = "agent"
-    """An agent proves by a token that an attempt was given to it."""
+    """Requires the callback token of the agent that received the attempt."""
     SIGNED_IN = "signed in"
-    """Any credential will do."""
+    """Requires any valid credential."""
     KEY_HOLDER = "operator's key"
-    """The operator's own key, FOLIOT_ADMIN_KEY, and no other."""
+    """Requires the operator's own key, FOLIOT_ADMIN_KEY."""
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A role in the operator's host, which is the default one: what is done concerns all hosts."""
+    """Requires a role in the default host, which is the operator's. For routes that affect all hosts."""
 
     role: Role
 
@@ -141,7 +141,7 @@ ACCESS: dict[tuple[str, str], Access] = {
 
 
 def methods_at(path: str) -> list[str]:
-    """What an address can be asked for."""
+    """Return the HTTP methods that a path supports."""
     return sorted({method for method, template in ACCESS if _pattern(template).fullmatch(path)})
 
 

@@ -1,4 +1,4 @@
-"""Answers: JSON, made once and quickly. What a route declares as its model is for the OpenAPI alone."""
+"""Build JSON responses, serialised once. The response models of routes are only for the OpenAPI document."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def etag_of(version: int) -> str:
 
 def _json(document: Any) -> bytes:
     try:
-        # A tenth of what pydantic takes: of a page of 50 schedules that is 2 ms.
+        # Takes a tenth of pydantic's time: this saves 2 ms on a page of 50 schedules.
         return orjson.dumps(document, default=to_jsonable_python, option=orjson.OPT_UTC_Z)
     except TypeError:
-        return to_json(document)  # a number of more than 64 bits, say
+        return to_json(document)  # for example an integer of more than 64 bits

@@ -1,4 +1,4 @@
-"""The HTTP application: health and metrics for machines, the API for all who have a credential, the UI."""
+"""The HTTP application: health and metrics for machines, the API for callers with a credential, the UI."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -15,7 +15,7 @@ from foliot.probing.probes import readiness_document
 from foliot.version import __version__
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-"""FastAPI's own: Foliot has its own, and this would look at the environment with every request."""
+"""Disables FastAPI's telemetry. Foliot has its own, and FastAPI's reads the environment on every request."""
 
 Problems = Callable[[], Awaitable[list[str]]]
 
@@ -29,8 +29,11 @@ def make_app(
     on_answer: OnAnswer,
     public_path: str = "",
 ) -> FastAPI:
-    """`problems` says why the instance is not ready; none: it is. `on_error` is told of bugs,
-    `on_answer` of every answer."""
+    """Build the application.
+
+    `problems` returns why the instance is not ready (empty: it is ready). `on_error` is called for every
+    unhandled exception, `on_answer` for every response.
+    """
     app = FastAPI(
         title="Foliot",
         version=__version__,
@@ -45,14 +48,14 @@ def make_app(
     add_front(app, on_error, on_answer, public_path=public_path)
     for router in (_probes(problems, metrics), *routers):
         app.router.routes.extend(router.routes)
-    # Behind all others: the page is for whatever address is nobody else's.
+    # Last, because the UI's page matches every path that no other route matches.
     app.router.routes.extend(ui_routes())
     _make_ready(app)
     return app
 
 
 def _make_ready(app: FastAPI) -> None:
-    """FastAPI makes its routes ready when the first request comes, which then waits for it."""
+    """Prepare all routes now. FastAPI would do it during the first request, which would have to wait."""
     nowhere = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
     for route in app.router.routes:
         route.matches(nowhere)

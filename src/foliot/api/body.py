@@ -1,4 +1,4 @@
-"""Bodies of requests: read strictly, and checked by the model that describes them in the OpenAPI."""
+"""Request bodies: parsed strictly, and validated by the model that describes them in the OpenAPI document."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -13,7 +13,7 @@ from foliot.model.schedule import problems_of
 M = TypeVar("M", bound=BaseModel)
 
 BODIES: dict[str, type[BaseModel]] = {}
-"""The models of bodies by the names that the OpenAPI gives them."""
+"""The models of request bodies, by their names in the OpenAPI document."""
 
 
 class Form(Document):
@@ -33,7 +33,7 @@ async def _document(request: Request) -> Any:
 
 
 JsonBody = Annotated[Any, Depends(_document)]
-"""The document of a body; None: there is no body."""
+"""The parsed JSON of a body. None: there is no body."""
 
 
 def require_object(document: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def require_object(document: Any) -> dict[str, Any]:
 
 
 def parse(model: type[M], document: Any) -> M:
-    """What a body says. Raises InvalidError, which names every field that is wrong."""
+    """Validate a body with a model. Raises InvalidError, which names every field that is wrong."""
     try:
         return model.model_validate(require_object(document))
     except ValidationError as error:
@@ -59,7 +59,7 @@ def parse_optional(model: type[M], document: Any) -> M:
 def takes(
     model: type[BaseModel], *, is_required: bool = True, media: str = "application/json", example: Any = None
 ) -> dict[str, Any]:
-    """For `openapi_extra` of a route: what its body is."""
+    """Return the description of a request body, for `openapi_extra` of a route."""
     BODIES[model.__name__] = model
     content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
     if example is not None:

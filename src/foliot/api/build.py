@@ -1,4 +1,4 @@
-"""The API from its parts."""
+"""Build the REST API from its components."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class ApiOptions:
 
 
 class RestApi:
-    """What serves requests, and the services that it needs stepped."""
+    """The REST API and its background services. The instance must run `services`."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class RestApi:
         return True
 
     def end_streams(self) -> None:
-        """Let nobody wait for changes that will not come: the instance stops."""
+        """End all event streams, because the instance stops."""
         self.feed.close()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The calendars that times are shown with."""
+"""Load the calendars needed to show fire times."""
 
 import asyncio
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ from foliot.timing.calendar import Calendar, CalendarBook, compile_calendar
 
 
 async def book_of(services: Services, host_id: UUID, names: Iterable[str]) -> CalendarBook:
-    """Those of a host that there are, and that can be understood."""
+    """Return the host's calendars with these names. Missing and invalid ones are left out."""
     found: dict[tuple[UUID, str], Calendar] = {}
     for name in sorted(set(names)):
         with suppress(NotFoundError, InvalidError):
             record = await services.store.calendars.get(host_id, name)
-            # The holidays of a country take a while to count.
+            # In a thread, because computing the holidays of a country is slow.
             found[host_id, name] = await asyncio.to_thread(compile_calendar, record.spec)
     return found

@@ -1,15 +1,15 @@
-"""Compresses the answers of the API: lists of schedules and executions become a fifth of their size.
+"""Gzip compression of API responses: lists of schedules and executions shrink to a fifth of their size.
 
 Not compressed are
 
-- answers that are small: the head costs more than is saved;
-- streams of events, which have to arrive at once;
-- what may hold a secret beside text of the caller's choice (sign-in, keys, secrets, sessions): the size of a
-  compressed answer would tell something about the secret (BREACH);
-- what is compressed already, such as the files of the UI.
+- small responses: the overhead is larger than the saving;
+- event streams, which must arrive at once;
+- responses that may contain a secret together with text chosen by the caller (sign-in, keys, secrets,
+  sessions): the compressed size would reveal something about the secret (BREACH);
+- content that is already compressed, such as the files of the UI.
 
-An ETag names the version of a schedule, not the bytes of an answer, and If-Match is about that version: it
-stays as it is. `Vary: Accept-Encoding` keeps caches from mixing the two forms up.
+Compression does not change the ETag: it identifies the version of a schedule, not the bytes of a response.
+`Vary: Accept-Encoding` prevents caches from mixing up the two forms.
 """
 
 import gzip
@@ -31,7 +31,7 @@ _SECRET = re.compile(r"/api/v1/(?:keys|secrets|sessions|hosts|me)(?:/|$)")
 
 
 class Compression:
-    """Gzips JSON of the API for clients that take it."""
+    """Middleware that gzips JSON responses of the API for clients that accept gzip."""
 
     def __init__(self, app: ASGIApp, min_bytes: int = MIN_BYTES) -> None:
         self._app = app
@@ -47,7 +47,7 @@ class Compression:
 
 
 class _Answer:
-    """One answer on its way out. Its head waits for the first part of the body."""
+    """One response. Its headers are held back until the first part of the body arrives."""
 
     def __init__(self, send: Send, min_bytes: int, takes_gzip: bool) -> None:
         self._send = send
@@ -73,13 +73,13 @@ class _Answer:
         await self._send(message)
 
     def _is_worth_it(self, message: Message) -> bool:
-        # An answer in several parts is a stream: nothing of it waits.
+        # A response in several parts is a stream, and must not be held back.
         is_whole = not message.get("more_body", False)
         return self._takes_gzip and is_whole and len(message.get("body", b"")) >= self._min_bytes
 
 
 def accepts_gzip(header: str) -> bool:
-    """Whether an Accept-Encoding takes gzip: named, or by `*`, and not refused by `q=0`."""
+    """Whether an Accept-Encoding header accepts gzip, by name or by `*`, and not with `q=0`."""
     weights: dict[str, bool] = {}
     for part in header.lower().split(","):
         name, _, parameters = part.strip().partition(";")

@@ -1,4 +1,4 @@
-"""`If-Match`: a change that was made for one version of a schedule must not be made to another."""
+"""`If-Match`: refuse a change if the schedule has another version than the client has read."""
 
 import re
 from typing import Annotated
@@ -17,9 +17,9 @@ async def _expected_version(
 ) -> int | None:
     if if_match is None or if_match.strip() == "*":
         return None
-    # Of several the latest is the only one that can still be the current one.
+    # Of several tags, only the highest version can be the current one.
     return max((int(tag) for tag in _TAG.findall(if_match)), default=NEVER)
 
 
 IfMatch = Annotated[int | None, Depends(_expected_version)]
-"""The version that the change was made for; None: whatever there is."""
+"""The version that the client expects. None: any version."""

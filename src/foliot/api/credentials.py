@@ -1,8 +1,8 @@
-"""Who calls: the one place where a credential becomes a principal.
+"""Authentication: the only place where a credential becomes a principal.
 
-A caller shows one credential. `Authorization: Bearer` is the operator's key, an API key or a token, told
-apart by their form; a browser that is signed in shows its cookie. A Bearer that is wrong is wrong, whatever
-cookie comes with it: whoever sends one wants to be judged by it.
+`Authorization: Bearer` contains the operator's key, an API key or a token, distinguished by their form. A
+browser that is signed in sends its session cookie. If both are present, only the Bearer counts: if it is
+wrong, the request is refused, even with a valid cookie.
 """
 
 import hmac
@@ -32,14 +32,14 @@ _NO_HASH = "0" * 64
 
 
 class NotSignableError(ForbiddenError):
-    """A session is made from a key, and from nothing that would end before it."""
+    """A session can be created only with a key. Other credentials may end before the session."""
 
     def __init__(self) -> None:
         super().__init__("only an API key or the operator's key signs a browser in")
 
 
 class Authenticator:
-    """Tells who calls, by what they show; raises UnauthenticatedError for everybody else."""
+    """Checks credentials and returns their principals. Raises UnauthenticatedError if one is not valid."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Authenticator:
         verifier: TokenVerifier | None,
         clock: Clock,
     ) -> None:
-        """A ValueError says what is wrong with the operator's key, and never shows it."""
+        """Raises ValueError if the operator's key is not usable. The message does not contain it."""
         self._operator_key = None if operator_key is None else OperatorKey(operator_key)
         self._keys = keys
         self._sessions = sessions
@@ -61,7 +61,10 @@ class Authenticator:
         self._host_seen_at: dict[UUID, float] = {}
 
     async def authenticate(self, authorization: str | None, cookie: str | None) -> Principal:
-        """`authorization` is the whole header, `cookie` the value of SESSION_COOKIE."""
+        """Return the principal of a request. Raises UnauthenticatedError.
+
+        `authorization` is the whole header, `cookie` the value of SESSION_COOKIE.
+        """
         if authorization is not None:
             return await self._by_bearer(_bearer_of(authorization))
         if cookie is not None:
@@ -69,13 +72,13 @@ class Authenticator:
         raise UnauthenticatedError("nothing was shown")
 
     def holder_of(self, principal: Principal) -> Holder:
-        """Whom to make a session or a link for; it ends with the key. Raises NotSignableError."""
+        """Return the owner of a new session or link, which ends with the key. Raises NotSignableError."""
         if principal.kind is CredentialKind.KEY:
             key_id = principal.credential.removeprefix("key:")
         elif principal.kind is CredentialKind.OPERATOR and self._operator_key is not None:
             key_id = self._operator_key.fingerprint
         else:
-            # A token's session would outlive the token, a session's the key that the first was made from.
+            # A session from a token would outlive the token. One from a session would outlive the key.
             raise NotSignableError
         return Holder(
             host_id=principal.host_id,
@@ -103,7 +106,7 @@ class Authenticator:
         if not found.is_live:
             raise UnauthenticatedError("revoked or expired key")
         if found.is_touch_due:
-            # That a use can't be written down is no reason to refuse it.
+            # A failure to store the time of use is no reason to refuse the request.
             with suppress(FoliotError):
                 await self._keys.touch(key.key_id)
         return Principal(
@@ -147,7 +150,7 @@ class Authenticator:
 
 
 def operator_principal() -> Principal:
-    """Whoever has FOLIOT_ADMIN_KEY."""
+    """Return the principal for FOLIOT_ADMIN_KEY."""
     return Principal(
         credential="operator",
         kind=CredentialKind.OPERATOR,
@@ -159,7 +162,7 @@ def operator_principal() -> Principal:
 
 
 def _bearer_of(authorization: str) -> str:
-    # Its length first: nothing of it is looked at that somebody could make long.
+    # Check the length first, so that nobody can make us process a very long header.
     if len(authorization) > MAX_LENGTH:
         raise UnauthenticatedError("too long")
     scheme, _, text = authorization.partition(" ")
@@ -168,20 +171,19 @@ def _bearer_of(authorization: str) -> str:
     return text.strip(" ")
 
 
-# --- requests that another site makes a browser send ---------------------------------------------------
+# --- cross-site requests --------------------------------------------------------------------------------
 
 
 def csrf_token(session_token: str) -> str:
-    """What a page of ours sends along, and a page of another site can't know.
+    """Return the CSRF token of a session, which pages of other sites can't know.
 
-    A hash is enough, since the session's token is secret; the words before it make it another hash than the
-    one that is stored.
+    A hash is enough, because the session token is secret. The prefix makes it differ from the stored hash.
     """
     return hash_of(f"foliot cross-site request:{session_token}")
 
 
 def is_csrf_valid(session_token: str, given: str | None) -> bool:
-    """Takes the same time wherever the two differ."""
+    """Whether the CSRF token belongs to the session. Compares in constant time."""
     expected = csrf_token(session_token)
     return given is not None and hmac.compare_digest(
         expected.encode(), given.encode("utf-8", "surrogatepass")
@@ -189,11 +191,12 @@ def is_csrf_valid(session_token: str, given: str | None) -> bool:
 
 
 def refuses_cross_site(method: str, headers: Mapping[str, str], host: str | None, *others: str) -> bool:
-    """Whether a request that may change something comes from a page that is not ours.
+    """Whether to refuse a request that may change something because it comes from another site's page.
 
-    `headers` by their names in small letters, or a mapping that does not mind. `host` is the request's own,
-    `others` are further names of ours, as behind a proxy that does not pass the name on. Who sends neither
-    Origin nor Sec-Fetch-Site is no browser, or an old one: the cookie's SameSite and the CSRF token remain.
+    `headers` has lower-case names or ignores case. `host` is the request's Host header. `others` are further
+    host names of this server, for example behind a proxy that does not pass the name on. A client that sends
+    neither Origin nor Sec-Fetch-Site is not a browser, or an old one: then only the cookie's SameSite and the
+    CSRF token protect.
     """
     if method.upper() in _SAFE_METHODS:
         return False

@@ -1,4 +1,4 @@
-"""Dependencies of routes without a thread: FastAPI calls whatever is not async in one, a hop for each."""
+"""Async dependencies of routes. FastAPI would run each dependency that is not async in a thread: slower."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def made_of_query(made: type[T]) -> Callable[..., Awaitable[T]]:
-    """For `Depends`: an object of this class, whose fields are parameters of the request."""
+    """Return a dependency for `Depends` that builds this class; its fields are query parameters."""
 
     async def make(**values: Any) -> T:
         return made(**values)

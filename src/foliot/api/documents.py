@@ -1,4 +1,4 @@
-"""Schedules and executions as the API shows them, and how a schedule's document is read back."""
+"""JSON documents of schedules and executions, and how an edited schedule document is read back."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -73,7 +73,7 @@ READ_ONLY = tuple(name for name in ScheduleDocument.model_fields if name not in 
 
 
 _MERGED = ("trigger", "target", "misfire", "overlap", "retry", "dst", "window")
-"""Of these a patch may have any part."""
+"""Objects that a patch may contain in part."""
 
 
 def _patch() -> type[BaseModel]:
@@ -98,7 +98,7 @@ def _replacement() -> type[BaseModel]:
 
 SchedulePatch = _patch()
 ScheduleReplacement = _replacement()
-"""Both for the OpenAPI alone: what they describe is read in other ways."""
+"""`SchedulePatch` and `ScheduleReplacement` are only for the OpenAPI document. They don't parse bodies."""
 
 
 def schedule_document(
@@ -141,7 +141,7 @@ _documents: dict[tuple[UUID, int], dict[str, Any]] = {}
 
 
 def _written(schedule: Schedule) -> dict[str, Any]:
-    """Its definition as JSON: the same for as long as the version is."""
+    """Return the definition as JSON, cached by version."""
     version = (schedule.schedule_id, schedule.aggregate_version)
     known = _documents.get(version)
     if known is None:
@@ -153,14 +153,14 @@ def _written(schedule: Schedule) -> dict[str, Any]:
 
 @lru_cache(maxsize=20_000)
 def in_words(trigger: Trigger) -> str:
-    """Triggers repeat, and describing one takes half a millisecond."""
+    """Describe a trigger in words. Cached: describing one takes half a millisecond, and triggers repeat."""
     return describe(trigger)
 
 
 def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The definition in a document that was read, edited and sent back. Raises InvalidError.
+    """Return the definition in a document that a client read, edited and sent back. Raises InvalidError.
 
-    Fields that only Foliot sets may come back as they were shown; a changed one is refused.
+    Read-only fields may come back with the values that were shown. A changed one is refused.
     """
     standing = to_jsonable_python({name: shown[name] for name in (*READ_ONLY, "trigger")})
     kind = standing.pop("trigger")["kind"]
@@ -181,7 +181,7 @@ def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: da
 def _is_same(given: Any, shown: Any) -> bool:
     if given == shown and isinstance(given, bool) == isinstance(shown, bool):
         return True
-    # The same instant may come back in another spelling.
+    # A client may send the same instant in another format.
     instant = _instant(given)
     return instant is not None and instant == _instant(shown)
 
@@ -189,7 +189,10 @@ def _is_same(given: Any, shown: Any) -> bool:
 def _was_so(
     name: str, given: Mapping[str, Any], shown: Mapping[str, Any], now: datetime, *, is_delay: bool
 ) -> bool:
-    """Whether a field was so when the document was read: a schedule goes on while somebody edits it."""
+    """Whether a read-only field may have had the given value when the client read the document.
+
+    The schedule continues to run while somebody edits its document.
+    """
     match name:
         case "run_count":
             return type(given[name]) is int and 0 <= given[name] < shown[name]
@@ -215,7 +218,7 @@ def _was_so(
 
 
 def _had_pause(given: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> bool:
-    """Whether it was paused until a time that has passed since."""
+    """Whether the given document shows a pause that has ended by itself since."""
     until_ts = _instant(given.get("paused_until_ts"))
     return given.get("paused") is True and not shown["paused"] and until_ts is not None and until_ts <= now
 

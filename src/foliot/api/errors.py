@@ -1,4 +1,4 @@
-"""Errors as clients see them: RFC 9457 problem documents, in one form for ours, FastAPI's and Starlette's."""
+"""Error responses: RFC 9457 problem documents, for errors of Foliot, FastAPI and Starlette alike."""
 
 import math
 import secrets
@@ -30,7 +30,7 @@ _CODES = {
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of ours, of FastAPI and of Starlette in one form."""
+    """Register handlers that return errors of Foliot, FastAPI and Starlette as problem documents."""
     app.add_exception_handler(FoliotError, _of_foliot)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)
@@ -87,7 +87,7 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, StaleVersionError):
         headers["ETag"] = f'"{error.actual}"'
         more["current_version"] = error.actual
-    # What a database says of itself is for the log.
+    # Clients don't get the database's own messages: these belong in the log.
     detail = _TOLD.get(verdict.code, str(error))
     return problem(request, verdict.http, code, detail, found, headers, more)
 
@@ -95,7 +95,7 @@ async def _of_foliot(request: Request, error: Exception) -> JSONResponse:
 _TOLD = {
     "database_unreachable": "the database can't be reached now; try again in a moment",
     "database_full": "the disk of the database is full, nothing was written; try again when there is room",
-    # The same for everything that is wrong with a credential: it is told to anybody.
+    # One text for every fault of a credential: anybody can read it, so it must not say which fault.
     "unauthenticated": "needs a valid credential: Authorization: Bearer <api key or token>",
 }
 
@@ -104,9 +104,9 @@ async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     places = {item["loc"][0] for item in error.errors() if item["loc"]}
     if "path" in places:
-        # What is no id can't be the id of anything.
+        # A malformed id in the path is a 404: nothing can have it.
         return problem(request, 404, "not_found", "there is nothing at this address")
-    # Once each: what several parameters depend on is checked for each of them.
+    # Remove duplicates: a dependency that several parameters share reports its error for each of them.
     found = list(dict.fromkeys(_problem_of(item) for item in error.errors()))
     return problem(request, 422, "invalid", "; ".join(str(each) for each in found), found)
 

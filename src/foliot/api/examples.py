@@ -1,4 +1,4 @@
-"""Examples in the OpenAPI."""
+"""Examples for the OpenAPI document."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which executions to list, as parameters of a request."""
+"""Filters of execution lists, as query parameters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from foliot.store.protocol import ExecutionFilter
 
 @dataclass(frozen=True, slots=True)
 class ExecutionQuery:
-    """For use as a FastAPI dependency. Of a parameter that is given several times any value will do."""
+    """Filters as query parameters (a FastAPI dependency). A repeated parameter matches any of its values."""
 
     status: Annotated[list[Status] | None, Query(max_length=20)] = None
     queue: Annotated[list[QueueName] | None, Query(max_length=50)] = None
@@ -42,7 +42,7 @@ class ExecutionQuery:
 async def list_executions(
     services: Services, wanted: ExecutionFilter, page: PageRequest, *, are_own: bool = False
 ) -> Response:
-    # A page that was cut short goes on behind a row that may be another host's: nobody shall read that.
+    # The token is encrypted: a page that was cut short continues after a row that may be another host's.
     seal = Seal((await services.tokens()).derive(b"pages"))
     values = page.position(seal)
     if values is not None and len(values) != 2:

@@ -1,12 +1,13 @@
-"""The feed of changes: one look at the database for everybody who listens, and the events that came of it.
+"""The change feed: polls the database once for all listeners and turns changes into events.
 
-The feed works while somebody listens, and a little longer, so that who comes back has missed nothing. Hints
-wake it; since a hint may be lost, it looks without one as well. What it finds becomes events with growing
-numbers, kept in a ring. Each listener has a position in the ring and nothing else, so many or slow ones cost
-no memory. Whose position is not in the ring (any more) is told `reset`: read the lists again.
+The feed polls while there are listeners, and LINGER_S longer, so that a client that reconnects misses
+nothing. Hints trigger a poll; since a hint may be lost, the feed also polls without one. Changes become
+events with increasing numbers in a ring buffer. A listener holds only a position in the ring, so many or slow
+listeners cost no memory. A listener whose position is not (or no longer) in the ring receives `reset`: it
+must read the lists again.
 
-A reset is also told where more has changed than can be told one by one, so nothing is left out in silence.
-It comes at once, but not again and again: while there is too much, every RESET_EVERY_S.
+The feed also sends `reset` if there are too many changes to send one by one, so that none is lost silently.
+The first reset is sent at once. While there are still too many changes, another follows every RESET_EVERY_S.
 """
 
 import asyncio
@@ -29,20 +30,20 @@ from foliot.store.hints import Hint, Hints
 from foliot.timing.clock import Clock
 
 QUICK_S = 0.25
-"""Between two looks, at least: however many hints come."""
+"""Minimum time between two polls, however many hints arrive."""
 BUSY_S = 0.5
-"""After a look that found something, without a hint: none tells that work was claimed, or how far it is."""
+"""Time to the next poll after one that found changes. Claims and progress send no hints."""
 POLL_S = 2.0
-"""Between two looks, at most."""
+"""Maximum time between two polls."""
 SHARE = 0.1
-"""The part of the time that the feed may take: looks that take long are further apart."""
+"""The share of time that polling may take. The longer a poll takes, the longer the pause after it."""
 STATUS_EVERY_S = 2.0
 RESET_EVERY_S = 5.0
 LINGER_S = 30.0
-"""How long the feed goes on when nobody listens any more."""
+"""How long the feed continues after the last listener left."""
 MAX_KEPT = 5_000
 MAX_TOLD = 500
-"""Changes of one look that are told one by one."""
+"""Maximum number of changes of one poll that are sent one by one."""
 MAX_LISTENERS = 500
 
 
@@ -54,7 +55,7 @@ class StreamKind(StrEnum):
 
 
 class ChangeSource(Protocol):
-    """Where the feed looks; see `foliot.store.changes`."""
+    """Reads changes from the database; see `foliot.store.changes`."""
 
     async def begin(self) -> Look: ...
 
@@ -70,20 +71,20 @@ class ChangeSource(Protocol):
 class FeedEvent:
     kind: StreamKind
     message: bytes
-    """As it is sent: made once for all who listen."""
+    """The encoded event, built once for all listeners."""
     host_id: UUID | None = None
-    """Whose it is; None: everybody's."""
+    """The host that may see the event. None: all hosts."""
     schedule_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFilter:
-    """What a listener wants to hear of. A reset is heard by all."""
+    """Which events a listener receives. All listeners receive resets."""
 
     host_id: UUID
     kinds: frozenset[StreamKind] = frozenset(StreamKind)
     schedule_ids: frozenset[UUID] = frozenset()
-    """Empty: all of them."""
+    """Empty: all schedules."""
 
     def includes(self, event: FeedEvent) -> bool:
         if event.host_id not in (None, self.host_id):
@@ -95,18 +96,18 @@ class StreamFilter:
 
 
 def message_of(event_id: str, kind: StreamKind, data: Mapping[str, Any]) -> bytes:
-    # The driver's ids are a subclass of UUID, which orjson does not take for one.
+    # The driver's ids are of a subclass of UUID, which orjson does not serialise by itself.
     document = orjson.dumps(data, default=str, option=orjson.OPT_UTC_Z).decode()
     return ServerSentEvent(document, event=kind.value, id=event_id, sep="\n").encode()
 
 
 def data_of(change: ScheduleChange | ExecutionStanding) -> dict[str, Any]:
-    """What is told of it: all but whose it is."""
+    """Return the data of an event: all fields except `host_id`."""
     return {name: value for name, value in change._asdict().items() if name != "host_id"}
 
 
 class Ring:
-    """The last events, by their numbers, which begin at 1."""
+    """A ring buffer of the last events. Their numbers begin at 1."""
 
     def __init__(self, size: int = MAX_KEPT) -> None:
         self._name = secrets.token_hex(4)
@@ -127,7 +128,7 @@ class Ring:
         self.last = number
 
     def reset(self, reason: str) -> FeedEvent:
-        """For one listener, whose position is now the end of the ring."""
+        """Return a reset event for one listener, whose new position is the end of the ring."""
         return FeedEvent(
             StreamKind.RESET, message_of(self.id_of(self.last), StreamKind.RESET, {"reason": reason})
         )
@@ -136,9 +137,9 @@ class Ring:
         return f"{self._name}-{number}"
 
     def position_of(self, event_id: str) -> int | None:
-        """The number of an event of this ring all of whose successors are still kept."""
+        """Return the number of an event. None: unknown, or a later event was already dropped."""
         name, _, digits = event_id.partition("-")
-        # As we write it, and not all that int() takes, which takes long for very many digits.
+        # Accept only the form that `id_of` writes: int() accepts more, and is slow for very many digits.
         if name != self._name or not (digits.isascii() and digits.isdigit() and len(digits) < 20):
             return None
         number = int(digits)
@@ -148,7 +149,7 @@ class Ring:
         return self.last - position <= len(self._events)
 
     def after(self, position: int) -> Iterator[tuple[int, FeedEvent]]:
-        """What comes after a position from which the ring continues."""
+        """Yield the events after a position. `continues(position)` must be True."""
         for number in range(position + 1, self.last + 1):
             event = self._events[number % len(self._events)]
             assert event is not None
@@ -156,7 +157,7 @@ class Ring:
 
 
 class Subscription:
-    """A listener's place in the feed; `leave` gives it back."""
+    """A listener's position in the feed. `leave` ends the subscription."""
 
     def __init__(self, feed: "Feed", wanted: StreamFilter, last_event_id: str | None) -> None:
         self._feed = feed
@@ -173,11 +174,11 @@ class Subscription:
 
     @property
     def event_id(self) -> str:
-        """With which to come back: all up to it was taken, or was not wanted."""
+        """The id to resume from. All events up to it were taken, or filtered out."""
         return self._feed.ring.id_of(self._position)
 
     def take(self, most: int = 100) -> list[FeedEvent]:
-        """The next events that are wanted; none: wait."""
+        """Return the next events that pass the filter. Empty: nothing new, `wait` for more."""
         ring = self._feed.ring
         if not ring.continues(self._position):
             self._owed_reset = "too_slow"
@@ -195,7 +196,7 @@ class Subscription:
         return found
 
     async def wait(self, timeout_s: float) -> None:
-        """Return when there may be something to take, or after so many seconds."""
+        """Return when there may be new events, or after `timeout_s`."""
         await self._wake.wait(timeout_s)
 
     def notify(self) -> None:
@@ -213,7 +214,7 @@ class Subscription:
 
 
 class Feed:
-    """A service: run its `step`."""
+    """The service that polls for changes and holds the ring of events and the subscriptions."""
 
     name = "feed"
 
@@ -228,9 +229,9 @@ class Feed:
         self._linger_until = 0.0
         self._has_begun = asyncio.Event()
         self._mark: Mark | None = None
-        """None: not begun."""
+        """The position of the last poll. None: the feed is not running."""
         self._open: dict[UUID, ExecutionStanding] = {}
-        """The executions that are followed, as they were told last."""
+        """The open executions that the feed follows, as last sent."""
         self._follows_all = True
         self._owes_reset = False
         self._statuses: dict[UUID, dict[str, Any]] = {}
@@ -244,13 +245,13 @@ class Feed:
 
     @property
     def listeners(self) -> int:
-        """How many listen, or wait for the feed to begin."""
+        """The number of listeners, including those that wait for the feed to start."""
         return len(self._subscriptions) + self._joining
 
     async def listen(self, wanted: StreamFilter, last_event_id: str | None = None) -> Subscription:
-        """A place in the feed, once the feed has begun: what changes from now on is told.
+        """Wait until the feed is running, then return a subscription to all changes from now on.
 
-        Raises OverloadedError where there are too many already, or the feed was closed.
+        Raises OverloadedError if there are too many listeners, or the feed is closed.
         """
         if self.listeners >= MAX_LISTENERS:
             raise OverloadedError(f"{MAX_LISTENERS} streams are open here already; try again later")
@@ -265,7 +266,7 @@ class Feed:
             raise OverloadedError("this instance is stopping; try again later")
         subscription = Subscription(self, wanted, last_event_id)
         self._subscriptions.add(subscription)
-        # So that who comes second is told the figures as well, though they have not changed.
+        # Send the status again, although it has not changed: the new listener has not seen it.
         self._statuses.pop(wanted.host_id, None)
         return subscription
 
@@ -275,14 +276,14 @@ class Feed:
             self._linger_until = self._clock.monotonic() + LINGER_S
 
     def close(self) -> None:
-        """End all streams, and begin no other: the instance stops."""
+        """End all subscriptions and refuse new ones, because the instance stops."""
         self._is_closed = True
         self._has_begun.set()
         for subscription in self._subscriptions:
             subscription.end()
 
     def _hear(self, _ids: tuple[UUID, ...]) -> None:
-        # Once is enough until the next look; and who is asleep is not woken by hints.
+        # One wake-up until the next poll is enough. Hints don't wake a feed without listeners.
         if self._mark is not None and not self._is_hinted:
             self._is_hinted = True
             self.wake.set()
@@ -309,7 +310,7 @@ class Feed:
         return self._wait_s(self._looked_at)
 
     async def _look(self, now: float) -> bool:
-        """Whether something has changed."""
+        """Poll once and add events to the ring. Return whether something has changed."""
         last = self.ring.last
         try:
             if self._mark is None:
@@ -326,11 +327,11 @@ class Feed:
         return has_changed
 
     def _wait_s(self, now: float) -> float:
-        """The seconds until the next look."""
+        """Return the seconds until the next poll."""
         return self._looked_at + (self._least_pause_s if self._is_hinted else self._pause_s) - now
 
     def _forget(self) -> None:
-        """What happens from now on is not seen, so nobody may go on from an event of before."""
+        """Stop polling and drop all state. Old event ids become invalid, because changes are missed now."""
         if self._mark is None:
             return
         self._mark = None
@@ -371,7 +372,7 @@ class Feed:
         if self._follows_all:
             self._owes_reset = False
         else:
-            # There may be few enough to follow by now. If not, the next reset is owed already.
+            # There may be few enough executions to follow all again. If not, `_learn` requests another reset.
             self._learn(await self._source.begin())
         self.ring.add(StreamKind.RESET, {"reason": "too_many_changes"})
         self._reset_at = now

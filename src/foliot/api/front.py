@@ -1,18 +1,18 @@
-"""What every request passes before the application sees it, and every answer on its way out.
+"""The middleware around the application: every request and every response passes through it.
 
-Plain ASGI, each layer one duty. `add_front` puts them around an application in the only right order:
+Each layer is plain ASGI and has one task. `add_front` adds them in the required order, outermost first:
 
-    PublicPath        puts the application under the path that clients know it by
-    Answers           tells of each answer, and how long it took to begin
-    RequestId         names the request, so that all that follows can say which one it speaks of
-    SecurityHeaders   on every answer, those of the layers below included
-    UnhandledErrors   an exception that nobody handled becomes a 500 without details
-    Compression       gzip for large answers of the API
-    Overload          beyond so many requests under way, 503 at once: a queue would only make all of them late
-    BodyLimit         413 before the application sees more of a body than it should, 408 where it drips in
+    PublicPath        serves the application under its public path
+    Answers           reports each response and the time until it began
+    RequestId         gives the request an id, for logs and error responses
+    SecurityHeaders   adds headers to every response, also those of the inner layers
+    UnhandledErrors   turns an unhandled exception into a 500 without details
+    Compression       gzips large responses of the API
+    Overload          returns 503 at once if too many requests are in progress: a queue would delay them all
+    BodyLimit         returns 413 if a body is too large, and 408 if it arrives too slowly
 
-They stand inside Starlette's own outermost layer, which would answer an exception in plain text before any of
-these could.
+They are inside Starlette's outermost layer, which returns unhandled exceptions as plain text. So
+`UnhandledErrors` must catch them first.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ BODY_LIMIT = 1024 * 1024
 BODY_SECONDS = 30.0
 MAX_UNDER_WAY = 200
 MAX_WAITING = 2_000
-"""Requests whose bodies are still to come."""
+"""Maximum number of requests whose bodies are not complete yet."""
 RETRY_AFTER_S = 1
 PROBES = frozenset({"/healthz", "/readyz"})
 API_PREFIX = "/api/"
@@ -44,10 +44,10 @@ API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 LARGER_BODIES = {"/api/v1/schedules/apply": 16 * 1024**2, "/api/v1/calendars/import": 4 * 1024**2}
-"""Whole sets of files come in one request."""
+"""Higher limits for paths that receive whole sets of files in one request, in bytes."""
 
 OnError = Callable[[Exception, str], None]
-"""Told of an exception that nobody handled, and the id of its request."""
+"""Called with an unhandled exception and the id of its request."""
 OnAnswer = Callable[[RequestAnswered], None]
 
 
@@ -61,11 +61,11 @@ def add_front(
     uncounted: Collection[str] = PROBES,
     public_path: str = "",
 ) -> None:
-    """Put all layers around an application; `uncounted` are paths that are answered under any load.
+    """Add all layers to an application. `uncounted` are paths that are served under any load.
 
-    `public_path` is the path of the address that clients reach it by, if that has one.
+    `public_path` is the path of the public URL. Empty: none.
     """
-    # Starlette puts the last one added outermost.
+    # The last layer added is the outermost one.
     app.add_middleware(BodyLimit, limit=body_limit, larger=LARGER_BODIES)
     app.add_middleware(Overload, most=most_under_way, uncounted=uncounted)
     app.add_middleware(Compression)
@@ -77,7 +77,7 @@ def add_front(
 
 
 class Answers:
-    """Tells of every answer when it begins."""
+    """Calls `on_answer` for every response when it begins."""
 
     def __init__(self, app: ASGIApp, on_answer: OnAnswer) -> None:
         self._app = app
@@ -106,7 +106,7 @@ class Answers:
 
 
 class RequestId:
-    """Gives a request the id that its client chose, or a new one, and says it in the answer."""
+    """Gives each request the id that its client sent, or a new one, and returns it in a header."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -128,7 +128,7 @@ class RequestId:
 
 
 class SecurityHeaders:
-    """Tells browsers to do nothing with an answer that it was not made for."""
+    """Adds security headers to every response, which restrict what browsers do with it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -142,13 +142,13 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                # A page's own requests are told from those of other sites by where they come from.
+                # A page's own requests are recognised by their origin, which `no-referrer` would hide.
                 is_page = headers.get("content-type", "").startswith("text/html")
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["X-Frame-Options"] = "DENY"
                 headers["Cross-Origin-Resource-Policy"] = "same-origin"
                 headers["Referrer-Policy"] = "same-origin" if is_page else "no-referrer"
-                # A page knows what it loads; one that forgot to say so may load nothing.
+                # Pages set their own policy. One without a policy may load nothing.
                 headers.setdefault("Content-Security-Policy", API_POLICY)
                 if is_of_api:
                     headers.setdefault("Cache-Control", "no-store")
@@ -158,7 +158,7 @@ class SecurityHeaders:
 
 
 class UnhandledErrors:
-    """Keeps an exception from the client and tells it to `on_error`, once."""
+    """Hides an unhandled exception from the client and passes it to `on_error`, once."""
 
     def __init__(self, app: ASGIApp, on_error: OnError) -> None:
         self._app = app
@@ -178,21 +178,21 @@ class UnhandledErrors:
         try:
             await self._app(scope, receive, watched_send)
         except ClientDisconnect:
-            pass  # nobody is left to answer, and nothing is wrong
+            pass  # no client to respond to, and not an error
         except Exception as error:
             self._on_error(error, scope.get("state", {}).get("request_id", ""))
-            # Of an answer that has begun the rest is missing: the server closes the connection, and so the
-            # client sees that it is not whole.
+            # If the response has begun, the server closes the connection, so that the client sees that the
+            # response is incomplete.
             if not has_begun:
                 detail = "something went wrong here; the log says what, under this request_id"
                 await problem(Request(scope), 500, "internal", detail)(scope, receive, send)
 
 
 class Overload:
-    """Refuses what comes while too many requests are under way.
+    """Refuses requests while too many are in progress.
 
-    A request counts while it is worked on: not while it waits for its body, which strangers may send as
-    slowly as they like, and not once it is a stream of events, which waits far longer than it works.
+    A request does not count while it waits for its body, because anybody can send a body slowly. It does not
+    count either once it has become an event stream, because a stream is idle most of the time.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Overload:
         self._uncounted = frozenset(uncounted)
         self.under_way = 0
         self.waiting = 0
-        """For the rest of their bodies."""
+        """Requests that wait for the rest of their bodies."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or path_of(scope) in self._uncounted:
@@ -229,7 +229,7 @@ class Overload:
 
 
 class _Counted:
-    """One request, and whether it counts now."""
+    """One request, counted in `under_way` or `waiting` of `Overload`."""
 
     def __init__(self, overload: Overload, receive: Receive, send: Send) -> None:
         self._overload = overload
@@ -267,7 +267,7 @@ def _is_stream(start: Message) -> bool:
 
 
 class BodyLimit:
-    """Lets no more than so many bytes of a body through, whatever was announced, and waits only so long."""
+    """Limits the size of bodies, whatever Content-Length says, and the time in which they must arrive."""
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ class BodyLimit:
         seconds: float = BODY_SECONDS,
         larger: Mapping[str, int] | None = None,
     ) -> None:
-        """`larger` has the paths that take more."""
+        """`limit` is in bytes. `larger` has higher limits by path."""
         self._app = app
         self._limit = limit
         self._seconds = seconds
@@ -302,7 +302,7 @@ class BodyLimit:
 
 
 class _Body:
-    """The body of one request on its way in, and the answer on its way out."""
+    """The body of one request, and its response."""
 
     def __init__(self, limit: int, seconds: float, scope: Scope, receive: Receive, send: Send) -> None:
         self._limit = limit
@@ -330,7 +330,7 @@ class _Body:
                     self._is_whole = not message.get("more_body", False)
                     return message
                 await self.refuse_size()
-        # Whoever reads is told that the client has gone. An exception it might take for an error of its own.
+        # Report a disconnect to the reader: it could mistake an exception for an error of its own.
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
@@ -348,14 +348,14 @@ class _Body:
     async def _refuse(self, status: int, code: str, detail: str) -> None:
         self.is_refused = True
         if not self._has_begun:
-            # What the client still sends would be read as its next request.
+            # Close: the rest of the body would be parsed as the next request.
             headers = {"Connection": "close"}
             answer = problem(Request(self._scope), status, code, detail, headers=headers)
             await answer(self._scope, self._receive, self._send)
 
 
 def _is_ambiguous(scope: Scope) -> bool:
-    """Who stands in front may have read another length, and take for a request what we take for a body."""
+    """Whether the body has two lengths. A proxy may use the other one, which allows request smuggling."""
     headers = Headers(scope=scope)
     return "content-length" in headers and "transfer-encoding" in headers
 

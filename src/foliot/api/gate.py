@@ -1,13 +1,13 @@
-"""The gate in front of every route: who is it, may they, how often, and has this been asked before?
+"""The gate in front of every route: authentication, rate limits, authorisation and idempotency.
 
-One place, in this order, so that no route can forget one of them:
+All checks are in one place, so that no route can forget one. They run in this order:
 
-1. `access.py` says what the route asks for; a route that is not there does not answer.
-2. The credential is checked. Failures count by address and key; guesses are slowed down (`guesses.py`).
-3. The rate of the credential.
-4. The role, and for browsers where the request came from.
-5. Parameters that the route does not have are refused, not ignored.
-6. An `Idempotency-Key` that was used before is answered as it was.
+1. Look up the route in `access.py`. A route without an entry is refused.
+2. Check the credential. Failures count by address and key; guessing is slowed down (`guesses.py`).
+3. Check the rate of the credential.
+4. Check the role. For browsers, also check the origin of the request.
+5. Refuse query parameters that the route does not have.
+6. For an `Idempotency-Key` that was used before, return the stored response.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -50,7 +50,7 @@ MAX_ADDRESS = 64
 
 _ME = "/api/v1/me"
 CHANGE_NOTHING = frozenset({"/api/v1/schedules/preview"})
-"""POSTs that only read: to repeat them is safe, so nothing is kept for an Idempotency-Key."""
+"""POST routes that only read. Repeating them is safe, so their Idempotency-Key is ignored."""
 
 Handle = Callable[[Request], Awaitable[Response]]
 
@@ -66,7 +66,7 @@ class Gate:
         own_names: Sequence[str] = (),
         reads: Reads | None = None,
     ) -> None:
-        """`own_names` are those that browsers may know this server by, besides the one they ask for."""
+        """`own_names` are host names of this server in addition to the one in the request's Host header."""
         self._is_running = is_running
         self._observer = observer
         self._own_names = tuple(own_names)
@@ -89,7 +89,7 @@ class Gate:
             return await self._admit_anybody(request, handle)
         principal = await self._recognise(request)
         request.state.principal = principal
-        # What is refused below counts too.
+        # Before the checks below, so that requests which they refuse count too.
         await self._limiter.require(principal.credential, RateKind.CREDENTIAL)
         _authorise(principal, needed)
         if principal.kind is CredentialKind.SESSION:
@@ -113,7 +113,7 @@ class Gate:
         )
 
     async def _admit_anybody(self, request: Request, handle: Handle) -> Response:
-        """Sign-in routes, which check a key or a link by themselves."""
+        """Admit a request to a public route. Sign-in routes check the key or link themselves."""
         spent: list[Response] = []
 
         async def sign_in() -> Response:
@@ -123,7 +123,7 @@ class Gate:
                 raise FailedSignInError
             return response
 
-        # The route adds the id of the key, which is in the body.
+        # The route adds the key id, because the key is in the body.
         request.state.guessed_names = names = [name_of_address(address_of(request))]
         token = request.query_params.get("token") if request.method == "GET" else None
         try:
@@ -132,14 +132,14 @@ class Gate:
             return spent[0]
 
     async def _admit_agent(self, request: Request, known: frozenset[str], handle: Handle) -> Response:
-        """The route itself checks the token."""
+        """Admit a request of an agent. The route itself checks the token."""
         _refuse_unknown(request, known)
         token = request.headers.get("x-foliot-token") or request.headers.get("authorization")
         name = name_of_address(address_of(request))
         return await self._guesses.check((name,), token, lambda: handle(request), is_unguessable=True)
 
     async def require_sign_in_rate(self, credential: str) -> None:
-        """Bound how often a key is signed in with: each sign-in writes rows. Raises RateLimitedError."""
+        """Limit the sign-ins of a credential, because each writes rows. Raises RateLimitedError."""
         await self._limiter.require(f"sign-in:{credential}", RateKind.ANONYMOUS)
 
     async def _recognise(self, request: Request) -> Principal:
@@ -156,8 +156,8 @@ class Gate:
                 raise
 
         if authorization is None and cookie is None:
-            # Nothing to guess with. The UI asks for `me` to find out that somebody has to sign in: that works
-            # however many others share the address.
+            # Without a credential this is not a guess. The UI calls `me` to find out whether to sign in. This
+            # must work however many callers share the address, so `me` has no limit.
             if path_of(request.scope) != _ME:
                 await self._limiter.require(name, RateKind.ANONYMOUS)
             return await authenticate()
@@ -166,11 +166,11 @@ class Gate:
 
 
 _NOT_READ = frozenset({Open.PROBE, Open.ANYBODY, Open.AGENT})
-"""Nobody is recognised there: these look at what they need themselves."""
+"""Access rules without a principal. Their routes don't use `Reads`."""
 
 
 class GatedRoute(APIRoute):
-    """A route behind the gate. Routers of ours are made with `route_class=GatedRoute`."""
+    """A route behind the gate. All routers of the API use `route_class=GatedRoute`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -192,7 +192,7 @@ class GatedRoute(APIRoute):
 
 
 def _parameters_of(dependant: Dependant) -> Iterator[str]:
-    """The parameters of a route, and of all that it depends on."""
+    """Yield the query parameters of a route and of its dependencies."""
     yield from (field.alias for field in dependant.query_params)
     for each in dependant.dependencies:
         yield from _parameters_of(each)
@@ -209,7 +209,7 @@ def _authorise(principal: Principal, needed: Access) -> None:
 
 
 def _require_own_page(request: Request, own_names: Sequence[str]) -> None:
-    """A browser sends its cookie along with whatever any page asks for: only our own may ask for changes."""
+    """Refuse changes that another site's page requests, because browsers send the cookie along (CSRF)."""
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return
     host = request.headers.get("host", "")
@@ -232,7 +232,7 @@ def address_of(request: Request) -> str:
     return request.client.host[:MAX_ADDRESS] if request.client is not None else "unknown"
 
 
-# --- what routes ask of a request that has passed -----------------------------------------------------
+# --- dependencies of routes, for requests that the gate has admitted ----------------------------------
 
 
 def caller_of(request: Request) -> Principal:
@@ -248,7 +248,7 @@ Caller = Annotated[Principal, Depends(_caller)]
 
 
 async def _author(request: Request) -> Author:
-    """Who changes something, for the version and the audit."""
+    """Return the author of a change, for the version history and the audit."""
     principal = caller_of(request)
     told = request.headers.get(REASON_HEADER)
     return Author(
@@ -262,9 +262,9 @@ async def _author(request: Request) -> Author:
 
 
 def _trace_context_of(request: Request) -> str | None:
-    """What is kept is what was understood, written anew: nothing of a stranger's own choice."""
+    """Return the trace context, parsed and formatted again, so that no arbitrary text is stored."""
     given = request.headers.getlist(TRACE_HEADER)
-    # Of several nobody can tell which is right, and W3C Trace Context has them all ignored.
+    # W3C Trace Context: if there are several headers, ignore all of them.
     context = parse_traceparent(given[0]) if len(given) == 1 else None
     return None if context is None else str(context)
 
@@ -273,7 +273,7 @@ Writer = Annotated[Author, Depends(_author)]
 
 
 async def _reserved_id(request: Request) -> UUID | None:
-    """The id to give to what is made, when the request may come again under its Idempotency-Key."""
+    """Return the id for the new resource. None: the request has no Idempotency-Key."""
     return getattr(request.state, "resource_id", None)
 
 

@@ -1,4 +1,4 @@
-"""Slows down whoever guesses at credentials, without locking out others at the same address.
+"""Slows down guessing of credentials, without locking out other callers at the same address.
 
 Only failed credentials count: by address, and by the id of the API key that was tried. A valid credential
 never counts.
@@ -6,13 +6,12 @@ never counts.
 Once a name (an address or a key id) has used up its rate:
 
 - Each further failure is answered only after HOLD_S, with 429.
-- At most MAX_HELD of its requests are checked at a time, so it makes MAX_HELD guesses per HOLD_S. What comes
-  beyond that is answered with 429 at once and is not checked.
-- A credential that was valid here a short time ago is always checked, and so is an agent's token, which is
-  too long to be guessed. Only somebody who is new here may have to try again, and only while others at the
-  same address are guessing.
+- At most MAX_HELD of its requests are checked at a time, so it can make MAX_HELD guesses per HOLD_S. Further
+  requests get a 429 at once, without a check.
+- A credential that was recently valid is always checked. So is an agent's token, which is too long to guess.
+  Only a caller that is new to this process may have to retry, and only while others at its address guess.
 
-A place is taken while a failure waits for its answer, so that held requests never fill the server.
+The number of failures that are held back is limited, so that they never fill the server.
 """
 
 import asyncio
@@ -30,25 +29,25 @@ T = TypeVar("T")
 
 HOLD_S = 1.0
 MAX_HELD = 4
-"""Of one name."""
+"""Maximum number of held requests of one name."""
 MAX_HELD_IN_ALL = 50
 MAX_NAMES = 10_000
 MAX_KNOWN = 10_000
-"""Credentials that were valid lately."""
+"""Maximum number of recently valid credentials in memory."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 class FailedSignInError(UnauthenticatedError):
-    """A sign-in link that is not valid. It is answered by a page, and still counts as a failure."""
+    """A sign-in link is not valid. The response is a page, but it counts as a failure."""
 
     def __init__(self) -> None:
         super().__init__("a spent or unknown link")
 
 
 def names_of(address: str, credential: str | None) -> tuple[str, ...]:
-    """The names that a failure of this credential counts for."""
-    # The scheme in any case, as the authenticator takes it. A session's cookie has none.
+    """Return the names under which a failure of this credential counts."""
+    # Drop the scheme, whatever its case, as the authenticator does. A session cookie has no scheme.
     key = ApiKey.parse((credential or "").rpartition(" ")[2])
     return (address,) if key is None else (address, f"key:{key.key_id}")
 
@@ -58,7 +57,7 @@ class GuessLimit:
         self._limiter = limiter
         self._sleep = sleep
         self._over_until: dict[str, float] = {}
-        """Names that have used up their rate, and until when at least."""
+        """Names that have used up their rate, and the earliest time when this ends."""
         self._held: Counter[str] = Counter()
         self._known: dict[bytes | None, None] = {}
 
@@ -70,9 +69,9 @@ class GuessLimit:
         *,
         is_unguessable: bool = False,
     ) -> T:
-        """Return what `check` returns; count it for the names if it raises that the credential is wrong.
+        """Run `check` and return its result. If it raises that the credential is wrong, count a failure.
 
-        `names` may grow while `check` runs. Raises RateLimitedError, and what `check` raises.
+        `check` may add to `names` while it runs. Raises RateLimitedError, and what `check` raises.
         """
         over = [name for name in names if self._wait_s(name) is not None]
         digest = _digest_of(credential)
@@ -97,7 +96,7 @@ class GuessLimit:
         return found
 
     async def _count(self, names: Sequence[str]) -> float | None:
-        """Count a failure: None if it is within the rate of all names, else the seconds to wait."""
+        """Count a failure. Return the seconds to wait. None: within the rate of all names."""
         longest: float | None = None
         for name in names:
             wait_s = await self._limiter.hit(name, RateKind.FAILED)
@@ -123,7 +122,7 @@ class GuessLimit:
         try:
             yield
         finally:
-            self._held -= Counter(names)  # names without any left are forgotten
+            self._held -= Counter(names)  # also removes names whose count is 0
 
     def _remember(self, digest: bytes | None) -> None:
         if digest is None:
@@ -135,7 +134,10 @@ class GuessLimit:
 
 
 def _digest_of(credential: str | None) -> bytes | None:
-    """Credentials themselves are not kept in memory. None: it is in the body, which was not read yet."""
+    """Return a hash of a credential, so that no credentials are held in memory.
+
+    None: the credential is in the body, which was not read yet.
+    """
     if credential is None:
         return None
     return hashlib.blake2b(credential.encode(errors="backslashreplace"), digest_size=16).digest()

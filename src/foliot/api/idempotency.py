@@ -1,22 +1,22 @@
-"""Idempotency-Key: a POST that is sent again does its thing once, and gets the same answer.
+"""Idempotency-Key: a repeated POST takes effect once, and gets the same response.
 
-Whoever claims the key first carries the request out, for everybody; the others wait for its answer. What a
-failure leaves behind (the rows themselves are told of in `store.idempotency`):
+The first request that claims the key (the holder) runs the handler. Others with the same key wait for its
+response. What happens on failure (`store.idempotency` documents the rows):
 
-- The holder dies: its row can be taken over after `stale_s`, with the id reserved for what it was to make. A
-  handler has to make its thing under that id, and to answer with the thing if it is there already.
-- The client goes: the request is carried out all the same, and its answer is there for the next try.
-- The handler takes longer than `work_s`: it is stopped before anybody else may take over.
+- The holder crashes: after `stale_s` another request can take over the row, with the id reserved for the new
+  resource. A handler must create its resource with this id, and return the resource if it already exists.
+- The client disconnects: the request still runs to its end, and its response is stored for the next try.
+- The handler takes longer than `work_s`: it is stopped before another request can take over.
 - The request is refused (4xx): nothing was done. The key is free for the corrected request.
-- It fails (5xx, an exception): whether something was done is not known. The row stays, without an answer, and
-  the next try takes it over at once, under the same reserved id.
-- The database goes before the answer is kept: the client gets its answer, the next try takes over as from a
-  dead holder.
+- The request fails (5xx, an exception): it is unknown whether something was done. The row stays without a
+  response, and the next try takes it over at once, with the same reserved id.
+- The database becomes unreachable before the response is stored: the client gets its response. The next try
+  takes over as after a crash.
 
-Only what succeeded (2xx) is kept: the status, a few headers, and the body. An answer that may be seen only
-once is not kept; who repeats its request is told so (AlreadyShownError). Of one larger than LARGEST_BODY the
-body is not kept: repeated, it has the status, the headers and no body, and Location says where to look.
-A credential has at most MAX_KEYS rows; beyond that a new key is a 429, and known ones still answer.
+Only successful responses (2xx) are stored: status, some headers, and body. The body of a response that may be
+shown only once is not stored; a repeated request raises AlreadyShownError. A body larger than LARGEST_BODY is
+not stored either: the repeated response has status and headers but no body, and Location says where to look.
+A credential has at most MAX_KEYS rows. Beyond that a new key gets a 429, while known keys still work.
 """
 
 import asyncio
@@ -49,22 +49,22 @@ KEPT_HEADERS = ("location", "etag", "content-type")
 LONGEST_KEY = 255
 LARGEST_BODY = 16 * 1024
 MAX_KEYS = 100_000
-"""Keys of one credential within 24 hours; beyond it new ones are a 429."""
+"""Maximum number of keys of one credential within 24 hours. Beyond it a new key gets a 429."""
 COUNT_EVERY = 1_000
-"""New keys of a credential after which they are counted again: counting costs more than adding one."""
+"""Count the keys of a credential once per so many new keys, because counting costs more than an insert."""
 RECOUNT_S = 10.0
 MAX_COUNTED = 10_000
-"""Credentials whose number of keys is remembered."""
+"""Maximum number of credentials whose key count is cached."""
 RETRY_AFTER_S = 5
-"""Who has waited in vain finds the row stale then."""
+"""After a wait of `wait_s` without a response, the row is stale this much later and can be taken over."""
 _POINTER = "/idempotency-key"
 
 Handle = Callable[[UUID], Awaitable[Response]]
-"""Carries a request out; what it makes must get this id."""
+"""Runs a request. The resource that it creates must get the given id."""
 
 
 class KeyInUseError(InProgressError):
-    """A request under the same key has been under way for long."""
+    """Another request with this key has been running for too long to wait for it."""
 
     retry_after_s = RETRY_AFTER_S
 
@@ -74,27 +74,28 @@ class KeyInUseError(InProgressError):
 
 @dataclass(frozen=True, slots=True)
 class WaitLimits:
-    """How long is waited for what."""
+    """Timeouts and poll interval of idempotent requests."""
 
     poll_s: float = 0.05
-    """Between two looks at a row that another instance holds."""
+    """Time between two polls of a row that another instance holds."""
     wait_s: float = 25.0
-    """For somebody else's answer."""
+    """Maximum wait for the response of another request with the same key."""
     work_s: float = 25.0
-    """For the handler."""
+    """Maximum duration of the handler."""
     stale_s: float = 30.0
-    """Until a row without an answer may be taken over. More than `work_s`, or two would be at it."""
+    """Age at which a row without a response can be taken over. It must exceed `work_s`, or two handlers could
+    run at once."""
 
 
 class KeyBudget:
-    """Bounds the rows of each credential; several instances may overshoot by COUNT_EVERY each."""
+    """Limits the rows of each credential. Each instance may exceed the limit by COUNT_EVERY."""
 
     def __init__(self, keys: IdempotencyKeys, clock: Clock, most: int) -> None:
         self._keys = keys
         self._clock = clock
         self._most = most
         self._left: dict[str, tuple[int, float]] = {}
-        """New keys until the next count (-1: none were left), and when the last count was."""
+        """By credential: new keys allowed until the next count (-1: none), and when the last count was."""
 
     async def take(self, credential: str) -> None:
         """Allow one new key. Raises TooManyIdempotencyKeysError."""
@@ -140,11 +141,10 @@ class Idempotency:
         *,
         keeps_body: bool = True,
     ) -> Response:
-        """The answer to a request: from the handler, or as it was given before.
+        """Return the response of the handler, or the stored response of an earlier request.
 
-        `route` names the method and the whole path. Whether the caller may do this is settled before: a kept
-        answer is given without asking anybody. Raises InvalidError, KeyInUseError, AlreadyShownError, and
-        what the handler raises.
+        `route` identifies what is called. The caller must be authorised before: stored responses are returned
+        without a check. Raises InvalidError, KeyInUseError, AlreadyShownError, and what the handler raises.
         """
         request = _request_of(credential, route, key, body)
         until = self._clock.monotonic() + self._patience.wait_s
@@ -175,7 +175,7 @@ class Idempotency:
             await asyncio.sleep(min(self._patience.poll_s, left_s))
 
     async def _carry_out(self, claim: KeyClaim, handle: Handle, keeps_body: bool) -> Response:
-        # A task of its own: a client that goes must not stop what others wait for.
+        # A separate task: a client that disconnects must not stop a request that others wait for.
         task = asyncio.create_task(self._answer(claim, handle, keeps_body), name="idempotent request")
         self._under_way[claim.request] = task
         task.add_done_callback(lambda done: self._ended(claim.request, done))
@@ -185,7 +185,7 @@ class Idempotency:
         if self._under_way.get(request) is task:
             del self._under_way[request]
         if not task.cancelled():
-            task.exception()  # seen: where the client has gone nobody else looks
+            task.exception()  # retrieved here, because nobody else does if the client has disconnected
 
     async def _answer(self, claim: KeyClaim, handle: Handle, keeps_body: bool) -> Response:
         try:
@@ -194,7 +194,7 @@ class Idempotency:
             await self._release(claim, _status_of(error))
             raise
         if HTTPStatus.OK <= response.status_code < HTTPStatus.MULTIPLE_CHOICES:
-            # The thing is done and its client is told so, whether or not the answer can be kept.
+            # The work is done: the client gets its response even if storing it fails.
             with suppress(FoliotError):
                 await self._keys.finish(claim, _kept(response, keeps_body))
         else:
@@ -213,7 +213,7 @@ class Idempotency:
             raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers) from None
 
     async def _release(self, claim: KeyClaim, status: int) -> None:
-        # Where the database is away the row is left as a dead holder would leave it.
+        # If the database is unreachable, the row stays as after a crash of the holder.
         with suppress(FoliotError):
             if status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 await self._keys.give_back(claim)
@@ -235,14 +235,14 @@ def _reused() -> InvalidError:
 
 
 def _fitting(text: str, most: int) -> str:
-    """The text, or its hash where a path holds what the database's column can't."""
+    """Return the text, or its hash if it is too long or has characters that the column can't store."""
     if len(text) <= most and text.isascii() and text.isprintable():
         return text
     return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()
 
 
 def _status_of(error: Exception) -> int:
-    """What the error is going to be answered with."""
+    """Return the HTTP status of the response to this error."""
     if isinstance(error, FoliotError):
         return verdict_on(error).http
     if isinstance(error, HTTPException):

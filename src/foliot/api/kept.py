@@ -1,7 +1,7 @@
-"""Answers that many open pages ask for again and again: kept in Redis for a second, for all API processes.
+"""A response cache in Redis, shared by all API processes, for responses that many open pages poll.
 
-Whoever finds none makes it; in one process only one does, and the others wait for it. Without Redis everybody
-makes their own, as if this were not there.
+Entries expire after KEPT_S. On a miss, one request per process computes the response, and the others wait for
+it. While Redis is unreachable, every request computes its own.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from foliot.timing.clock import Clock
 KEPT_S = 1.0
 CALL_S = 0.25
 AWAY_S = 5.0
-"""How long Redis is left alone after it has failed: nobody is to wait for it each time."""
+"""How long Redis is not used after a failure, so that requests don't wait for its timeout each time."""
 
 Make = Callable[[], Awaitable[bytes]]
 
 
 class KeptAnswers:
     def __init__(self, url: str, clock: Clock, observer: Observer, prefix: str) -> None:
-        """Connects with the first answer. `prefix` tells the answers of one cluster from those of another."""
+        """Prepare the client. It connects on first use. `prefix` separates clusters that share a Redis."""
         self._redis = Redis.from_url(
             url,
             socket_connect_timeout=CALL_S,
@@ -41,7 +41,10 @@ class KeptAnswers:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, name: str, make: Make, *, may_keep: Callable[[], bool] = lambda: True) -> bytes:
-        """The answer of this name: one that is not older than a second, or a new one."""
+        """Return the cached response with this name, or compute and cache it.
+
+        `may_keep` is called after `make`. If it returns False, the response is not cached.
+        """
         if self._clock.monotonic() < self._away_until:
             return await make()
         turn = self._turns.setdefault(name, asyncio.Lock())

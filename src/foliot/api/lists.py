@@ -1,4 +1,4 @@
-"""The form of every list."""
+"""The response model of every list."""
 
 from typing import Generic, TypeVar
 

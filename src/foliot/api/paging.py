@@ -1,7 +1,7 @@
-"""Lists a page at a time: where the next page goes on is a token that only this file can read.
+"""Pagination of lists by tokens. Only this module parses them.
 
-A token says after which row to go on, never how many to pass over: rows that come and go between two pages
-neither repeat others nor hide them.
+A token contains the position of the last row, not an offset. So rows that are inserted or deleted between two
+pages cause neither duplicates nor gaps.
 """
 
 import base64
@@ -34,18 +34,18 @@ PageToken = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which part of a list is wanted. For use as a FastAPI dependency."""
+    """The requested page of a list (a FastAPI dependency)."""
 
     page_size: PageSize = 50
     page_token: PageToken = ""
 
     @property
     def limit(self) -> int:
-        """One more than wanted: whether it is there tells whether there is another page."""
+        """The number of rows to read: one more than the page size, to see whether there is a next page."""
         return self.page_size + 1
 
     def position(self, seal: "Seal | None" = None) -> list[Any] | None:
-        """What `next_token` was made of; None for the first page. Raises InvalidError."""
+        """Return the position that `next_token` encoded. None: first page. Raises InvalidError."""
         if not self.page_token:
             return None
         try:
@@ -76,16 +76,16 @@ class PageRequest:
         position: Sequence[Any] | None,
         seal: "Seal | None" = None,
     ) -> Response:
-        """For lists that say themselves where they go on; such a page may be short and have a next one."""
+        """Build a page for a list that provides its next `position`. It may be short and not be the last."""
         token = "" if position is None else next_token(position, seal)
         return answer({"items": [document_of(row) for row in rows], "next_page_token": token})
 
     def after_text(self) -> str:
-        """For lists in order of a name."""
+        """Return the position in a list sorted by name. Empty: first page."""
         return self._only(str) or ""
 
     def after_id(self) -> UUID | None:
-        """For lists in order of an id."""
+        """Return the position in a list sorted by id. None: first page."""
         text = self._only(str)
         return None if text is None else read_id(text)
 
@@ -102,7 +102,7 @@ Paged = Annotated[PageRequest, Depends(made_of_query(PageRequest))]
 
 
 class Seal:
-    """Keeps a position from being read, or made up, by whoever carries it."""
+    """Encrypts positions, so that clients can neither read nor forge them."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESSIV(hashlib.sha512(key).digest())
@@ -111,7 +111,7 @@ class Seal:
         return self._cipher.encrypt(text, None)
 
     def open(self, sealed: bytes) -> bytes:
-        """Raises ValueError."""
+        """Decrypt a position. Raises ValueError."""
         try:
             return self._cipher.decrypt(sealed, None)
         except InvalidTag:

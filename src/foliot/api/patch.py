@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7396), with what a trigger or target of another kind needs."""
+"""JSON merge patch (RFC 7396), with rules for a change of the kind of trigger or target."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ _SHORT_FORMS = {
         ("seconds", "minutes", "hours", "days", "weeks", "months"), ("frequency_unit", "frequency_time")
     ),
 }
-"""Other ways to say the same: given one of these, what it replaces is not kept beside it."""
+"""Short forms of fields, and the fields that each replaces. A patch with a short form removes those."""
 
 
 def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with a patch applied: null takes a field out, objects are merged, all else replaces."""
+    """Return the document with a patch applied: null removes a field, objects are merged, others replace."""
     merged = dict(document)
     for name, value in patch.items():
         if value is None:
@@ -27,8 +27,10 @@ def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
 
 
 def merge_definition(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply a patch to a schedule's definition. A trigger or target of another kind replaces the old one:
-    what is left of it would only be refused."""
+    """Apply a patch to a schedule's definition.
+
+    A trigger or target of another kind replaces the old one, because fields of the old kind are not valid.
+    """
     kept = dict(document)
     for name in ("trigger", "target"):
         old, new = document.get(name), patch.get(name)

@@ -1,7 +1,7 @@
 """The path of a request, inside the application and as clients see it.
 
-The application may stand under a path: mounted in another application, or behind a proxy. That path is the
-`root_path` of ASGI, and `path` begins with it. Code that decides by a path takes `path_of`.
+The application can be served under a path: mounted in another application, or behind a proxy. This path is
+ASGI's `root_path`, and ASGI's `path` begins with it. Code that depends on the path must use `path_of`.
 """
 
 from urllib.parse import quote, unquote
@@ -13,12 +13,12 @@ _OWN = "/api/v1/"
 
 
 def root_of(scope: Scope) -> str:
-    """The path that clients know the application by, without a slash at its end; "" where it has none."""
+    """Return the path under which clients reach the application, without a slash at the end. "": none."""
     return str(scope.get("root_path", "")).rstrip("/")
 
 
 def path_of(scope: Scope) -> str:
-    """The path inside the application."""
+    """Return the path inside the application, without `root_path`."""
     path, root = str(scope["path"]), root_of(scope)
     if root and f"{path}/".startswith(f"{root}/"):
         return path[len(root) :] or "/"
@@ -26,10 +26,10 @@ def path_of(scope: Scope) -> str:
 
 
 class PublicPath:
-    """Makes an application work under a path, and its `Location` headers lead there.
+    """Middleware that serves an application under a path, and adds this path to `Location` headers.
 
-    `prefix` is the path of FOLIOT_PUBLIC_URL. A proxy may strip it or pass it on. Mounted in another
-    application, the path of the mount counts instead.
+    `prefix` is the path of FOLIOT_PUBLIC_URL. A proxy may strip it or pass it on. If the application is
+    mounted in another one, the path of the mount is used instead.
     """
 
     def __init__(self, app: ASGIApp, prefix: str = "") -> None:
@@ -55,6 +55,6 @@ class PublicPath:
         await self._app(scope, receive, send_with_root if root else send)
 
     def _with_prefix(self, path: str) -> str:
-        # A prefix of /api would otherwise be found in paths that it was taken off from.
+        # With the prefix /api, a path whose prefix was stripped, /api/v1/…, still begins with it.
         has_prefix = f"{path}/".startswith(f"{self._prefix}/") and not path.startswith(_OWN)
         return path if has_prefix else f"{self._prefix}{path}"

@@ -1,22 +1,24 @@
-"""How many requests a caller may make: a weighted count of this window and the last.
+"""Rate limits of callers: a sliding window counter, weighted over the current and the previous window.
 
-A window is a span of the cluster's time, the same for everybody. Of the last one as much counts as of it lies
-within one window's length before now, as if its requests had come evenly. So no burst across a boundary gets
-twice the rate, and a name costs two numbers. What is refused does not count: who keeps asking gets its rate,
-not nothing.
+All instances have the same windows, in cluster time. The previous window counts by the share of it that lies
+within one window length before now, as if its requests had come evenly. So a burst across a boundary does not
+get twice the rate, and a name needs only two numbers. Refused requests don't count: a caller that sends too
+many still gets its rate.
 
-Where the counts are:
+Where the counts are stored:
 
 - memory: exact, for one process.
-- database: memory, exchanged with `rate_t` about once a second. A request costs no statement. An instance
-  counts what it lets through at once, and hears what others did in the exchange after its own next request
-  of the name: a caller that spreads its requests over n instances gets at most its rate from each until
-  then, and its rate from all of them afterwards. While the database is away every instance counts alone. An
-  exchange whose outcome is not known is repeated, so a second's requests may count twice.
-- Redis: exact for all instances, at one round trip per request. While it is away every instance counts alone.
+- database: in memory, exchanged with `rate_t` about once a second. A request costs no statement. An instance
+  counts its own requests at once. It learns the counts of the others in the exchange after its own next
+  request of the name. Until then a caller that spreads its requests over n instances gets at most its rate
+  from each; afterwards it gets its rate from all of them together. While the database is unreachable, every
+  instance counts alone. An exchange with an unknown outcome is repeated, so the requests of one second may
+  count twice.
+- Redis: exact for all instances, with one round trip per request. While Redis is unreachable, every instance
+  counts alone.
 
-The counting of `limits` itself is used with Redis. Its memory storage looks at every name it knows on every
-request (1.4 ms with 10,000 names, here 4 µs) and has windows that no two processes share.
+With Redis, the package `limits` does the counting. Its memory storage is not used: it scans all names on
+every request (1.4 ms with 10,000 names; here 4 µs), and its windows differ between processes.
 """
 
 import asyncio
@@ -44,31 +46,32 @@ EXCHANGE_S = 1.0
 MAX_EXCHANGED = 5_000
 """Names per statement."""
 MAX_NAMES = 100_000
-"""Beyond it the name known longest is forgotten: who has that many addresses can't have the memory too."""
+"""Maximum number of names in memory. Beyond it the oldest is dropped, so that a caller with very many
+addresses can't fill the memory."""
 TIDY_S = 60.0
 PRUNED_AT_ONCE = 1_000
 KEPT_S = 3600.0
-"""How long windows stay in the database at least: another instance's setting may have longer ones."""
+"""Minimum time that windows stay in the database. Another instance may be set to longer windows."""
 REDIS_LIMIT_S = 0.25
 LONGEST_NAME = 200
 
 
 class RateKind(StrEnum):
-    """Whom a rate is for."""
+    """The kinds of callers, each with a rate of its own."""
 
     CREDENTIAL = "credential"
     ANONYMOUS = "anonymous"
     """Requests without a credential, counted by address."""
     FAILED = "failed"
-    """Credentials that are not valid, counted by address and by the id of the key."""
+    """Requests with a credential that is not valid, counted by address and by key id."""
 
 
 class RedisAwayError(FoliotError):
-    """Redis can't be reached; rates hold for each process by itself until it can."""
+    """Redis can't be reached. Until it can, each process counts alone."""
 
 
 def parse_rate(text: str) -> RateLimitItem | None:
-    """The rate of a setting such as `6000/minute` or `100/15minutes`; None for `off`. Raises ValueError."""
+    """Parse a rate such as `6000/minute` or `100/15minutes`. None: `off`. Raises ValueError."""
     if text.strip().lower() == "off":
         return None
     try:
@@ -83,7 +86,10 @@ def parse_rate(text: str) -> RateLimitItem | None:
 
 
 def name_of_address(address: str) -> str:
-    """The name to count an address by: a network of IPv6 is one caller's, who may use any address of it."""
+    """Return the name under which to count an address. For IPv6 it is the /64 network.
+
+    A caller can use any address of its IPv6 network.
+    """
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
@@ -96,9 +102,10 @@ def name_of_address(address: str) -> str:
 
 
 def wait_s(last: int, this: int, amount: int, window_s: float, elapsed_s: float) -> float | None:
-    """None if one more request is within the rate, else the seconds until one is.
+    """Return the seconds until one more request is within the rate. None: it is now.
 
-    `last` and `this` are the requests of the two windows, `elapsed_s` is how much of this one has passed.
+    `last` and `this` are the request counts of the previous and the current window. `elapsed_s` is the time
+    since the current window began.
     """
     if math.floor(last * (1 - elapsed_s / window_s)) + this < amount:
         return None
@@ -108,19 +115,19 @@ def wait_s(last: int, this: int, amount: int, window_s: float, elapsed_s: float)
 
 
 class RateStorage(Protocol):
-    """Where the counts are."""
+    """Stores the counts."""
 
     async def take(self, name: str, rate: RateLimitItem) -> float | None:
-        """Count one request, or say how many seconds there are to wait."""
+        """Count one request and return None, or return the seconds to wait without counting it."""
         ...
 
     async def step(self) -> float | None:
-        """Upkeep, as a service's."""
+        """Do maintenance, as the step of a service: return the seconds until the next one."""
         ...
 
 
 class RateLimiter:
-    """A service that counts requests by the name of their caller; each kind of caller has a rate."""
+    """A service that counts requests by the name of the caller, with one rate per kind of caller."""
 
     name = "rates"
 
@@ -130,12 +137,12 @@ class RateLimiter:
         self._rates = dict(rates)
 
     async def hit(self, name: str, kind: RateKind) -> float | None:
-        """Count a request: None if it may go on, else the seconds to wait."""
+        """Count a request. Return the seconds to wait. None: the request is within the rate."""
         rate = self._rates[kind]
         return None if rate is None else await self._storage.take(_fitting(kind, name, rate), rate)
 
     async def require(self, name: str, kind: RateKind) -> None:
-        """Count a request. Raises RateLimitedError if it is one too many."""
+        """Count a request. Raises RateLimitedError if it exceeds the rate."""
         wait = await self.hit(name, kind)
         if wait is not None:
             raise RateLimitedError(wait)
@@ -145,7 +152,8 @@ class RateLimiter:
 
 
 def _fitting(kind: RateKind, name: str, rate: RateLimitItem) -> str:
-    # With its length: while instances have different settings, windows of two lengths may begin together.
+    # The name contains the window length: while instances have different settings, windows of different
+    # lengths can begin at the same time.
     prefix = f"{kind}/{rate.get_expiry()}/"
     if len(prefix) + len(name) > LONGEST_NAME or not (name.isascii() and name.isprintable()):
         name = hashlib.sha256(name.encode(errors="backslashreplace")).hexdigest()
@@ -156,17 +164,17 @@ def _fitting(kind: RateKind, name: str, rate: RateLimitItem) -> str:
 
 
 class _Window:
-    """Requests of one name in one window."""
+    """The request counts of one name in one window."""
 
     __slots__ = ("is_read", "known", "unsent")
 
     def __init__(self) -> None:
         self.known = 0
-        """In the whole cluster, as far as it was heard of."""
+        """Requests in the whole cluster, as of the last exchange."""
         self.unsent = 0
-        """Here, and not yet told to the others."""
+        """Requests in this process that were not exchanged yet."""
         self.is_read = False
-        """Whether `known` was read after the window had ended: then it is all there is to know."""
+        """Whether `known` was read after the window had ended, so that it needs no further exchange."""
 
     @property
     def total(self) -> int:
@@ -183,8 +191,8 @@ class _Name:
         self.last = _Window()
 
     def roll(self, index: int) -> None:
-        """Go on to the window of this number."""
-        # A clock that was set back across a boundary a little must not forget what was counted.
+        """Advance to the window with this index."""
+        # If the clock is set back a little across a boundary, the counts must not be lost.
         if index in (self.index, self.index - 1):
             return
         self.last = self.this if index == self.index + 1 else _Window()
@@ -228,10 +236,10 @@ class MemoryRates:
         return made
 
     def _note(self, name: str, known: _Name) -> None:
-        """Told of every request that is let through."""
+        """Called for every request that is let through."""
 
     def _tidy(self) -> bool:
-        """Now and then, forget names of which nothing counts any more; whether it is time."""
+        """Every TIDY_S, remove names whose windows have all expired. Return whether it was time."""
         if self._clock.monotonic() - self._tidied_at < TIDY_S:
             return False
         self._tidied_at = self._clock.monotonic()
@@ -271,12 +279,12 @@ class DatabaseRates(MemoryRates):
         self._longest_us = max(self._longest_us, known.window_us)
 
     async def _exchange(self, changed: dict[str, _Name]) -> None:
-        """Tell the others what some names did here since the last time, and hear what they did there."""
+        """Add the new requests of some names to the database, and read the totals of all instances."""
         some = dict(islice(changed.items(), MAX_EXCHANGED))
         windows, ended = _windows_of(some)
         sent = {key: window.unsent for key, window in windows.items()}
         totals = await self._store.add(sent)
-        # Requests went on being counted meanwhile.
+        # Subtract instead of setting to zero: more requests may have been counted during the exchange.
         for key, window in windows.items():
             window.unsent -= sent[key]
             window.known = totals[key]
@@ -287,12 +295,13 @@ class DatabaseRates(MemoryRates):
 
 
 def _windows_of(names: Mapping[str, _Name]) -> tuple[dict[RateWindow, _Window], list[_Window]]:
-    """The windows to exchange of these names; and those of them that have ended."""
+    """Return the windows of these names to exchange, and those among them that have ended."""
     windows: dict[RateWindow, _Window] = {}
     ended: list[_Window] = []
     for name, known in names.items():
         windows[RateWindow(name, instant_of(known.begin_us))] = known.this
-        # Once more after its end, also where nothing came in here: the name may have been elsewhere.
+        # Read a window once more after its end, even without new requests here: other instances may have
+        # counted some.
         if known.last.unsent or not known.last.is_read:
             windows[RateWindow(name, instant_of(known.begin_us - known.window_us))] = known.last
             ended.append(known.last)
@@ -303,10 +312,10 @@ def _windows_of(names: Mapping[str, _Name]) -> tuple[dict[RateWindow, _Window], 
 
 
 class RedisRates:
-    """Counts in Redis, by the storage of `limits`; needs the extra `redis`."""
+    """Counts in Redis, with the storage of the package `limits`. Needs the extra `redis`."""
 
     def __init__(self, url: str, clock: Clock, observer: Observer | None = None) -> None:
-        """Connects with the first request. Raises SettingError."""
+        """Prepare the client. It connects with the first request. Raises SettingError."""
         self._observer = Observers(()) if observer is None else observer
         try:
             self._storage = RedisStorage(
@@ -333,7 +342,7 @@ class RedisRates:
                 async with asyncio.timeout(REDIS_LIMIT_S):
                     return await self._take(name, rate)
             except (StorageError, OSError, TimeoutError) as error:
-                # Once is enough: no other request is to wait for it. The next step sees to its return.
+                # No other request shall wait for the timeout. `step` checks whether Redis is back.
                 self.is_away = True
                 self._tell(error)
         return await self._local.take(name, rate)
@@ -343,12 +352,12 @@ class RedisRates:
             return None
         window_s = rate.get_expiry()
         last, _, this, ends_s = await self._storage.get_sliding_window(rate.key_for(name), window_s)
-        # Its windows begin with a name's first request, and are kept for twice their length.
+        # In `limits`, a window begins with a name's first request and expires after twice its length.
         elapsed_s = min(max(0.0, 2 * window_s - ends_s), window_s)
         return wait_s(last, this, rate.amount, window_s, elapsed_s) or 0.0
 
     async def step(self) -> float | None:
-        """Raises RedisAwayError for as long as it is."""
+        """Check whether Redis is back. Raises RedisAwayError while it is not."""
         await self._local.step()
         if self.is_away:
             try:

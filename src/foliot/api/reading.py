@@ -1,12 +1,12 @@
-"""Which answers may come from a replica, and how reading goes on while a server is away.
+"""Reads from a replica, and failover of reads while a database server is unreachable.
 
-Lists and history may be a moment old: they come from the replica, unless it is away or too far behind. One
-thing by its id, and whoever asks, are looked up at the primary: what was written a moment ago is there. What
-the replica does not know yet is asked of the primary before anybody is told that it does not exist.
+Lists and history may be slightly out of date: they come from the replica, unless it is unreachable or lags
+too far behind. Single resources and credentials come from the primary, so that recent writes are visible. If
+the replica does not find something, the primary is asked before a 404 is returned.
 
-A request that only reads and meets a server that is away is begun again with the other. With the primary away
-all of it comes from the replica, the credential included, and the answer says that it is stale: a key that
-was revoked in the last moment may still read then. Writing needs the primary, and is told to come back.
+A read request that fails because one server is unreachable is repeated with the other. While the primary is
+unreachable, everything comes from the replica, including credentials, and the response is marked as stale.
+A key that was revoked a moment before may then still read. Writes need the primary, and get a 503 meanwhile.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ from foliot.store.replica import ReplicaStanding, ReplicaWatch
 
 STALE_HEADER = "X-Foliot-Stale"
 STATUS_LAG_S = 1.0
-"""Behind by more, it would show leaders as late that are not."""
+"""Maximum lag for `status`. With a larger lag, leaders would wrongly appear late."""
 
 _V1 = "/api/v1"
 _STATUS = f"{_V1}/status"
@@ -40,17 +40,17 @@ LISTS = frozenset(
         _STATUS,
     }
 )
-"""What may be a moment old."""
+"""Routes whose responses may be slightly out of date."""
 
 Handle = Callable[[Request], Awaitable[Response]]
 Admit = Callable[[Handle], Awaitable[Response]]
 
 
 class Way(NamedTuple):
-    """Where a request is answered from."""
+    """Which server a request reads from."""
 
     caller: Source
-    """Who asks, and whether they may."""
+    """The server to check the credential with."""
     answer: Source
 
 
@@ -60,7 +60,7 @@ AT_REPLICA = Way(Source.REPLICA, Source.REPLICA)
 
 
 def ways(standing: ReplicaStanding, most_lag_s: float, *, is_list: bool) -> tuple[Way, ...]:
-    """What to try, in this order."""
+    """Return the ways to try, in order."""
     if standing.is_replica_away:
         return (AT_PRIMARY,)
     if standing.is_primary_away:
@@ -70,14 +70,14 @@ def ways(standing: ReplicaStanding, most_lag_s: float, *, is_list: bool) -> tupl
 
 
 class Reads:
-    """Answers requests that only read."""
+    """Runs read requests, with failover between primary and replica."""
 
     def __init__(self, watch: ReplicaWatch | None) -> None:
-        """None: there is no replica."""
+        """`watch` is None if there is no replica."""
         self._watch = watch
 
     async def answer(self, path: str, admit: Admit, handle: Handle) -> Response:
-        """`path` is the route's; `admit` lets the request through to what it is given."""
+        """Run a read request. `path` is the route's; `admit` runs the gate's checks, then a handler."""
         if self._watch is None:
             return await admit(handle)
         most_lag_s = min(self._watch.most_lag_s, STATUS_LAG_S) if path == _STATUS else self._watch.most_lag_s

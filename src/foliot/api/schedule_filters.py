@@ -1,4 +1,4 @@
-"""Which schedules to list, and in which order, as parameters of a request or as a part of a body."""
+"""Filters and sort order of schedule lists, as query parameters or as part of a body."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _SEARCH = "A part of the name or of the description."
 
 @dataclass(frozen=True, slots=True)
 class ScheduleQuery:
-    """For use as a FastAPI dependency. Of a parameter that is given several times any value will do."""
+    """Filters as query parameters (a FastAPI dependency). A repeated parameter matches any of its values."""
 
     name: Annotated[list[Name] | None, Query(max_length=_MAX_VALUES)] = None
     q: Annotated[Search, Query(description=_SEARCH)] = ""
@@ -98,7 +98,7 @@ _SORTS = tuple(sign + sort.value for sort in ScheduleSort for sign in ("", "-"))
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOrder:
-    """For use as a FastAPI dependency."""
+    """The sort order as a query parameter (a FastAPI dependency)."""
 
     sort: Annotated[
         Literal[_SORTS],  # type: ignore[valid-type]
@@ -125,5 +125,5 @@ class ScheduleOrder:
         return SchedulePosition(value, read_id(values[2]))
 
     def place_of(self, position: SchedulePosition) -> list[Any]:
-        """What `position` reads again."""
+        """Return the values to put in a page token, which `position` parses again."""
         return [self.sort, position.value, position.schedule_id]

@@ -1,4 +1,4 @@
-"""Serving HTTP beside an instance: uvicorn, without its hand on the process's signals."""
+"""The HTTP server of an instance: uvicorn, without its signal handlers."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from foliot.api.wire import Wire
 from foliot.model.errors import FoliotError
 
 CLOSING_LIMIT_S = 2
-"""How long requests under way may take when the server stops."""
+"""How long running requests may continue when the server stops."""
 
 
 class CannotListenError(FoliotError):
@@ -20,13 +20,13 @@ class CannotListenError(FoliotError):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; taken before anything else starts, so that a taken port costs nothing."""
+    """Return a listening socket. Call it before anything else starts, so that a used port is found early."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.create_server(address[:2], family=family)
-        # Else the body of an answer may wait for the acknowledgement of its head.
+        # Without it, the body of a response may wait for the acknowledgement of its headers.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
@@ -38,7 +38,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where to reach it from this machine."""
+    """Return the URL at which this machine reaches the socket."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - read, not bound
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -55,15 +55,15 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone: the instance stops on them, and the server with it."""
+        """Install no signal handlers: the instance handles signals and stops the server."""
         yield
 
 
 @asynccontextmanager
 async def serving(app: Any, listener: socket.socket, *, trusted_proxies: str = "") -> AsyncIterator[None]:
-    """Serve for as long as the context lasts.
+    """Serve HTTP while the context is open.
 
-    Of proxies at these addresses it is believed whom they speak for, and whether by HTTPS.
+    The `X-Forwarded-*` headers of `trusted_proxies` (client address, HTTPS) are trusted. Empty: none.
     """
     config = uvicorn.Config(
         app,

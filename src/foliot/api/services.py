@@ -1,4 +1,4 @@
-"""What routes work with."""
+"""The objects that routes use: store, commands, clock and secrets."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock
 
 if TYPE_CHECKING:
-    # Redis is an extra.
+    # Needs Redis, which is an optional dependency.
     from foliot.api.kept import KeptAnswers
 
 API = "/api/v1"
@@ -31,5 +31,5 @@ class Services:
     kept: "KeptAnswers | None" = None
 
     def now(self) -> datetime:
-        """The cluster's time, as well as this instance knows it: for showing, never for deciding."""
+        """Return this instance's estimate of the cluster time. For display only, never for decisions."""
         return self.clock.now()

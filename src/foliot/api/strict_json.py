@@ -1,11 +1,11 @@
-"""JSON bodies, read so that whatever gets through can be stored and said back unchanged.
+"""Strict JSON parser for bodies: every document that it accepts can be stored and returned unchanged.
 
-Refused besides what is no JSON: text that PostgreSQL can't hold (NUL), whole numbers that would silently
-become floats (beyond 64 bits), and nesting that recursive code further on could break at. Non-UTF-8, NaN,
-infinity and halves of a surrogate pair are refused by orjson itself. Of a name that occurs twice in an object
-the last value counts: to see more would take a parser several times as slow.
+In addition to invalid JSON it refuses text that PostgreSQL can't store (NUL), integers that would silently
+become floats (beyond 64 bits), and nesting so deep that recursive code could fail. orjson itself refuses
+non-UTF-8, NaN, infinity and unpaired surrogates. If a name occurs twice in an object, the last value counts:
+detecting duplicates would need a parser several times as slow.
 
-Measured, on a body of 4,000 schedules (728 kB): parsing 10 ms, all checks together 14 ms.
+Measured with a body of 4,000 schedules (728 kB): parsing 10 ms, all checks together 14 ms.
 """
 
 import re
@@ -21,14 +21,14 @@ from foliot.model.schedule import pointer_to
 
 MAX_NESTED = 64
 MAX_NAMED_NUMBERS = 20
-"""Numbers of more than 64 bits that one answer points at."""
+"""Maximum number of errors for integers of more than 64 bits in one response."""
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
-"""What orjson keeps as a whole number."""
+"""The range that orjson parses as an integer."""
 
 _NUL = b"\\u0000"
-# An even number of backslashes before it: an odd one would make it text that begins with a backslash.
+# Preceded by an even number of backslashes. After an odd number, `\\u0000` is an escaped backslash and text.
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-# The closing quote may be missing: a match that failed at the end would be tried anew at every quote.
+# The closing quote is optional: otherwise an unterminated string would be tried again at every quote.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _MANY_DIGITS = b"0" * 19
@@ -37,7 +37,7 @@ _LONG_WHOLE_NUMBER = re.compile(rb"(?<![\d.eE+\-])-?\d{19,}(?![\d.eE])")
 
 
 def read_json(body: bytes) -> Any:
-    """The document of a body. Raises InvalidError."""
+    """Parse a body. Raises InvalidError."""
     if _NUL in body and _ESCAPED_NUL.search(body):
         raise InvalidError.at("", "nul", "must not contain NUL characters", "leave \\u0000 out")
     huge = _huge_numbers(body)
@@ -53,12 +53,12 @@ def read_json(body: bytes) -> Any:
 
 
 def _huge_numbers(body: bytes) -> list[re.Match[bytes]]:
-    """The first whole numbers in the body that have more than 64 bits."""
-    # Two passes at the speed of memory, where searching for digits by a regular expression takes ten times
-    # as long; only a body that may have such a number is looked at closely.
+    """Return the first MAX_NAMED_NUMBERS integers in the body that have more than 64 bits."""
+    # Two fast passes over the bytes: a regular expression for digits takes ten times as long. Only a body
+    # that may contain such a number is scanned in detail.
     if _MANY_DIGITS not in body.translate(_DIGITS_AS_ZEROS):
         return []
-    # Strings are blanked out, not removed: the positions stay those of the body.
+    # Strings are overwritten, not removed, so that positions stay the same as in the body.
     without_strings = _STRING.sub(lambda string: b'"' * len(string[0]), body)
     huge = (found for found in _LONG_WHOLE_NUMBER.finditer(without_strings) if _is_huge(found[0]))
     return list(islice(huge, MAX_NAMED_NUMBERS))
@@ -69,8 +69,8 @@ def _is_huge(digits: bytes) -> bool:
 
 
 def _pointers_to(numbers: Sequence[re.Match[bytes]], body: bytes) -> list[str]:
-    """Where the numbers stand in the document; the document itself where that can't be found out."""
-    # Each number is replaced by a random text. Where that text is found after parsing, the number was.
+    """Return JSON pointers to the numbers. A pointer to the whole document if they can't be located."""
+    # Replace each number by a random text and parse the result. The places of this text are the pointers.
     mark = secrets.token_hex(16)
     pieces, end = [], 0
     for number in numbers:
@@ -80,7 +80,7 @@ def _pointers_to(numbers: Sequence[re.Match[bytes]], body: bytes) -> list[str]:
         document = orjson.loads(b"".join([*pieces, body[end:]]))
     except orjson.JSONDecodeError:
         return [""]
-    # A name that occurs twice in an object hides its first value.
+    # The number may be missing: if a name occurs twice in an object, its first value is lost.
     return list(_pointers_to_text(document, mark)) or [""]
 
 
@@ -120,7 +120,7 @@ def _is_nested_deeper(document: Any, most: int) -> bool:
 
 
 def _explained(body: bytes, error: orjson.JSONDecodeError) -> InvalidError:
-    # orjson follows 1,024 levels and no more, so what is far too deep never gets to be counted here.
+    # orjson itself fails beyond 1,024 levels, before the depth is checked here.
     if "depth limit" in error.msg:
         return _too_deep()
     try:

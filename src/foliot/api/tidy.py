@@ -1,6 +1,6 @@
-"""Forgetting what access leaves behind: sessions that are over, old idempotency keys, old audit records.
+"""Deletes expired sessions, old idempotency keys, old audit records, and secrets stored with attempts.
 
-Also the secrets that were sent with executions that have ended.
+The secrets stored with an attempt are deleted after its execution has ended.
 """
 
 from foliot.service import Wake
@@ -12,7 +12,7 @@ MAX_ROWS = 1000
 
 
 class Tidy:
-    """A service. Any number of instances may do this at once: what is gone is gone."""
+    """The cleanup service. Any number of instances may run it at once, because deletes can be repeated."""
 
     name = "tidy"
 

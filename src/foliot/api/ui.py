@@ -1,8 +1,8 @@
-"""The web interface: its page, the files that the page loads, and what stands in for it until it is built.
+"""The web interface: its page, the files that the page loads, and a placeholder until it is built.
 
-The page is one for all addresses: what a browser asks for, and no route of the API has, is for it to show.
-Its files are looked for at each request, so that a build that ends while the server runs is served at once.
-Nothing here is secret, so nothing here is behind the gate; what the page shows it asks the API for.
+It is a single-page application: every path that a browser requests and no route of the API matches gets the
+same page. Files are read from disk on each request, so that a build that ends while the server runs is served
+at once. The page contains nothing confidential, so it is not behind the gate; it gets its data from the API.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from foliot.api.paths import path_of, root_of
 from foliot.version import __version__
 
 WEB_DIST = Path(__file__).parent.parent / "web_dist"
-"""Where `scripts/build-web` puts what it built."""
+"""The output folder of `scripts/build-web`."""
 
 POLICY = "; ".join(
     (
@@ -47,9 +47,9 @@ _BESIDE = ("/theme.js", "/mark.svg", "/THIRD_PARTY_LICENSES.txt")
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "no-cache"
 _RELATIVE = '="./'
-"""How the built page begins the addresses of its files."""
+"""How the paths of files begin in the built page."""
 _NO_BASE = 'name="foliot-base" content=""'
-"""Where the page reads the path that it is mounted at."""
+"""The element from which the page reads the path that it is mounted at."""
 _MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -98,7 +98,7 @@ _NOT_BUILT = _STAND_IN.format(
 
 
 def ui_routes(folder: Path = WEB_DIST) -> list[BaseRoute]:
-    """To be put behind all other routes: they leave to the others whatever is theirs."""
+    """Return the routes of the UI. Add them after all others, because they match every other path."""
     ui = Ui(folder)
 
     async def root(request: Request) -> Response:
@@ -110,19 +110,19 @@ def ui_routes(folder: Path = WEB_DIST) -> list[BaseRoute]:
 
 
 class Ui(BaseRoute):
-    """The files of the page, and the page itself for every other address that a browser comes to."""
+    """Serves the files of the page, and the page itself for every other path that a browser requests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._marker = folder.with_name(f"{folder.name}.building")
-        """While somebody builds, it has the number of the process that does."""
+        """A file that exists during a build and contains the id of the building process."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return Match.NONE, {}
         request = Request(scope)
         path = path_of(scope)
-        # An address of the API that does not exist is an error, and no page.
+        # An unknown path of the API is an error, not a page.
         is_page = not f"{path}/".startswith(API_PREFIX) and _wants_html(request)
         return (Match.FULL if _is_file(path) or is_page else Match.NONE), {}
 
@@ -131,7 +131,7 @@ class Ui(BaseRoute):
         await response(scope, receive, send)
 
     async def answer(self, request: Request) -> Response:
-        # Looking at files may take a while.
+        # In a thread, because file access can block.
         response = await anyio.to_thread.run_sync(self._answer, request)
         response.headers["Content-Security-Policy"] = POLICY
         return response
@@ -151,7 +151,7 @@ class Ui(BaseRoute):
         return _page(request, html)
 
     def _file(self, request: Request, path: str, caching: str) -> Response | None:
-        """A file of the build, compressed if there is such a copy and the browser takes it; None: none."""
+        """Return a file of the build, gzipped if possible. None: there is no such file."""
         file = self._folder / path.removeprefix("/")
         media_type = _MEDIA_TYPES.get(file.suffix)
         if media_type is None or not file.is_file():
@@ -172,7 +172,7 @@ class Ui(BaseRoute):
 
 
 def _page(request: Request, html: str) -> Response:
-    """The page, with the path that it is mounted at before the addresses of its files."""
+    """Return the page, with its mount path inserted before the paths of its files."""
     root = escape(quote(root_of(request.scope)))
     html = html.replace(_RELATIVE, f'="{root}/').replace(_NO_BASE, f'{_NO_BASE[:-1]}{root}"')
     etag = f'"{hashlib.blake2b(html.encode(), digest_size=16).hexdigest()}"'
@@ -183,8 +183,8 @@ def _page(request: Request, html: str) -> Response:
 
 
 def _lives(number: int) -> bool:
-    """Whether there is a process with this number. Raises ProcessLookupError if there is none."""
-    with suppress(PermissionError):  # there is one, and it is another user's
+    """Return True if a process with this id exists, else raise ProcessLookupError."""
+    with suppress(PermissionError):  # it exists, and belongs to another user
         os.kill(number, 0)
     return True
 

@@ -1,16 +1,16 @@
-"""HTTP as it comes off the wire: llhttp's parser, which is strict, and what it leaves to its user."""
+"""The HTTP/1 connection: llhttp's strict parser, plus the checks that it leaves to its user."""
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD_BYTES = 128 * 1024
-"""Of a request line and headers, after the read of the socket that they began with."""
+"""Maximum size of request line and headers. The first read from the socket does not count."""
 
 
 class Wire(HttpToolsProtocol):
-    """One connection. A head without end is refused, and one that names two hosts, or none."""
+    """One connection. It refuses headers that are too large, and requests with two Host headers or none."""
 
     _head_bytes: int | None = None
-    """How much of a head has come; None while none is coming."""
+    """Received bytes of the current request line and headers. None: none are being received."""
 
     def data_received(self, data: bytes) -> None:
         before = self._head_bytes
@@ -29,6 +29,6 @@ class Wire(HttpToolsProtocol):
         self._head_bytes = None
         hosts = sum(name == b"host" for name, _value in self.headers)
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
-            # Whoever stands before us may have chosen the other one. What is raised here is answered by 400.
+            # A proxy in front of us may have used the other Host. An exception here becomes a 400.
             raise ValueError("one Host is needed")
         super().on_headers_complete()
