@@ -64,7 +64,7 @@ class ChangeSource(Protocol):
     async def leaders(self) -> tuple[str, ...]: ...
 
 
-# --- events and who wants them ---------------------------------------------------------------------
+# --- events and subscriptions ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class Subscription:
         self._feed.leave(self)
 
 
-# --- looking ---------------------------------------------------------------------------------------
+# --- the feed --------------------------------------------------------------------------------------
 
 
 class Feed:
@@ -241,7 +241,7 @@ class Feed:
         for hint in Hint:
             hints.listen(hint, self._hear)
 
-    # --- listening --------------------------------------------------------------------------------
+    # --- subscribing ------------------------------------------------------------------------------
 
     @property
     def listeners(self) -> int:
@@ -342,7 +342,7 @@ class Feed:
         self._owes_reset = self._is_hinted = False
         self._looked_at = self._reset_at = self._status_at = float("-inf")
 
-    # --- what is told -----------------------------------------------------------------------------
+    # --- making events ----------------------------------------------------------------------------
 
     def _learn(self, look: Look) -> None:
         self._mark = look.mark

@@ -342,7 +342,7 @@ class RedisRates:
                 async with asyncio.timeout(REDIS_LIMIT_S):
                     return await self._take(name, rate)
             except (StorageError, OSError, TimeoutError) as error:
-                # No other request shall wait for the timeout. `step` checks whether Redis is back.
+                # No other request must wait for the timeout. `step` checks whether Redis is back.
                 self.is_away = True
                 self._tell(error)
         return await self._local.take(name, rate)

@@ -31,7 +31,7 @@ class SecretError(FoliotError):
 
 
 class MissingSecretError(SecretError):
-    """Nobody has set the secret."""
+    """The secret has no value."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'there is no secret "{name}"; set it with: foliot secret set {name}')

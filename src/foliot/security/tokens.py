@@ -171,7 +171,7 @@ def _key_of(item: Any) -> PublicKey | None:
     public = {name: item[name] for name in _PUBLIC_PARTS if name in item}
     try:
         key = jwt.PyJWK(public, algorithms[0]).key
-    except Exception:  # whatever the issuer put there, its other keys can still be used
+    except Exception:  # one malformed key must not make the other keys unusable
         return None
     if isinstance(key, RSAPublicKey) and key.key_size < MIN_RSA_BITS:
         return None

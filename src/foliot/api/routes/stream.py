@@ -1,7 +1,8 @@
 """The route that streams changes as server-sent events.
 
 Every event and every heartbeat has an id. A client that reconnects with the last id it received
-(`Last-Event-ID`, which browsers send automatically) continues from there, or is told to read the lists again.
+(`Last-Event-ID`, which browsers send automatically) continues from there, or gets a `reset`: it must read the
+lists again.
 """
 
 import asyncio
