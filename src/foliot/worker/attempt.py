@@ -1,4 +1,4 @@
-"""One attempt: run the target under its timeout, and say how it ended."""
+"""One attempt: run the target under its timeout and return how it ended."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,25 +30,25 @@ from foliot.timing.clock import ClusterClock
 from foliot.worker.journal import AttemptJournal, Journal
 
 UNKNOWN_TASK_PAUSE_S = 5.0
-"""How long an execution is not offered again that a worker can't run, if it has too many such to pass them
-over."""
+"""Delay before an execution that this worker can't run is offered again, if the worker already remembers too
+many versions to exclude."""
 STOPPING_S = 5.0
-"""How long stopped work may take to be gone. A process is killed before that; what clings to life longer, a
-coroutine that will not be cancelled or a thread, is left behind and told as stopped."""
+"""How long stopped work may take to end. A process is killed sooner. A coroutine that ignores its
+cancellation, or a thread, is left running after this time, and the attempt is reported as stopped."""
 
 
 _WHY_STOPPED = {None: PASSED_ON, Status.PENDING: PASSED_ON, Status.TIMEOUT: TIMED_OUT}
 
 
 class StopDecision(NamedTuple):
-    """How an attempt that was told to stop is to be settled; without a status, not at all."""
+    """How to settle an attempt that was stopped. Status None: don't settle it."""
 
     status: Status | None
     error: str | None = None
 
 
 class UnreadableVersionError(FoliotError):
-    """The definition of an execution can't be understood here; a newer worker may."""
+    """This worker can't parse the schedule version of an execution. A newer worker may be able to."""
 
     def __init__(self, claim: Claim) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class UnreadableVersionError(FoliotError):
 
 
 class UnknownKindError(FoliotError):
-    """This worker can't run targets of this kind; another may."""
+    """This worker can't run targets of this kind. Another worker may be able to."""
 
     def __init__(self, kind: str) -> None:
         hint = ": FOLIOT_CELERY_APP is not set here" if kind == "celery" else ""
@@ -65,7 +65,7 @@ class UnknownKindError(FoliotError):
 
 
 class Handover(NamedTuple):
-    """An attempt that an agent goes on with by itself."""
+    """An attempt that an agent has accepted and continues on its own."""
 
     claim: Claim
     external_id: str | None
@@ -73,10 +73,11 @@ class Handover(NamedTuple):
 
 
 Ended = Settlement | Handover | None
-"""How an attempt ended for this worker; None: it was not ours any more."""
+"""How an attempt ended for this worker. None: the worker no longer held the execution."""
 
 Prepare = Callable[[UUID, dict[str, Any]], Awaitable[tuple[dict[str, Any], Redactor]]]
-"""Puts a host's secrets into arguments, and says how to take them out of everything that is kept."""
+"""Puts a host's secrets into the arguments. Returns them with a redactor that removes the secrets from
+everything that is stored."""
 
 
 async def as_given(_host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redactor]:
@@ -84,10 +85,10 @@ async def as_given(_host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any]
 
 
 class Attempt:
-    """A claimed execution being worked on.
+    """A claimed execution and the task that runs it.
 
-    It has ended when its work has, or when work that was told to stop clings to life for too long. `on_ended`
-    hears of it once, and never from within `start` or `stop`.
+    The attempt ends when its work ends, or when stopped work has not ended after STOPPING_S. `on_ended` is
+    called exactly once, and never from within `start` or `stop`.
     """
 
     __slots__ = (
@@ -138,7 +139,7 @@ class Attempt:
             self._timer = loop.call_later(self.spec.timeout_seconds, self._expire)
 
     def stop(self, status: Status | None, error: str | None = None) -> None:
-        """End the work: settled as the status says, or not at all when it is no longer ours."""
+        """Stop the work and settle it with this status. None: don't settle it, because the claim is lost."""
         if self.task is None or self.task.done() or self._ending is not None:
             return
         self._ending = StopDecision(status, error)
@@ -172,7 +173,8 @@ class Attempt:
         given = getattr(spec.target, "args", {})
         args = dict(given) if isinstance(given, dict) else {}
         if args:
-            # Only those of the definition: who may trigger a schedule may not read every secret through it.
+            # Resolve secrets only in the schedule's own arguments. A user who may trigger a schedule must not
+            # be able to read any secret by passing a reference to it.
             args, self._redactor = await prepare(claim.host_id, args)
             self._hide()
         args = {**args, **(claim.args or {})}
@@ -181,7 +183,7 @@ class Attempt:
         )
 
     def _hide(self) -> None:
-        """Keep this attempt's secrets out of the process's log."""
+        """Redact this attempt's secrets in the process's log."""
         if self._redactor.forms:
             hiding.set(self._redactor.text)
             running.add(self._redactor.forms)
@@ -202,7 +204,8 @@ class Attempt:
         self._opened().keep_external_id(external_id)
 
     def _opened(self) -> AttemptJournal:
-        # Most work says nothing. Two threads of one that does may meet here.
+        # Opened on first use, since most attempts report nothing. Two threads of one attempt may get here at
+        # once.
         with self._journal.lock:
             if self._page is None:
                 self._page = self._journal.open(self.claim)
@@ -247,7 +250,7 @@ class Attempt:
             )
 
     def _end(self, ending: StopDecision) -> None:
-        """Told to stop, and gone by now, or given up."""
+        """End a stopped attempt: its work has ended, or has not ended in time."""
         if ending.status is None:
             self._tell(None)
         else:
@@ -288,7 +291,8 @@ class Attempt:
             tell(self, ended)
 
     def _left_to_others(self, why: str) -> Settlement:
-        """Not a failure, and no attempt: another worker of the queue may be able to run it."""
+        """Hand the execution back without counting a failure or an attempt. Another worker may be able to run
+        it."""
         return Settlement(
             self.claim,
             attempt_status=Status.PENDING,
@@ -299,7 +303,7 @@ class Attempt:
 
 
 def _told_of(failure: BaseException) -> tuple[str, str | None]:
-    """Error and traceback. One that failed elsewhere brings its own."""
+    """Return error and traceback of a failure. A RemoteFailedError carries those of the other process."""
     if isinstance(failure, RemoteFailedError):
         return str(failure), failure.remote_traceback
     return error_of(failure), traceback_of(failure)

@@ -1,7 +1,7 @@
-"""What running work says of itself, gathered and written down a few times a second.
+"""Collects progress and log lines of running attempts, and writes them a few times a second.
 
-Progress and log lines come from any thread at any rate; only the latest progress and a bounded number of
-lines are kept, so that a chatty task costs the others nothing.
+Progress and log lines arrive from any thread at any rate. Only the latest progress and a limited number of
+lines are kept, so that a task with much output does not slow down the others.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ EVERY_S = 0.25
 LINES_PER_ATTEMPT = 1_000
 CHARACTERS_PER_LINE = 4_000
 LINES_WAITING = 20_000
-"""How many lines may wait for a database that can't be reached."""
+"""Maximum number of unwritten lines of all attempts, for example while the database can't be reached."""
 
 
 class AttemptJournal:
-    """What one attempt has said."""
+    """The unwritten progress, log lines and external id of one attempt."""
 
     def __init__(self, journal: "Journal", claim: Claim) -> None:
         self.claim = claim
@@ -79,8 +79,8 @@ class AttemptJournal:
 
 
 class Journal:
-    """A service that writes the pages down while attempts run. The worker sees to the rest: what an attempt
-    said is written before its end is."""
+    """A service that writes the journals of all running attempts. The settler also calls `write`, so that an
+    attempt's lines are written before its end."""
 
     name = "journal"
 
@@ -88,18 +88,18 @@ class Journal:
         self.wake = Wake()
         self.lock = threading.Lock()
         self.rows = asyncio.Lock()
-        """Held while rows of running executions are written: renewing, settling and the journal all write
-        many of them, in an order that the database chooses, and would wait for each other in a circle."""
+        """Held while rows of running executions are written. Renewing, settling and the journal each write
+        many rows, in an order that the database chooses. Without this lock they could deadlock."""
         self._worker_id = worker_id
         self._store = store
         self.waiting = 0
-        """Lines that are not written yet."""
+        """Number of lines that are not written yet."""
         self._running = 0
         self._turn = asyncio.Lock()
         self._touched: OrderedDict[tuple[UUID, int], AttemptJournal] = OrderedDict()
 
     def begin(self) -> None:
-        """An attempt has begun that may say something."""
+        """Count an attempt that has started. While any runs, the journal is written regularly."""
         self._running += 1
         if self._running == 1:
             self.wake.set()
@@ -119,8 +119,8 @@ class Journal:
         return EVERY_S if self._running else None
 
     async def write(self) -> None:
-        """Everything said so far; if it can't be written it is kept for the next time."""
-        # One after the other: who has waited here knows that all that was said before is written.
+        """Write everything collected so far. If the database can't be reached, keep it for the next time."""
+        # One write at a time: when this returns, everything collected before the call is written.
         async with self._turn:
             await self._write()
 
@@ -140,7 +140,7 @@ class Journal:
                 self.turn_to(page)
             raise
         except Exception:
-            # What the database will not take is left out; the rest is not lost with it.
+            # Write notes one by one: one that the database refuses is dropped, the others are not lost.
             for _page, note in taken:
                 with contextlib.suppress(Exception):
                     async with self.rows:

@@ -1,8 +1,8 @@
-"""How much of the machine a worker may use: as much as it likes, unless a limit is set.
+"""Limits on the CPU cores and memory that a worker may use. Without a limit, it uses what it needs.
 
-Cores by affinity, which its isolated processes inherit. Memory by measuring what is in use: an isolated
-function that uses more than the limit is killed, with all that it has started. A worker that has grown past
-it drains: it claims no more, finishes what runs and ends, for its supervisor to start it anew.
+Cores are limited by CPU affinity, which isolated processes inherit. Memory is limited by measuring its use.
+An isolated function that exceeds the limit is killed with all processes it started. A worker that exceeds it
+drains: it claims no more, finishes what runs and exits, so that its supervisor restarts it.
 """
 
 import os
@@ -35,7 +35,8 @@ class Limits:
 
 
 def keep_to_cores(count: int) -> None:
-    """Bind this process to that many of the cores it may use; workers choose different ones."""
+    """Bind this process to `count` of the cores it may use, chosen at random so that workers spread over the
+    cores."""
     if not hasattr(os, "sched_setaffinity"):
         return
     allowed = sorted(os.sched_getaffinity(0))
@@ -44,7 +45,7 @@ def keep_to_cores(count: int) -> None:
 
 
 class MemoryWatch:
-    """A service that says once when this process has grown past its limit."""
+    """A service that calls `on_passed` once, when this process's memory exceeds the limit."""
 
     name = "memory"
 

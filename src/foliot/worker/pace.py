@@ -1,25 +1,29 @@
-"""How often a worker looks by itself. Hints make it quick; this is what holds when none comes."""
+"""Poll intervals of a worker. Hints make it react sooner; these intervals hold when no hint arrives."""
 
 from dataclasses import dataclass
 
 WITHOUT_HINTS_S = 0.1
-"""Ten times within what the most urgent priority promises."""
+"""Poll interval when hints are off: a tenth of the delay that the most urgent priority promises."""
 ALONE_S = 0.5
-"""On SQLite: inside one process hints are calls and can't be lost, but other processes send none."""
+"""Poll interval on SQLite. Within a process, hints are function calls and can't be lost. Other processes send
+none."""
 CANCEL_SEEN_S = 0.8
-"""A cancel that nobody tells of is to be seen within a second."""
+"""Longest renewal interval without hints from other processes, so that a cancel is seen within a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
+    """Intervals of a worker's polls and renewals, in seconds."""
+
     poll_s: float
-    """Between looks for something to claim."""
+    """Seconds between polls for executions to claim."""
     renew_s: float
-    """Between renewals, which also tell what was cancelled."""
+    """Seconds between renewals. A renewal also returns which executions were cancelled."""
 
     @classmethod
     def of(cls, *, poll_s: float, lease_s: float, uses_hints: bool, hears_others: bool) -> "Pace":
-        """`hears_others`: hints of other processes reach this one."""
+        """Return the intervals for these settings. `hears_others`: hints of other processes reach this
+        one."""
         if not uses_hints:
             poll_s = min(poll_s, WITHOUT_HINTS_S)
         elif not hears_others:

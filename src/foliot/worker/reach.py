@@ -1,7 +1,8 @@
-"""Which executions a worker looks for in the database itself, when brokers carry some of them to it.
+"""Decides which executions a worker claims from the database itself, when brokers deliver some of them.
 
-Of the priorities that the database carries, everything, as often as the pace says. Of those of a broker, only
-what has been left lying, now and then, since a ticket may be lost; everything, while that broker is away.
+Priorities without a broker: all executions, at the poll interval. Priorities with a broker: at longer
+intervals, only executions that nobody has claimed for a while, since a ticket may be lost. While a broker is
+away, all executions of its priorities.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from foliot.transport.pace import TransportPace
 
 
 class Reach:
+    """The part of the executions that a worker claims by polling the database."""
+
     def __init__(
         self, carriers: Mapping[Priority, Carrier], clock: ClusterClock, pace: TransportPace
     ) -> None:
@@ -23,7 +26,7 @@ class Reach:
         self._safety_at = float("-inf")
 
     def scope(self) -> ClaimScope | None:
-        """What to claim now; None: whatever there is."""
+        """Return what to claim now. None: everything."""
         at_once = self._at_once()
         if len(at_once) == len(Priority):
             return None
@@ -31,13 +34,13 @@ class Reach:
         return ClaimScope(at_once, self._pace.untaken_s if is_time else None)
 
     def looked(self, scope: ClaimScope | None, *, has_plenty: bool) -> None:
-        """A claim of this scope has been made; with plenty there is more where it came from."""
+        """Note that a claim with this scope was made. With `has_plenty` the next one follows at once."""
         if scope is not None and scope.others_after_s is not None:
             pause_s = 0.0 if has_plenty else self._pace.safety_s
             self._safety_at = self._clock.monotonic() + pause_s
 
     def pause_s(self, poll_s: float) -> float:
-        """Until the next look, of a worker that would look so often."""
+        """Return the seconds until the next poll. `poll_s` is the normal poll interval."""
         at_once = self._at_once()
         if len(at_once) == len(Priority):
             return poll_s

@@ -1,7 +1,8 @@
-"""Receives tickets from a broker, and has the worker claim exactly those.
+"""Receives tickets from a broker and lets the worker claim exactly these executions.
 
-The claim decides. Only then are tickets acknowledged, also those that claimed nothing: another had taken the
-execution, or it is not there to be claimed any more. Should the process end in between, they come again.
+The claim in the database decides who runs an execution. Tickets are acknowledged after the claim, also those
+that claimed nothing because another worker had claimed the execution or it can't be claimed any more. If the
+process ends in between, the broker delivers the tickets again.
 """
 
 import contextlib
@@ -15,15 +16,16 @@ from foliot.worker.worker import Worker
 
 MAX_AT_ONCE = 500
 WAIT_S = 1.0
-"""How long a receive waits for a first ticket; a worker that stops waits for its end."""
+"""How long a receive waits for its first ticket. A worker that stops waits up to this long for it to
+return."""
 AGAIN_S = 0.5
-"""After a broker did not answer."""
+"""Pause after the broker could not be reached."""
 WITHOUT_ROOM_S = 5.0
 WITHOUT_QUEUES_S = 0.5
 
 
 class Receiver:
-    """A service, one for each broker that a worker takes from."""
+    """A service that receives tickets from one broker. There is one for each broker a worker uses."""
 
     def __init__(self, worker: Worker, carrier: Carrier, priorities: Sequence[Priority]) -> None:
         self.name = f"receiving ({carrier.kind})"
@@ -45,7 +47,7 @@ class Receiver:
         try:
             found = await self._carrier.receive(lanes, most=min(worker.room, MAX_AT_ONCE), wait_s=WAIT_S)
         except BrokerUnreachableError:
-            # It may be time for the worker to look for itself.
+            # The broker may count as away now: then the worker must poll the database itself.
             worker.wake.set()
             return AGAIN_S
         if found:
@@ -60,12 +62,13 @@ class Receiver:
         except BaseException:
             await self._give_back(deliveries)
             raise
-        with contextlib.suppress(BrokerUnreachableError):  # they come again, and claim nothing
+        with contextlib.suppress(BrokerUnreachableError):  # they are delivered again, and claim nothing
             await self._carrier.acknowledge(wanted)
         await self._give_back(others)
 
     async def _give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """What can't be given back goes to another when this process has said nothing for a while."""
+        """Return tickets to the broker. If this fails, the broker gives them to another receiver after a
+        timeout."""
         if deliveries:
             with contextlib.suppress(BrokerUnreachableError):
                 await self._carrier.give_back(deliveries)

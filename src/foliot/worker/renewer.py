@@ -1,6 +1,7 @@
-"""Keeps the leases of all that a worker runs, and learns from the same statement what must stop.
+"""Renews the leases of a worker's attempts, and stops those that were cancelled or lost.
 
-A worker that can't renew stops its work before the lease runs out: a rescuer then finds nobody at it.
+A worker that can't renew stops its attempts before the lease expires, so that a rescued execution does not
+run twice.
 """
 
 import asyncio
@@ -16,11 +17,11 @@ from foliot.worker.attempt import Attempt
 from foliot.worker.worker import Worker
 
 LOST_AT = 0.8
-"""The part of a lease after which a worker that could not renew stops its work."""
+"""Fraction of the lease after which a worker that could not renew stops its attempts."""
 
 
 class Renewer:
-    """Renews the leases of everything that runs, in one statement, at least every third of the lease."""
+    """A service that renews all leases in one statement, by default every third of the lease."""
 
     name = "renewal"
 
@@ -59,7 +60,7 @@ class Renewer:
             raise
         self._renewed_at = sent_at
         for execution_id in renewal.lost:
-            # One that ended meanwhile is settled or about to be; it is not lost.
+            # An attempt that ended meanwhile is settled or about to be. It is not lost.
             if execution_id in self._worker.running:
                 attempts[execution_id].stop(None)
         for execution_id in renewal.cancelled:
@@ -67,7 +68,8 @@ class Renewer:
         return self._every_s
 
     def _stop_what_may_be_lost(self, attempts: Mapping[UUID, Attempt]) -> None:
-        """The database can't be reached: stop before others may take the work over."""
+        """Stop all attempts if the lease is close to expiry, before another worker may claim the
+        executions."""
         if self._clock.monotonic() - self._renewed_at >= self._lease_s * LOST_AT:
             for attempt in attempts.values():
                 attempt.stop(None)

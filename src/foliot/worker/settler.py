@@ -1,4 +1,4 @@
-"""Writes down how attempts ended, in batches, beside whatever the worker does meanwhile."""
+"""Writes the results of ended attempts in batches, independently of claiming and renewing."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ AGAIN_S = 0.2
 
 
 class Settler:
-    """A service. What can't be written stays with it until it can."""
+    """A service that writes settlements and handovers. What can't be written is kept and retried."""
 
     name = "settling"
 
@@ -34,7 +34,7 @@ class Settler:
     ) -> None:
         self.wake = Wake()
         self.on_retrying: Callable[[float], None] | None = None
-        """Told in how many seconds an execution may be tried again."""
+        """Called with the seconds until a retry, for each execution that will be retried."""
         self._worker_id = worker_id
         self._store = store
         self._hints = hints
@@ -58,10 +58,10 @@ class Settler:
         return None
 
     async def write(self) -> None:
-        """Everything that has ended so far."""
+        """Write the results of all attempts that have ended so far."""
         async with self._turn:
             if self._ended:
-                # Whoever sees that it ended sees all that it said.
+                # Write the journal first: once an execution has ended, all its log lines must be visible.
                 await self._journal.write()
             while self._ended:
                 batch, self._ended = self._ended[:BATCH], self._ended[BATCH:]
@@ -71,7 +71,7 @@ class Settler:
                 self._handovers.pop(0)
 
     async def write_within(self, seconds: float) -> None:
-        """The last time: again and again while the database is away, as long as that."""
+        """Write before shutdown. Retry for up to this many seconds while writing fails."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
@@ -84,11 +84,12 @@ class Settler:
         try:
             await self._write_batch(batch)
         except (DatabaseUnreachableError, asyncio.CancelledError):
-            # Perhaps settled, perhaps not: settling again is refused for those that were.
+            # It is unknown whether they were written. Writing again is safe: the store refuses those already
+            # settled.
             self._ended = [*batch, *self._ended]
             raise
         except Exception:
-            # One that can't be written must not keep the others from it.
+            # Write them one by one: one that can't be written must not block the others.
             if len(batch) == 1:
                 self._ended.extend(batch)
                 raise
@@ -159,7 +160,7 @@ def _as_written(batch: Sequence[Settlement], outcome: Settled) -> Iterator[Settl
 
 
 def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
-    """Replace result and error of a settlement that the database can't store."""
+    """Replace result and error of a settlement by an error text, because the database can't store them."""
     told = f"what it returned or raised could not be stored: {type(error).__name__}"
     return settlement._replace(result=None, error=told, traceback=None)
 

@@ -1,4 +1,4 @@
-"""What a worker can't run, and leaves to others: it does not claim it again for a while."""
+"""Remembers which schedule versions a worker can't run, and excludes them from its claims for a while."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -7,17 +7,19 @@ from foliot.timing.clock import ClusterClock
 
 FIRST_S = 60.0
 LONGEST_S = 600.0
-"""Doubled each time that the worker meets the version again. A process seldom learns what it did not know."""
+"""Maximum exclusion. The time starts at FIRST_S and doubles each time the worker claims the version again: a
+process seldom becomes able to run a version later."""
 MAX_REMEMBERED = 1000
 
 Version = tuple[UUID, int]
 
 
 class Unrunnable:
-    """Versions of schedules whose target this worker can't run: a task or a kind that it does not know.
+    """Schedule versions whose target this worker can't run, because it does not know the task or the target
+    kind.
 
-    An execution's row does not say what its target is, so one of each version is claimed and handed back
-    before the others are passed over.
+    The row of an execution does not contain its target. So one execution of each version is claimed and
+    handed back before the others are excluded.
     """
 
     def __init__(self, clock: ClusterClock) -> None:
@@ -26,7 +28,7 @@ class Unrunnable:
         self._pause_s: dict[Version, float] = {}
 
     def add(self, version: Version) -> bool:
-        """Pass this version over from now on. False: there are too many to remember."""
+        """Exclude this version from claims. Returns False if too many versions are remembered already."""
         now = self._clock.monotonic()
         if self._until.get(version, now) > now:
             return True
@@ -39,14 +41,14 @@ class Unrunnable:
         return True
 
     def passed_over(self) -> Sequence[Version]:
-        """What not to claim now."""
+        """Return the versions to exclude from claims now."""
         if not self._until:
             return ()
         now = self._clock.monotonic()
         return tuple(version for version, until in self._until.items() if until > now)
 
     def _forget_one(self, now: float) -> None:
-        """The one whose time is over for longest, if there is any."""
+        """Forget the version whose exclusion ended first, if any has ended."""
         version = min(self._until, key=lambda each: self._until[each])
         if self._until[version] <= now:
             del self._until[version], self._pause_s[version]

@@ -1,4 +1,4 @@
-"""The definitions that executions were fired with, read once and remembered."""
+"""Cache of the schedule versions that executions were fired with."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ MAX_VERSIONS = 10_000
 
 
 class Versions:
-    """A version never changes, so remembering it is always right."""
+    """An LRU cache of schedule versions. A version never changes, so its entry never becomes stale."""
 
     def __init__(self, store: WorkStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Claims what is most urgent, as far as there is room, and starts it."""
+"""Claims the most urgent executions, up to the worker's free slots, and starts them."""
 
 import asyncio
 import contextlib
@@ -30,16 +30,20 @@ from foliot.worker.unrunnable import Unrunnable
 from foliot.worker.versions import Versions
 
 CLAIM_BATCH = 500
-"""A worker with more room than this claims again while the first of it run."""
+"""Maximum number of executions per claim. A worker with more free slots claims again while the first ones
+run."""
 HAND_BACK_PAUSE_S = 1.0
-"""How long work waits that could not be started for a passing reason."""
+"""Delay before an execution may be claimed again that was handed back because it could not be started."""
 QUEUES_EVERY_S = 2.0
-"""How long the list of queues may be out of date."""
+"""Maximum age of the cached list of queues."""
 LAST_WORDS_S = 5.0
-"""How long a worker that stops tries to write down what has ended."""
+"""Minimum time that a stopping worker tries to write the results of ended attempts. It is longer if the grace
+period is longer, but never longer than the lease."""
 
 
 class Worker:
+    """A service that claims executions and starts an attempt for each of them."""
+
     name = "worker"
 
     def __init__(
@@ -68,7 +72,7 @@ class Worker:
         self.concurrency = concurrency
         self.running: dict[UUID, Attempt] = {}
         self._leaving: set[Attempt] = set()
-        """Attempts that are ours no more, until nothing of them goes on."""
+        """Attempts that lost their claim but whose work has not ended yet. They still occupy a slot."""
         self._unrunnable = Unrunnable(clock)
         self._store = store
         self._targets = targets
@@ -81,9 +85,9 @@ class Worker:
         self._lease_s = lease_s
         self._poll_s = poll_s
         self._reach = reach
-        """None: the database carries everything."""
+        """None: no broker is used; the worker claims everything from the database."""
         self._claiming = 0
-        """How many the claims under way may bring."""
+        """Slots reserved for claims that are in progress."""
         self._on_room: list[Callable[[], None]] = []
         self._versions = Versions(store)
         self.settler = Settler(worker_id, store, hints, observer, journal, clock)
@@ -92,7 +96,7 @@ class Worker:
         self._is_draining = False
         self._is_resting = False
         self._has_plenty = False
-        """The last claim found as much as it asked for."""
+        """Whether the last claim returned as many executions as it asked for, in full batches."""
         self._idle: asyncio.Event | None = None
         hints.listen(Hint.READY, self._ready)
 
@@ -107,11 +111,12 @@ class Worker:
             return self._pause_s()
         room = self.room
         if self._has_plenty and room >= 2 * CLAIM_BATCH:
-            # While one commits, the other is read and started.
+            # Two claims overlap: while one commits, the other is read and started.
             batches = [CLAIM_BATCH, CLAIM_BATCH]
         else:
             batches = [min(room, CLAIM_BATCH)]
-        # Now, not when a claim begins: whoever has received tickets may look for room in between.
+        # Reserve slots now, not when a claim begins: a receiver of tickets may check for free slots in
+        # between.
         with self._reserved(sum(batches)):
             counts = await asyncio.gather(
                 *(self._claim(most, scope) for most in batches), return_exceptions=True
@@ -127,11 +132,11 @@ class Worker:
 
     @property
     def is_draining(self) -> bool:
-        """Claims no more: it stops, or an operator has asked for it."""
+        """Whether the worker claims no more, because it is stopping or an operator asked it to drain."""
         return self._is_draining or self._is_resting
 
     def rest(self, is_resting: bool) -> None:
-        """Claim no more and let what runs finish, or claim again."""
+        """Stop claiming and let running attempts finish (True), or claim again (False)."""
         if is_resting != self._is_resting:
             self._is_resting = is_resting
             self.wake.set()
@@ -139,15 +144,16 @@ class Worker:
 
     @property
     def room(self) -> int:
-        """How many more may be claimed."""
+        """Number of free slots: how many more executions may be claimed."""
         return max(0, self.concurrency - self._load - self._claiming)
 
     def on_room(self, listener: Callable[[], None]) -> None:
-        """Told when there is room again, and when the worker stops."""
+        """Register a callback. It is called when slots may be free again, and when the worker starts or stops
+        draining."""
         self._on_room.append(listener)
 
     async def lanes(self, priorities: Sequence[Priority]) -> list[BrokerQueue]:
-        """Where tickets for this worker wait."""
+        """Return the broker queues that hold this worker's tickets, for the given priorities."""
         names = sorted({queue for _host_id, queue in await self._known_queues()})
         return [BrokerQueue(name, priority) for priority in priorities for name in names]
 
@@ -160,12 +166,14 @@ class Worker:
         return len(self.running) + len(self._leaving)
 
     def _look_again_in(self, seconds: float) -> None:
-        """One that this worker saw fail may be tried again then, and nobody sends a hint of it."""
+        """Poll again in this many seconds, when a failed execution is due for its retry. No hint is sent for
+        it."""
         heappush(self._again_at, self._clock.monotonic() + seconds)
         self.wake.set()
 
     def _pause_s(self) -> float:
-        """Until the next poll, or until an execution that this worker saw fail may be tried again."""
+        """Return the seconds until the next poll, or until the next retry of an execution that failed
+        here."""
         now = self._clock.monotonic()
         while self._again_at and self._again_at[0] <= now:
             heappop(self._again_at)
@@ -175,7 +183,7 @@ class Worker:
     # --- claim and run ----------------------------------------------------------------------------
 
     async def take(self, execution_ids: Sequence[UUID]) -> int:
-        """Claim and start whatever of these can be claimed; how many could."""
+        """Claim and start those of the given executions that can be claimed; return their number."""
         unique = list(dict.fromkeys(execution_ids))
         with self._reserved(len(unique)):
             queues = await self._known_queues()
@@ -208,7 +216,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _reserved(self, count: int) -> Iterator[None]:
-        """Claims of different ways must not fill the same room."""
+        """Reserve slots, so that claims from the database and from tickets don't use the same slots."""
         self._claiming += count
         try:
             yield
@@ -223,7 +231,7 @@ class Worker:
         try:
             specs = await self._versions.of(claims)
         except Exception:
-            # They are ours, but can't be started: given back, not left to be rescued.
+            # They are claimed, but can't be started. Hand them back, so that they need no rescue.
             self._hand_back(claims, retry_in_s=HAND_BACK_PAUSE_S)
             raise
         if self._is_draining:
@@ -238,7 +246,7 @@ class Worker:
             self.settler.settle(Settlement(claim, Status.PENDING, Status.PENDING, retry_in_s))
 
     def forget_queues(self) -> None:
-        """Have the next claim read anew which queues there are."""
+        """Clear the cached list of queues. The next claim reads it from the database."""
         self._queues = []
 
     async def _known_queues(self) -> list[tuple[UUID, str]]:
@@ -252,7 +260,7 @@ class Worker:
         self.journal.begin()
         earlier = self.running.get(claim.execution_id)
         if earlier is not None:
-            # It was lost to a rescue and came back to us before it was gone.
+            # It was rescued, and this worker claimed it again before the earlier attempt had stopped.
             earlier.stop(None)
             self._leaving.add(earlier)
         self.running[claim.execution_id] = attempt
@@ -275,7 +283,8 @@ class Worker:
             self._idle.set()
 
     def _left_to_others(self, ended: Settlement) -> Settlement:
-        """Pass over what could not be run here, so that others can have it at once."""
+        """Exclude a version that can't run here from later claims, so that other workers can claim it without
+        delay."""
         if ended.status is not Status.PENDING or ended.error is None:
             return ended
         claim = ended.claim
@@ -292,7 +301,7 @@ class Worker:
     # --- stopping ---------------------------------------------------------------------------------
 
     async def drain(self, grace_s: float) -> None:
-        """Claim no more, let what runs finish for a while, hand back the rest."""
+        """Stop claiming, let running attempts finish within `grace_s` seconds, then hand back the rest."""
         self._is_draining = True
         self._tell_room()
         await self._idle_within(grace_s)
@@ -307,7 +316,7 @@ class Worker:
                 await self.idle()
 
     async def idle(self) -> None:
-        """Wait until nothing is running."""
+        """Wait until no attempt is running."""
         if self._load:
             self._idle = asyncio.Event()
             await self._idle.wait()
