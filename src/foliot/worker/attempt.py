@@ -30,8 +30,8 @@ from foliot.timing.clock import ClusterClock
 from foliot.worker.journal import AttemptJournal, Journal
 
 UNKNOWN_TASK_PAUSE_S = 5.0
-"""Delay before an execution that this worker can't run is offered again, if the worker already remembers too
-many versions to exclude."""
+"""Seconds before an execution that can't run here is offered again, if too many versions are excluded
+already."""
 STOPPING_S = 5.0
 """How long stopped work may take to end. A process is killed sooner. A coroutine that ignores its
 cancellation, or a thread, is left running after this time, and the attempt is reported as stopped."""
@@ -204,8 +204,7 @@ class Attempt:
         self._opened().keep_external_id(external_id)
 
     def _opened(self) -> AttemptJournal:
-        # Opened on first use, since most attempts report nothing. Two threads of one attempt may get here at
-        # once.
+        # Opened on first use: most attempts report nothing. Two threads of one attempt may get here at once.
         with self._journal.lock:
             if self._page is None:
                 self._page = self._journal.open(self.claim)
@@ -291,8 +290,7 @@ class Attempt:
             tell(self, ended)
 
     def _left_to_others(self, why: str) -> Settlement:
-        """Hand the execution back without counting a failure or an attempt. Another worker may be able to run
-        it."""
+        """Hand the execution back, without counting a failure or an attempt. Another worker may run it."""
         return Settlement(
             self.claim,
             attempt_status=Status.PENDING,

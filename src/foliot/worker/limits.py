@@ -35,8 +35,8 @@ class Limits:
 
 
 def keep_to_cores(count: int) -> None:
-    """Bind this process to `count` of the cores it may use, chosen at random so that workers spread over the
-    cores."""
+    """Bind this process to `count` of its allowed cores, chosen at random so that workers use different
+    ones."""
     if not hasattr(os, "sched_setaffinity"):
         return
     allowed = sorted(os.sched_getaffinity(0))

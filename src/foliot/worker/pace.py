@@ -5,7 +5,7 @@ from dataclasses import dataclass
 WITHOUT_HINTS_S = 0.1
 """Poll interval when hints are off: a tenth of the delay that the most urgent priority promises."""
 ALONE_S = 0.5
-"""Poll interval on SQLite. Within a process, hints are function calls and can't be lost. Other processes send
+"""Poll interval on SQLite: hints within a process are calls and can't be lost, but other processes send
 none."""
 CANCEL_SEEN_S = 0.8
 """Longest renewal interval without hints from other processes, so that a cancel is seen within a second."""
@@ -22,8 +22,7 @@ class Pace:
 
     @classmethod
     def of(cls, *, poll_s: float, lease_s: float, uses_hints: bool, hears_others: bool) -> "Pace":
-        """Return the intervals for these settings. `hears_others`: hints of other processes reach this
-        one."""
+        """Return the intervals. `hears_others`: hints of other processes reach this one."""
         if not uses_hints:
             poll_s = min(poll_s, WITHOUT_HINTS_S)
         elif not hears_others:

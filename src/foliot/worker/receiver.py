@@ -16,8 +16,7 @@ from foliot.worker.worker import Worker
 
 MAX_AT_ONCE = 500
 WAIT_S = 1.0
-"""How long a receive waits for its first ticket. A worker that stops waits up to this long for it to
-return."""
+"""How long a receive waits for its first ticket, and so how long it can delay the worker's stop."""
 AGAIN_S = 0.5
 """Pause after the broker could not be reached."""
 WITHOUT_ROOM_S = 5.0
@@ -67,8 +66,7 @@ class Receiver:
         await self._give_back(others)
 
     async def _give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """Return tickets to the broker. If this fails, the broker gives them to another receiver after a
-        timeout."""
+        """Return tickets to the broker. If that fails, another receiver gets them after a timeout."""
         if deliveries:
             with contextlib.suppress(BrokerUnreachableError):
                 await self._carrier.give_back(deliveries)

@@ -68,8 +68,7 @@ class Renewer:
         return self._every_s
 
     def _stop_what_may_be_lost(self, attempts: Mapping[UUID, Attempt]) -> None:
-        """Stop all attempts if the lease is close to expiry, before another worker may claim the
-        executions."""
+        """Stop all attempts if their leases are about to expire, before another worker may claim them."""
         if self._clock.monotonic() - self._renewed_at >= self._lease_s * LOST_AT:
             for attempt in attempts.values():
                 attempt.stop(None)

@@ -15,8 +15,7 @@ Version = tuple[UUID, int]
 
 
 class Unrunnable:
-    """Schedule versions whose target this worker can't run, because it does not know the task or the target
-    kind.
+    """Schedule versions that this worker can't run, because it does not know the task or the target kind.
 
     The row of an execution does not contain its target. So one execution of each version is claimed and
     handed back before the others are excluded.

@@ -30,8 +30,7 @@ from foliot.worker.unrunnable import Unrunnable
 from foliot.worker.versions import Versions
 
 CLAIM_BATCH = 500
-"""Maximum number of executions per claim. A worker with more free slots claims again while the first ones
-run."""
+"""Executions per claim. A worker with more free slots claims again while the first ones run."""
 HAND_BACK_PAUSE_S = 1.0
 """Delay before an execution may be claimed again that was handed back because it could not be started."""
 QUEUES_EVERY_S = 2.0
@@ -115,8 +114,7 @@ class Worker:
             batches = [CLAIM_BATCH, CLAIM_BATCH]
         else:
             batches = [min(room, CLAIM_BATCH)]
-        # Reserve slots now, not when a claim begins: a receiver of tickets may check for free slots in
-        # between.
+        # Reserve slots now, not when a claim begins: a receiver may check for free slots in between.
         with self._reserved(sum(batches)):
             counts = await asyncio.gather(
                 *(self._claim(most, scope) for most in batches), return_exceptions=True
@@ -148,7 +146,7 @@ class Worker:
         return max(0, self.concurrency - self._load - self._claiming)
 
     def on_room(self, listener: Callable[[], None]) -> None:
-        """Register a callback. It is called when slots may be free again, and when the worker starts or stops
+        """Register a callback for when slots may be free again, and for when the worker starts or stops
         draining."""
         self._on_room.append(listener)
 
@@ -166,14 +164,13 @@ class Worker:
         return len(self.running) + len(self._leaving)
 
     def _look_again_in(self, seconds: float) -> None:
-        """Poll again in this many seconds, when a failed execution is due for its retry. No hint is sent for
-        it."""
+        """Poll again in this many seconds, when an execution that failed here may be retried. No hint
+        announces it."""
         heappush(self._again_at, self._clock.monotonic() + seconds)
         self.wake.set()
 
     def _pause_s(self) -> float:
-        """Return the seconds until the next poll, or until the next retry of an execution that failed
-        here."""
+        """Return the seconds until the next poll, or until an execution that failed here may be retried."""
         now = self._clock.monotonic()
         while self._again_at and self._again_at[0] <= now:
             heappop(self._again_at)
@@ -283,8 +280,7 @@ class Worker:
             self._idle.set()
 
     def _left_to_others(self, ended: Settlement) -> Settlement:
-        """Exclude a version that can't run here from later claims, so that other workers can claim it without
-        delay."""
+        """Exclude a version that can't run here from later claims, and let others claim it without delay."""
         if ended.status is not Status.PENDING or ended.error is None:
             return ended
         claim = ended.claim

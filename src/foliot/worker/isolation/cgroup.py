@@ -1,10 +1,10 @@
-"""Memory limits that the kernel keeps: a cgroup (version 2) for each attempt.
+"""Memory limits enforced by the kernel: one cgroup (version 2) per attempt.
 
-Only where this process was given cgroups to manage: in a systemd unit with `Delegate=yes`, or in a container
-that may write to its /sys/fs/cgroup. Everywhere else memory is measured and nothing more (`memory.py`).
+Used only if this process may manage cgroups: in a systemd unit with `Delegate=yes`, or in a container that
+may write to its /sys/fs/cgroup. Otherwise memory use is only measured (`memory.py`).
 
     base                     subtree_control: +memory
-    ├── foliot-worker        the worker and its template: base may hold no process of its own then
+    ├── foliot-worker        the worker and its template: base may then hold no process of its own
     └── foliot-<pid>-<n>     attempt n of the template with this pid; removed when the attempt has ended
 """
 
@@ -18,11 +18,12 @@ ROOT = Path("/sys/fs/cgroup")
 LEAF = "foliot-worker"
 CONTROLLER = "memory"
 _DELEGATED = ("user.delegate", "trusted.delegate")
-"""Attributes that systemd puts on the cgroup of a unit with Delegate=yes."""
+"""Extended attributes that systemd sets on the cgroup of a unit with Delegate=yes."""
 
 
 class MemoryGroups:
-    """The cgroups of attempts, all with one limit. Made in the template process; children enter theirs."""
+    """The cgroups of attempts, all with the same limit. The template creates them; each child enters its
+    own."""
 
     def __init__(self, base: Path, limit: int) -> None:
         self._base = base
@@ -33,7 +34,7 @@ class MemoryGroups:
     def open(
         cls, limit: int, worker: int, root: Path = ROOT, own: Path | None = None
     ) -> "MemoryGroups | None":
-        """None: there are no cgroups for us to manage. `worker` is the pid of the worker."""
+        """Return None if this process may not manage cgroups. `worker` is the pid of the worker."""
         try:
             base = _base(root, own or root / _own_path())
             if base is None or not _vacate(base, worker):
@@ -45,12 +46,12 @@ class MemoryGroups:
         return cls(base, limit)
 
     def add(self, attempt: int) -> None:
-        """Make the cgroup of an attempt; where that fails, the attempt runs without one."""
+        """Create the cgroup of an attempt. If that fails, the attempt runs without one."""
         folder = self._folder(attempt)
         with contextlib.suppress(OSError):
             folder.mkdir()
             (folder / "memory.max").write_text(str(self._limit))
-            # All its processes or none: a function must not go on without the program that it waits for.
+            # Kill all processes or none: a function must not go on without the program that it waits for.
             (folder / "memory.oom.group").write_text("1")
             (folder / "memory.swap.max").write_text("0")
 
@@ -60,7 +61,7 @@ class MemoryGroups:
             (self._folder(attempt) / "cgroup.procs").write_text(str(os.getpid()))
 
     def remove(self, attempt: int) -> bool:
-        """Remove the cgroup of an attempt that has ended; returns whether the kernel has killed it."""
+        """Remove the cgroup of an ended attempt; return whether the kernel killed it for its memory use."""
         folder = self._folder(attempt)
         is_out_of_memory = False
         with contextlib.suppress(OSError, ValueError):
@@ -75,7 +76,7 @@ class MemoryGroups:
 
 
 def _own_path() -> str:
-    """Where this process is in the one hierarchy of version 2; raises FileNotFoundError without cgroups."""
+    """Return this process's path in the version 2 hierarchy. Raises FileNotFoundError without cgroups."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         if line.startswith("0::"):
             return line.removeprefix("0::").removeprefix("/")
@@ -83,10 +84,10 @@ def _own_path() -> str:
 
 
 def _base(root: Path, own: Path) -> Path | None:
-    """The cgroup below which ours may be made: our own, or the one above where ours is a part of it."""
+    """Return the cgroup to create ours in: our own or its parent. None: neither is delegated to us."""
     if own.name != LEAF and _is_delegated(own, root):
         return own
-    # A template that was started again, or systemd's DelegateSubgroup=.
+    # Our own is a leaf after a restart of the template, or with systemd's DelegateSubgroup=.
     return own.parent if own != root and _is_delegated(own.parent, root) else None
 
 
@@ -98,7 +99,7 @@ def _is_delegated(folder: Path, root: Path) -> bool:
     ):
         return False
     if folder == root:
-        # The root of a container; that of the machine has no such file.
+        # Only a container's root has this file; the machine's root cgroup has not.
         return (folder / "memory.max").exists()
     for name in _DELEGATED:
         with contextlib.suppress(OSError):
@@ -108,7 +109,8 @@ def _is_delegated(folder: Path, root: Path) -> bool:
 
 
 def _vacate(base: Path, worker: int) -> bool:
-    """Move the processes of a cgroup into a leaf of their own; not if some are none of ours."""
+    """Move all processes of a cgroup into a leaf. Returns False if it also holds processes that are not
+    ours."""
     listed = {int(pid) for pid in (base / "cgroup.procs").read_text().split()}
     process = psutil.Process(worker)
     ours = {worker, os.getpid()} | {each.pid for each in process.parents()}
@@ -123,7 +125,7 @@ def _vacate(base: Path, worker: int) -> bool:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove what templates that were killed have left; a cgroup in use can't be removed."""
+    """Remove cgroups of templates that no longer exist. A cgroup in use can't be removed."""
     for folder in base.glob("foliot-*-*"):
         pid = folder.name.split("-")[1]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):

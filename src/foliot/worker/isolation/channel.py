@@ -1,4 +1,4 @@
-"""The child's end: progress, log lines and the one result or error that it sends to the worker."""
+"""The child's end of its socket: sends progress, log lines and one result or error to the worker."""
 
 import json
 import logging
@@ -16,13 +16,13 @@ from foliot.target.protocol import AttemptFailedError, LogLine
 from foliot.worker.isolation.frames import FRAME_BYTES, encode, with_length
 
 CUT_LENGTH = 24_000
-"""How much is left of a result that no frame can hold: the store will not cut it again, even escaped."""
+"""Characters kept of a result that is too large for a frame. The store won't cut this again, even escaped."""
 TEXT_LENGTH = 20_000
 MESSAGE_LENGTH = 64 * 1024
 
 
 class Channel:
-    """Sends frames from any thread. A process that the function forks has no part in it."""
+    """Sends frames to the worker, from any thread. Processes that the function forks can't send."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -31,7 +31,7 @@ class Channel:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this is the process of the attempt, not a copy that the function has made of it."""
+        """Whether this is the attempt's process, and not one that the function forked from it."""
         return os.getpid() == self._pid
 
     def _send(self, data: bytes) -> None:
@@ -54,7 +54,7 @@ class Channel:
         self._send(encode({"error": told, "trace": traceback_of(failure)[-TEXT_LENGTH:]}))
 
     def refusal(self, failure: AttemptFailedError) -> None:
-        """A failure that says by itself how it is to be taken."""
+        """Send an AttemptFailedError with its own retry instructions and result."""
         how = {
             "is_permanent": failure.is_permanent,
             "retry_after_s": failure.retry_after_s,
@@ -64,7 +64,7 @@ class Channel:
 
 
 def _json_of(value: Any) -> bytes:
-    """The result as JSON. What JSON can't hold is kept as words; what no frame can hold is cut."""
+    """Encode a result as JSON. Values that JSON can't hold become their `repr`. Too large a result is cut."""
     try:
         data = to_json(value, fallback=repr, inf_nan_mode="null", bytes_mode="base64")
     except Exception:
@@ -75,7 +75,7 @@ def _json_of(value: Any) -> bytes:
 
 
 class ChannelHandler(logging.Handler):
-    """Makes whatever is logged in the child, by any thread of it, a line of the execution."""
+    """Sends everything that any thread of the child logs to the worker, as log lines of the execution."""
 
     def __init__(self, channel: Channel) -> None:
         super().__init__(LEVEL)
@@ -93,7 +93,8 @@ class ChannelHandler(logging.Handler):
 
 
 def log_to(channel: Channel) -> None:
-    """Send logs to the worker instead of the console: its lines are sent as well and would be doubles."""
+    """Send logs to the worker, and no longer to the console: console output is sent too, lines would be
+    doubled."""
     root = logging.getLogger()
     for handler in root.handlers[:]:
         if isinstance(handler, logging.StreamHandler) and _is_console(handler.stream):

@@ -1,4 +1,4 @@
-"""What a forked child does: make itself at home, run one function, tell how it ended, and leave."""
+"""Entry point of a forked child: set up the process, run one function, report how it ended, and exit."""
 
 import contextlib
 import faulthandler
@@ -21,11 +21,11 @@ from foliot.worker.isolation.frames import receive
 from foliot.worker.isolation.kernel import adopt_orphans, die_with_parent, prefer_as_victim
 
 DESCRIPTORS = 3
-"""What comes with a fork: the child's ends of its socket, its stdout and its stderr."""
+"""Descriptors sent with a fork request: the child's ends of its socket, its stdout and its stderr."""
 
 
 def run_child(descriptors: Sequence[int], tasks: Mapping[str, Task], parent: int) -> NoReturn:
-    """Never returns to the template's code: whatever happens, this process ends here."""
+    """Run one request and exit the process. Never returns to the template's code."""
     status = 1
     try:
         _settle_in(parent)
@@ -39,7 +39,7 @@ def run_child(descriptors: Sequence[int], tasks: Mapping[str, Task], parent: int
         with contextlib.suppress(BaseException):
             traceback.print_exc()
     finally:
-        # Not sys.exit: exit handlers and threads that were the template's, or a fork's, must not run here.
+        # Not sys.exit: exit handlers and threads inherited from the template must not run here.
         os._exit(status)
 
 
@@ -75,7 +75,7 @@ def _carry_out(channel: Channel, tasks: Mapping[str, Task], request: Mapping[str
         task = tasks[request["task"]]
         fire = _fire_of(request["fire"], channel)
         bound = task.bind(request["args"], fire)
-        os.environ["TRACEPARENT"] = fire.traceparent  # for the programs that it starts
+        os.environ["TRACEPARENT"] = fire.traceparent  # for the programs that the function starts
         with joined(fire):
             value = task.function(**bound)
         _flush()
@@ -92,7 +92,7 @@ def _carry_out(channel: Channel, tasks: Mapping[str, Task], request: Mapping[str
 
 
 def _flush() -> None:
-    """What was printed must be on its way before the end is told; the function may have closed it."""
+    """Flush spans and output before the end is reported. The function may have closed the streams."""
     with contextlib.suppress(Exception):
         flush_spans()
     for stream in (sys.stdout, sys.stderr):

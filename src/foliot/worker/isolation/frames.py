@@ -1,4 +1,4 @@
-"""How worker, template and children talk: JSON objects, each behind its length."""
+"""Message format between worker, template and children: JSON objects, each preceded by its length."""
 
 import json
 import os
@@ -10,17 +10,17 @@ from typing import Any
 from foliot.model.errors import FoliotError
 
 FRAME_BYTES = 8 * 1024 * 1024
-"""More than any frame may have: a child can't make the worker hold more."""
+"""Maximum frame size. It limits the memory that a child can make the worker use."""
 
 _LENGTH = struct.Struct("!I")
 
 
 class FrameError(FoliotError):
-    """What came over a socket is not what this room sends."""
+    """Data received from a socket is not a valid frame."""
 
 
 def encode(frame: Mapping[str, Any]) -> bytes:
-    # Escaped to ASCII: half characters, as file names may have, travel as well.
+    # Escaped to ASCII, so that lone surrogates, as in file names, can be sent too.
     return with_length(json.dumps(frame, separators=(",", ":")).encode())
 
 
@@ -29,14 +29,14 @@ def with_length(body: bytes) -> bytes:
 
 
 class FrameReader:
-    """Puts frames together from whatever pieces arrive."""
+    """Assembles frames from the pieces of data that arrive."""
 
     def __init__(self, limit: int = FRAME_BYTES) -> None:
         self._limit = limit
         self._held = bytearray()
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """The frames that are whole now; a FrameError if this can't be one."""
+        """Add data and return the frames that are complete now. Raises FrameError if the data is invalid."""
         self._held += data
         frames = []
         while len(self._held) >= _LENGTH.size:
@@ -52,10 +52,11 @@ class FrameReader:
 
 
 def receive(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any] | None, list[int]]:
-    """The next frame of a blocking socket and the descriptors that came with it; None when it is closed."""
+    """Read a frame and the descriptors sent with it from a blocking socket. Frame None: the socket is
+    closed."""
     head, received, _flags, _address = socket.recv_fds(connection, _LENGTH.size, descriptors)
     for descriptor in received:
-        os.set_inheritable(descriptor, False)  # unlike others, received ones are inherited by default
+        os.set_inheritable(descriptor, False)  # received descriptors are inheritable by default
     if not head:
         return None, received
     head += _exactly(connection, _LENGTH.size - len(head))

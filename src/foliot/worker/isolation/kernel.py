@@ -1,4 +1,4 @@
-"""What the kernel is asked to do for the template and its children."""
+"""Kernel settings for the template and its children."""
 
 import contextlib
 import ctypes
@@ -12,12 +12,12 @@ _LIKELY_VICTIM = "500"
 
 
 def die_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
-    """Have the kernel send this signal when the parent dies. Only on Linux."""
+    """Let the kernel send this signal to this process when its parent dies. Only on Linux."""
     _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of whatever a descendant leaves behind. Only on Linux."""
+    """Become the parent of orphaned descendants. Only on Linux."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -27,11 +27,11 @@ def _prctl(option: int, value: int) -> None:
 
 
 if sys.platform == "linux":
-    # Looked up before the first fork: a child between fork and its limits should do as little as it can.
+    # Loaded before the first fork: a new child should do as little as possible before it is set up.
     _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def prefer_as_victim() -> None:
-    """When memory runs out the kernel is to end this process, not the worker."""
+    """Make the kernel kill this process rather than the worker when memory runs out."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_LIKELY_VICTIM)

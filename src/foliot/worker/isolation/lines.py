@@ -1,14 +1,14 @@
-"""Log lines, made of what a child writes to its stdout or stderr."""
+"""Turns a child's stdout or stderr into log lines."""
 
 from foliot.target.protocol import Log, LogLine
 from foliot.timing.clock import Clock
 
 LINE_BYTES = 64 * 1024
-"""Longer lines are cut in pieces."""
+"""Maximum bytes per line. Longer lines are split."""
 
 
 class Lines:
-    """Tells each line when it is whole. Programs talk to stderr for many reasons, so all of it is `info`."""
+    """Logs each complete line. The level is always `info`: programs write to stderr for many reasons."""
 
     def __init__(self, logger: str, log: Log, clock: Clock) -> None:
         self._logger = logger
@@ -25,7 +25,7 @@ class Lines:
             self._tell(piece)
 
     def finish(self) -> None:
-        """No more will come: what has no end of line is a line as well."""
+        """Log the rest as a line: the output ended without a newline."""
         if self._held:
             self._tell(self._held)
             self._held = b""

@@ -1,4 +1,4 @@
-"""Finding, in the template, the functions that the worker has registered. Nothing else is ever looked up."""
+"""Finds the worker's registered functions in the template process. Nothing else is ever looked up."""
 
 import importlib
 import importlib.util
@@ -13,7 +13,7 @@ from foliot.target.function import Task, describe_task
 from foliot.worker.isolation.origin import Origin
 
 SCRIPT_NAME = "__foliot_script__"
-"""What `__main__` of the worker is called here, so that what it does as a script it does not do again."""
+"""Name of the worker's `__main__` module here, so that its `if __name__ == "__main__"` part does not run."""
 WITHOUT_CREDENTIALS = (
     "Isolated functions run without Foliot's credentials; "
     "make it an async function, or register it with isolation='thread'"
@@ -24,17 +24,18 @@ _withheld: frozenset[str] = frozenset()
 
 
 class OnlyLoading(BaseException):
-    """Nothing is to be started here: the code is only being imported for its functions."""
+    """Raised to end an import: code is imported here only for its functions and must not start anything."""
 
 
 def refuse_in_template() -> None:
-    """Ends the import of a script that goes on to run the application; what it has defined so far counts."""
+    """Raise OnlyLoading in the template, to stop a script that starts the application. Its definitions so far
+    are used."""
     if _is_template:
         raise OnlyLoading
 
 
 def refuse_without(setting: str) -> None:
-    """Raise a SettingError in a process that the worker has started without this setting."""
+    """Raise SettingError if this isolated process was started without this setting."""
     if setting in _withheld:
         raise SettingError(f"{setting} is not available in an isolated function. {WITHOUT_CREDENTIALS}")
 
@@ -42,9 +43,9 @@ def refuse_without(setting: str) -> None:
 def load(
     origins: Sequence[Origin], withheld: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Task], dict[str, str]]:
-    """The tasks that can run here, and for each of the others the reason why not.
+    """Import tasks; return those that can run here, and the reason for each that can't.
 
-    `withheld` are the settings that the worker has and this process has not.
+    `withheld`: settings that the worker has but this process has not.
     """
     global _is_template, _withheld
     _is_template, _withheld = True, withheld
@@ -110,12 +111,12 @@ def _from_file(name: str, file: str | None, *, is_script: bool = False) -> Modul
     if spec is None or spec.loader is None:
         raise ImportError(f"{name} has no file")
     module = importlib.util.module_from_spec(spec)
-    # Not in place of another: the worker has no such module, but this process may need it.
+    # Don't replace another module of this name: this process may need it, even if the worker has none.
     is_registered = sys.modules.setdefault(name, module) is module
     try:
         spec.loader.exec_module(module)
     except BaseException as end:
-        # A script may end in running the application, or in sys.exit(); its functions are defined by then.
+        # A script may end by running the application or by sys.exit(). Its functions are defined by then.
         if is_script and isinstance(end, OnlyLoading | SystemExit):
             return module
         if is_registered:

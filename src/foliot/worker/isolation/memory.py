@@ -1,8 +1,8 @@
-"""How much memory isolated functions use, with all the programs that they have started.
+"""Measures the memory of isolated functions, including all processes they have started.
 
-Counted is what is really in use, not address space: a JVM reserves gigabytes that it never touches. Memory
-that several processes share is divided among them (PSS). What a process shares with the template it was
-forked from is not the function's, so the template's own share is taken off.
+It counts memory in use, not address space: a JVM reserves gigabytes that it never touches. Memory that
+several processes share is divided among them (PSS). Memory shared with the template does not count as the
+function's, so the template's own share is subtracted.
 """
 
 import sys
@@ -13,9 +13,9 @@ import psutil
 
 
 def over_limit(pids: Mapping[int, int], template: int, limit: int) -> dict[int, int]:
-    """Which attempts use more bytes than the limit, and how many. `pids` are processes by attempt.
+    """Return the attempts that use more than `limit` bytes, and how many. `pids` maps attempts to processes.
 
-    Blocks while it reads: for each process a line of /proc, and more only where that line is alarming.
+    Blocks while it reads one line of /proc per process. It reads more only if that line suggests an excess.
     """
     own = _resident(template)
     over = {}
@@ -30,7 +30,7 @@ def over_limit(pids: Mapping[int, int], template: int, limit: int) -> dict[int, 
 
 
 def _tree(pid: int) -> list[int]:
-    """A process and what it has started; orphans among them belong to it, since it adopts them."""
+    """Return a process and all its descendants. Orphans are included, since the process adopts them."""
     found = [pid]
     for each in found:
         found += _children(each)
@@ -64,7 +64,7 @@ def _proportional(pid: int) -> int:
     try:
         used = psutil.Process(pid).memory_full_info()
     except psutil.AccessDenied:
-        # It runs as another user, as after sudo: what it shares can't be told apart.
+        # It runs as another user, for example after sudo: its shared memory can't be determined.
         return _resident(pid)
     except psutil.Error:
         return 0

@@ -1,4 +1,4 @@
-"""Where the code of a task function comes from, told so that another process can find the same function."""
+"""Describes where a task function is defined, so that another process can find it."""
 
 import sys
 from dataclasses import dataclass
@@ -8,18 +8,20 @@ from foliot.target.function import Task
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the template needs to find a function that this process has registered."""
+    """What the template needs to find a function that the worker has registered."""
 
     name: str
-    """Of the task."""
+    """Name of the task."""
     module: str
     file: str | None
-    """Of the module: a name may lead elsewhere, and a file of `--tasks` may have none that leads to it."""
+    """File of the module. The module's name may lead to another file, or to none for a file given by
+    `--tasks`."""
     is_script: bool
-    """Whether it is what this process was started with: it may go on to run things."""
+    """Whether the module is the script this process was started with. It may go on to start the
+    application."""
     qualname: str
     code_name: str | None
-    """With `first_line`, tells the function from what decorators have put in its place."""
+    """Together with `first_line`, distinguishes the function from the wrappers of its decorators."""
     first_line: int | None
 
 
@@ -27,7 +29,7 @@ def origin_of(task: Task) -> Origin:
     function = task.function
     module = sys.modules.get(function.__module__)
     is_script = function.__module__ == "__main__"
-    # `python -m package.module` runs a module that has a name all the same.
+    # A module run by `python -m package.module` is `__main__`, but its spec has the real name.
     spec = getattr(module, "__spec__", None)
     code = getattr(function, "__code__", None)
     return Origin(

@@ -1,4 +1,4 @@
-"""Runs task functions in processes: the worker's end of isolation."""
+"""Runs task functions in separate processes: the worker's side of isolation."""
 
 import asyncio
 import contextlib
@@ -23,17 +23,17 @@ from foliot.worker.limits import Limits
 _log = logging.getLogger(__name__)
 
 GRACE_S = 1.0
-"""Between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 SILENT_WITHIN_S = 2.0
 MEASURE_EVERY_S = 0.2
-"""How often memory is measured, where there is a limit."""
+"""Seconds between measurements of memory, if there is a limit."""
 STOPPED = "the worker has stopped"
 
 
 class Processes:
-    """Runs each function in a process of its own, which is gone when `run` returns, however it returns.
+    """Runs each function in its own process. The process is gone when `run` returns or raises.
 
-    As many run at once as `run` is called: the worker's concurrency is the bound.
+    There is no limit of its own on parallel calls: the worker's concurrency is the limit.
     """
 
     def __init__(
@@ -57,11 +57,12 @@ class Processes:
         self._measuring: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Have a template process, a new one if the last has died; costs nothing if there is one."""
+        """Start a template process, or a new one if the last has died. Does nothing if one is alive."""
         if self._template is not None and self._template.is_alive:
             return
-        # No attempt's own: attempts that last no longer than the imports would end every start, and with
-        # it all hope of a template. Not a shield: a start that `close` ends is no cancel of who waits for it.
+        # The start is a task of its own, not part of an attempt. If attempts with timeouts shorter than the
+        # imports could cancel it, no template would ever start. asyncio.wait, not shield: if `close` cancels
+        # the start, its waiters must not look cancelled.
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._start())
             self._starting.add_done_callback(_take_notice)
@@ -85,7 +86,7 @@ class Processes:
                 self._measuring = asyncio.create_task(self._keep_to_memory(self._limits.memory_bytes))
 
     async def close(self) -> None:
-        """End everything that still runs."""
+        """Stop the template and end everything that still runs."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.wait({self._starting})
@@ -101,11 +102,11 @@ class Processes:
             await asyncio.gather(*self._last_words, return_exceptions=True)
 
     def serves(self, name: str) -> bool:
-        """Whether the template, once started, has found the function."""
+        """Return whether the running template has found the function."""
         return self._template is not None and name in self._template.served
 
     def pids(self) -> tuple[int, ...]:
-        """The processes of the functions that run now."""
+        """Return the pids of the functions that run now."""
         return tuple(child.pid for child in self._running.values() if child.pid is not None)
 
     @property
@@ -115,9 +116,9 @@ class Processes:
     # --- one attempt ------------------------------------------------------------------------------
 
     async def run(self, task: Task, args: Mapping[str, Any], fire: Fire, log: Log) -> Any:
-        """What the function returns. Cancelled, it stops the process and returns when that is gone.
+        """Run the function and return its result. If cancelled, stop the process and return when it is gone.
 
-        A failure is a RemoteFailedError, unless the function raised an AttemptFailedError: then it is that.
+        Raises RemoteFailedError if the function fails, or the AttemptFailedError that the function raised.
         """
         problems = task.check(dict(args))
         if problems:
@@ -147,7 +148,7 @@ class Processes:
 
     async def _stop(self, template: TemplateProcess, number: int, child: RunningChild) -> None:
         for sent in (signal.SIGTERM, signal.SIGKILL):
-            # A template that has died takes its children along, and that is told as their end.
+            # If the template has died, its children die too, and their end is reported.
             with contextlib.suppress(TemplateLostError):
                 await template.signal(number, sent)
             if sent is signal.SIGTERM:
@@ -157,7 +158,7 @@ class Processes:
         await child.ended
 
     async def _keep_to_memory(self, limit: int) -> None:
-        """Kill each function that uses more memory than the limit, with all that it has started."""
+        """Kill each function that uses more memory than the limit, with all processes it has started."""
         while True:
             await asyncio.sleep(MEASURE_EVERY_S)
             template = self._template
@@ -191,7 +192,7 @@ class Processes:
             child.end(frame["failed"] if "failed" in frame else why_ended(frame["status"]))
 
     def _lose(self, _template: TemplateProcess) -> None:
-        """Its children die with it, but what they have started does not."""
+        """End all children: they died with the template, but the processes they started did not."""
         for child in self._running.values():
             task = asyncio.ensure_future(_end_without_template(child))
             self._last_words.add(task)
@@ -203,7 +204,7 @@ def _is_wanted(task: Task) -> bool:
 
 
 def _warn_of(refused: Mapping[str, str]) -> None:
-    """Log which functions have no process, once for each reason."""
+    """Log which functions can't run in a process, one line per reason."""
     names: dict[str, list[str]] = {}
     for name, reason in sorted(refused.items()):
         names.setdefault(reason, []).append(name)
@@ -217,7 +218,7 @@ def _warn_of(refused: Mapping[str, str]) -> None:
 
 
 def _take_notice(starting: asyncio.Task[None]) -> None:
-    """Nobody may be left to hear why a start failed; the next attempt starts again and is told."""
+    """Retrieve the error of a failed start: perhaps nobody waits for it. The next attempt starts again."""
     if not starting.cancelled():
         starting.exception()
 
@@ -231,7 +232,7 @@ async def _end_without_template(child: RunningChild) -> None:
 
 
 async def _whole(work: Any) -> None:
-    """Carry something through, however often the caller is cancelled meanwhile."""
+    """Run a coroutine to its end, even if the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):

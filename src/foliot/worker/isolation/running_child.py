@@ -1,4 +1,4 @@
-"""A child as the worker sees it: what it has said so far, and how it ended."""
+"""The worker's view of a child process: its output so far and how it ended."""
 
 import asyncio
 import contextlib
@@ -20,21 +20,22 @@ from foliot.worker.isolation.frames import FrameError, FrameReader, encode
 from foliot.worker.isolation.lines import Lines
 
 READ_BYTES = 16 * 1024
-"""At a time: many children that talk a lot must not keep the event loop from other work."""
+"""Maximum bytes per read. Many children with much output must not block the event loop."""
 _INT = struct.Struct("i")
 _SIGNALS = frozenset(signal.Signals)
 
 
 class RunningChild:
-    """The worker's ends of a child's socket and pipes, read as long as it runs."""
+    """The worker's ends of a child's socket and pipes. They are read as long as the child runs."""
 
     def __init__(self, fire: Fire, log: Log, clock: Clock) -> None:
         self.pid: int | None = None
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = self._loop.create_future()
-        """Done when the process is gone; says why, in case the function could not."""
+        """Done when the process is gone. Its result is the reason, for a function that sent no result or
+        error."""
         self.silent: asyncio.Future[None] = self._loop.create_future()
-        """Done when nobody holds the other ends any more."""
+        """Done when no process holds the other ends any more."""
         self._fire = fire
         self._log = log
         self._connection, theirs = socket.socketpair()
@@ -50,15 +51,17 @@ class RunningChild:
         self._outcome: Mapping[str, Any] | None = None
         self._broken: str | None = None
         self.killed_because: str | None = None
-        """Set by whoever kills it for a reason of its own."""
+        """Why the worker killed the process, for example for its memory use. It replaces the reason in
+        `ended`."""
 
     @property
     def descriptors(self) -> list[int]:
-        """The child's ends, to be passed on."""
+        """The child's ends, to be passed to the template."""
         return [end.fileno() for end in self._theirs]
 
     def start_reading(self) -> None:
-        """The child has its ends: close them here, or nobody would see it close them."""
+        """Start reading. Closes this process's copies of the child's ends, else the end of file would never
+        arrive."""
         for end in self._theirs:
             end.close()
         self._listen(self._connection.fileno(), self._read_frames)
@@ -71,7 +74,7 @@ class RunningChild:
         self._loop.add_reader(descriptor, read, descriptor)
 
     async def request(self, task: str, args: Mapping[str, Any]) -> None:
-        """Tell the child what to run."""
+        """Send the child the task and arguments to run."""
         fire = self._fire
         told = {
             "execution_id": str(fire.execution_id),
@@ -82,7 +85,7 @@ class RunningChild:
             "traceparent": fire.traceparent,
         }
         self._connection.setblocking(False)
-        # A child that is gone already says by its end what there is to say.
+        # If the child is gone already, its end is reported in another way.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             await self._loop.sock_sendall(
                 self._connection, encode({"task": task, "args": args, "fire": told})
@@ -92,7 +95,7 @@ class RunningChild:
 
     def _read_frames(self, descriptor: int) -> int:
         data = self._read(descriptor)
-        # What can't be read is read all the same: the child would wait for ever to send it.
+        # Keep reading after an invalid frame: otherwise the child would block for ever while sending.
         if data and self._broken is None:
             try:
                 for frame in self._frames.feed(data):
@@ -136,11 +139,11 @@ class RunningChild:
     # --- the end ----------------------------------------------------------------------------------
 
     def end(self, why: str) -> None:
-        """The process is gone: what it has said is in the pipes, and no more will come."""
+        """Read what is left in the pipes and mark the process as ended. Called when the process is gone."""
         if self.ended.done():
             return
         for descriptor, read in list(self._readers.items()):
-            # No more than is there now: a program that has left the group may write for ever.
+            # Read only what is there now: a program that left the process group may write for ever.
             held = _held(descriptor)
             while held > 0 and (count := read(descriptor)):
                 held -= count
@@ -155,7 +158,7 @@ class RunningChild:
             end.close()
 
     def result(self) -> Any:
-        """What the function returned; raises how it failed."""
+        """Return what the function returned, or raise its failure."""
         outcome = self._outcome
         if outcome is None:
             raise RemoteFailedError(self.killed_because or self._broken or self.ended.result())
@@ -167,7 +170,7 @@ class RunningChild:
 
 
 def why_ended(status: int) -> str:
-    """What to say of a process that ended without telling a result or an error."""
+    """Describe why a process ended that sent neither result nor error. `status` is as from waitpid."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name if number in _SIGNALS else f"signal {number}"
@@ -176,7 +179,7 @@ def why_ended(status: int) -> str:
 
 
 def out_of_memory(limit: int, used: int | None = None) -> str:
-    """Why a process was killed; `used` is unknown where the kernel did it."""
+    """Describe that a process was killed for its memory use. `used` None: the kernel killed it."""
     allowed = f"{limit / 2**20:.0f} MB"
     if used is None:
         return f"its process was killed: it used more memory than its limit of {allowed}"
@@ -184,7 +187,7 @@ def out_of_memory(limit: int, used: int | None = None) -> str:
 
 
 def _held(descriptor: int) -> int:
-    """How many bytes the kernel holds to be read: at most what fits in a pipe, or in a socket."""
+    """Return how many bytes can be read now: at most the capacity of a pipe or socket."""
     (held,) = _INT.unpack(fcntl.ioctl(descriptor, termios.FIONREAD, _INT.pack(0)))
     assert isinstance(held, int)
     return held

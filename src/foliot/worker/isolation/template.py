@@ -1,7 +1,7 @@
-"""The template process: imports the task modules once, then forks a child per attempt and reaps it.
+"""The template process: imports the task modules once, then forks and reaps a child per attempt.
 
-Started by the worker with the number of its end of the control socket. It has one thread; it does nothing
-but wait for the worker's word and for the end of children.
+The worker starts it with the number of its end of the control socket. It has one thread, and only waits for
+requests of the worker and for the end of children.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ def main(descriptor: int) -> None:
     try:
         setup, _ = receive(control)
     except (OSError, FrameError):
-        return  # the worker has thought better of it
+        return  # the worker has closed the socket
     if setup is None:
         return
     sys.path[:], sys.argv[:] = setup["path"], setup["argv"]
@@ -45,19 +45,20 @@ def main(descriptor: int) -> None:
         keep_to_cores(limits.cpu_count)
     groups = None if limits.memory_bytes is None else MemoryGroups.open(limits.memory_bytes, worker)
     tasks, refused = load([Origin(**each) for each in setup["origins"]], frozenset(setup["withheld"]))
-    # What is alive now lives as long as the template: not looking at it again keeps it shared with children.
+    # Objects alive now live as long as the template. Excluding them from garbage collection keeps their
+    # memory shared with children.
     gc.collect()
     gc.freeze()
-    # From here on there are children to end before this process does.
+    # A signal that can be handled, not SIGKILL: from here on there are children to end first.
     die_with_parent(PARENT_DIED)
-    # Closed by now if the worker has stopped meanwhile: serving sees it and leaves.
+    # The socket is closed if the worker has stopped meanwhile. `serve` notices that and exits.
     with contextlib.suppress(OSError):
         control.sendall(encode({"served": sorted(tasks), "refused": refused}))
     Template(control, tasks, worker, groups).serve()
 
 
 class Template:
-    """Forks, signals and reaps on the worker's behalf until the worker closes the control socket."""
+    """Forks, signals and reaps children for the worker, until the worker closes the control socket."""
 
     def __init__(
         self, control: socket.socket, tasks: dict[str, Task], worker: int, groups: MemoryGroups | None
@@ -67,9 +68,10 @@ class Template:
         self._tasks = tasks
         self._groups = groups
         self._children: dict[int, int] = {}
-        """By process id, which attempt it is."""
+        """Attempts by the pid of their child."""
         self._ending: dict[int, tuple[int, set[int]]] = {}
-        """By attempt: how its process ended, and the strays that must be gone before it is over."""
+        """By attempt: the exit status of its process, and the stray processes that must end before it is
+        over."""
         self._wake, self._woken = socket.socketpair()
 
     def serve(self) -> None:
@@ -80,7 +82,7 @@ class Template:
                 if self._wake in readable:
                     self._wake.recv(4096)
                     self._reap()
-                    # A copy that the worker has forked of itself may keep the socket open after its death.
+                    # A process forked from the worker may keep the socket open after the worker's death.
                     if os.getppid() != self._worker:
                         break
                 if self._control in readable and not self._obey():
@@ -93,7 +95,8 @@ class Template:
         for end in (self._wake, self._woken):
             end.setblocking(False)
         signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
-        # Who stops a whole group or service means the worker first: it ends this process when it is ready.
+        # Ignored: a signal to the whole group or service is for the worker, which ends this process when it
+        # is ready.
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, PARENT_DIED):
             signal.signal(number, lambda _number, _frame: None)
 
@@ -113,7 +116,7 @@ class Template:
         parent = os.getpid()
         if self._groups is not None:
             self._groups.add(attempt)
-        # A SIGTERM that comes before the child has its own handlers must wait for them, not be swallowed.
+        # A SIGTERM that arrives before the child has its own handlers must stay pending, not be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         try:
             pid = os.fork()
@@ -149,7 +152,7 @@ class Template:
             pid, status = exited
             attempt = self._children.pop(pid, None)
             if attempt is not None:
-                # Before it is reaped, so that the number of the group is still its own.
+                # Before reaping, while the pid still belongs to this group.
                 _signal_group(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
@@ -164,9 +167,10 @@ class Template:
                     self._tell({"ended": other, "status": how, "out_of_memory": is_out_of_memory})
 
     def _kill_strays(self) -> set[int]:
-        """End what ended children have left behind: children of this process that it has not forked.
+        """Kill processes left behind by ended children; return their pids.
 
-        Children adopt their own orphans while they live, so none of these belongs to a running attempt.
+        They are children of this process that it did not fork. Running children adopt their own orphans, so
+        none of these belongs to a running attempt.
         """
         try:
             listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
@@ -182,7 +186,7 @@ class Template:
         self._control.sendall(encode(frame))
 
     def _leave(self) -> None:
-        """End every child and whatever they have started; then there is nothing more to do."""
+        """End all children and the processes they started, then return."""
         self._control.close()
         for pid in list(self._children):
             _signal_group(pid, signal.SIGKILL)
@@ -198,7 +202,7 @@ class Template:
 
 
 def _exited() -> tuple[int, int] | None:
-    """A child that has ended and is not reaped yet, with its status as waitpid gives it."""
+    """Return an ended child that is not reaped yet, and its status as from waitpid. None: there is none."""
     try:
         if not hasattr(os, "waitid"):
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -216,7 +220,7 @@ def _signal_group(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except ProcessLookupError:
-        # Just forked: it has no group yet, and nothing but itself in it.
+        # Just forked: it has not created its group yet, and has started no processes.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
     except PermissionError:

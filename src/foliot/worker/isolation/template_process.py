@@ -1,4 +1,4 @@
-"""The template process as the worker sees it: started, asked to fork and to signal, listened to."""
+"""The worker's handle on the template process: starts it, sends requests and receives reports."""
 
 import asyncio
 import contextlib
@@ -18,18 +18,19 @@ from foliot.worker.isolation.origin import Origin
 from foliot.worker.limits import Limits
 
 START_WITHIN_S = 60.0
-"""How long the imports of the task modules may take."""
+"""Maximum seconds for importing the task modules."""
 LEAVE_WITHIN_S = 10.0
 READ_BYTES = 64 * 1024
 LOST = "the process that starts isolated functions has died"
 
 
 class TemplateLostError(RemoteFailedError):
-    """The template process is gone, and its children with it."""
+    """The template process has died, and its children with it."""
 
 
 class TemplateProcess:
-    """One life of the template; `on_report` gets what it says of children, `on_lost` that it has died."""
+    """One template process. `on_report` is called with its reports on children, `on_lost` when it has
+    died."""
 
     def __init__(
         self, on_report: Callable[[Mapping[str, Any]], None], on_lost: Callable[["TemplateProcess"], None]
@@ -52,13 +53,13 @@ class TemplateProcess:
         return None if self._process is None else self._process.pid
 
     async def start(self, origins: Sequence[Origin], limits: Limits) -> None:
-        """Returns when the template has imported what it could; then it says what it serves."""
+        """Start the template; return when its imports are done. Then `served` and `refused` are set."""
         try:
-            # -P: the current folder is no place to look for Foliot's own imports.
+            # -P: don't import from the current folder.
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-P", "-m", "foliot.worker.isolation.template", str(self._theirs.fileno())),
-                # What a process is started with stays readable in /proc; cleaning os.environ is not enough.
+                # The initial environment stays readable in /proc, so cleaning os.environ later is not enough.
                 env=without_credentials(os.environ),
                 pass_fds=(self._theirs.fileno(),),
                 stdin=DEVNULL,
@@ -100,7 +101,7 @@ class TemplateProcess:
         async with self._sending:
             while self.is_alive:
                 try:
-                    # So short a frame is sent whole or not at all.
+                    # A frame this short is sent completely or not at all.
                     socket.send_fds(self._control, [data], descriptors)
                     return
                 except BlockingIOError:
@@ -149,11 +150,11 @@ class TemplateProcess:
             self._on_lost(self)
 
     async def close(self) -> None:
-        """Have it end its children and leave; returns when it is gone."""
+        """Make the template end its children and exit; return when it is gone."""
         self.is_alive = False
-        # Also done when the wait for it was cancelled, which says nothing of the process.
+        # Cancelled also if the caller of `start` was cancelled. That does not mean the process has ended.
         if self._ready.cancelled() or self._ready.cancel():
-            # It is in the middle of imports and would not see the socket close.
+            # It is still importing and would not see the socket close.
             self._kill()
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control.fileno())
