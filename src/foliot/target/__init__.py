@@ -1,1 +1,1 @@
-"""What a worker does with an execution: one file per kind of target, behind one protocol."""
+"""Targets: how a worker runs an execution. One file per target kind, behind one protocol."""

@@ -1,15 +1,16 @@
-"""The `celery` target: one task of an existing Celery application for every attempt, followed to its end.
+"""The `celery` target: runs one task of an existing Celery application per attempt, and follows it.
 
-    send     by name, as JSON, under an id that follows from the execution and the attempt
-    follow   its state in the result backend: progress while it runs, then its result or its traceback
-    revoke   when the attempt is cancelled or takes too long
+    send     by name, as JSON, with a task id computed from the execution and the attempt
+    follow   poll its state in the result backend: progress while it runs, then its result or traceback
+    revoke   when the attempt is cancelled or exceeds its timeout
 
-What a crash leaves behind: a task that goes on without anybody at it. The next attempt computes the ids of
-those before it and asks the backend: what runs or has succeeded there is followed, not sent again; what has
-not begun is revoked, so that it does not run beside the new one. An attempt that only changes hands (its
-worker stops, or could not renew) leaves its task to the next in the same way.
+After a crash, the task goes on without an attempt. The next attempt computes the task ids of earlier attempts
+and asks the backend. A task that runs or has succeeded is followed, not sent again. A task that has not
+started is revoked, so that it does not run beside the new one. An attempt that is passed on (its worker
+stops, or could not renew) leaves its task to the next attempt in the same way.
 
-Without a result backend that others can read nothing can be followed: what the broker took is a success.
+Without a result backend that others can read, tasks can't be followed. Then a message that the broker
+accepted counts as a success.
 """
 
 import asyncio
@@ -35,16 +36,16 @@ FIRST_LOOK_S = 0.05
 LOOKS_GROW = 1.5
 LONGEST_LOOK_S = 1.0
 MAX_FORMER = 10
-"""How many attempts back a task is looked for that may still run."""
+"""How many earlier attempts are checked for a task that may still run."""
 REVOKE_WITHIN_S = 4.0
-"""Stopped work is given up after five."""
+"""Less than the five seconds after which stopped work is given up."""
 LONGEST_EXPIRY_S = 40 * 86400.0
-"""RabbitMQ counts a message's life in milliseconds, up to 2^32."""
+"""RabbitMQ's limit: the lifetime of a message is in milliseconds, up to 2^32."""
 IS_OVER = frozenset({"FAILURE", "REVOKED", "REJECTED", "IGNORED"})
 
 
 def task_id_of(execution_id: UUID, attempt: int) -> str:
-    """Celery's task id of an attempt. It depends on nothing else, so sending twice makes one task."""
+    """Return Celery's task id for an attempt. It depends on nothing else, so sending twice makes one task."""
     return str(uuid5(execution_id, f"attempt {attempt}"))
 
 
@@ -95,7 +96,7 @@ class CeleryRunner:
 
 
 class _Work:
-    """One attempt."""
+    """One attempt of a Celery target."""
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class _Work:
             raise
 
     async def _former(self) -> str | None:
-        """The task of an earlier attempt that runs or has succeeded; those not begun by now never will."""
+        """Return an earlier attempt's task that runs or has succeeded. Revoke tasks that have not started."""
         fire = self._assignment.fire
         for attempt in range(fire.attempt - 1, max(0, fire.attempt - 1 - MAX_FORMER), -1):
             task_id = task_id_of(fire.execution_id, attempt)
@@ -147,7 +148,8 @@ class _Work:
 
     def _call(self) -> CeleryCall:
         target = self._target
-        # Laid over them after the secrets are in place: who may trigger a schedule may not send its secrets.
+        # Merged after secrets are resolved: who may trigger a schedule must not be able to send secrets by
+        # reference.
         kwargs = {**resolve(target.kwargs, self._secrets), **self._assignment.args}
         return CeleryCall(
             target.task,
@@ -165,7 +167,7 @@ class _Work:
             try:
                 state, trouble = await self._celery.state(self._task_id), ""
             except CeleryUnreachableError as error:
-                # The task goes on whether or not we can see it; the timeout ends what never comes back.
+                # The task goes on while the backend can't be read. The attempt's timeout ends the wait.
                 if str(error) != trouble:
                     trouble = str(error)
                     self._say("warning", trouble)
@@ -185,7 +187,7 @@ class _Work:
             trace = None if state.traceback is None else kept_end(state.traceback, self.redactor)
             return RemoteFailedError(self.redactor.text(told), trace)
         told = str(state.result or "")
-        # Its worker's clock is ahead of ours by more than the timeout: another worker may not be.
+        # Expired: its worker's clock is ahead of ours by more than the timeout. Another worker's may not be.
         return AttemptFailedError(
             f"the Celery task was {told or state.name.lower()}", is_permanent="expired" not in told
         )
@@ -197,7 +199,7 @@ class _Work:
             self._assignment.fire.progress(fraction, self.redactor.text(text))
 
     async def _revoke(self, task_id: str) -> None:
-        """As far as it can be had in the time that there is: what is left expires by itself."""
+        """Revoke a task if that succeeds in time. Otherwise it expires by itself."""
         with contextlib.suppress(CeleryUnreachableError, CeleryRefusedError, TimeoutError):
             async with asyncio.timeout(REVOKE_WITHIN_S):
                 await self._celery.revoke(task_id)
@@ -208,8 +210,8 @@ class _Work:
 
 
 def progress_of(meta: Any) -> tuple[float, str] | None:
-    """What a task says of itself by `update_state(state="PROGRESS", meta=…)`: a `fraction`, or `current` of
-    `total`."""
+    """Return fraction and text that a task reported by `update_state(state="PROGRESS", meta=…)`. `meta` has a
+    `fraction`, or `current` and `total`."""
     if not isinstance(meta, Mapping):
         return None
     fraction, current, total = (_number(meta.get(name)) for name in ("fraction", "current", "total"))

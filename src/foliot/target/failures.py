@@ -1,4 +1,4 @@
-"""How a failure of a task is written down: its error as `Type: message`, its traceback from the task on."""
+"""Formats a task's failure: the error as `Type: message`, and the traceback from the task's code on."""
 
 import asyncio
 import traceback
@@ -8,11 +8,11 @@ from foliot.model.errors import InvalidError
 
 _FOLIOT = Path(__file__).resolve().parent.parent
 _OWN = (f"{_FOLIOT / 'worker'}/", f"{_FOLIOT / 'target'}/", f"{Path(asyncio.__file__).resolve().parent}/")
-"""Where frames come from that only call the task."""
+"""Folders whose frames only call the task. They are removed from tracebacks."""
 
 
 def error_of(failure: BaseException) -> str:
-    """As the last line of a traceback has it: `KeyError: 'b'`. What Foliot itself refuses needs no type."""
+    """Format an error like a traceback's last line: `KeyError: 'b'`. An InvalidError has no type prefix."""
     if isinstance(failure, InvalidError):
         return str(failure)
     name = type(failure).__name__
@@ -24,7 +24,8 @@ def error_of(failure: BaseException) -> str:
 
 
 def traceback_of(failure: BaseException) -> str:
-    """Without the frames by which Foliot calls the task, also in its causes, unless there are no others."""
+    """Format a traceback without Foliot's own leading frames, also in its causes. Keep them if there are no
+    others."""
     told = traceback.TracebackException.from_exception(failure)
     seen: set[int] = set()
     left = [told]

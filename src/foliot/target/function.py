@@ -1,7 +1,7 @@
-"""Task functions: Python callables that worker code registered under a name.
+"""Task functions: Python callables that an application registered under a name.
 
-Only what is registered can run: a schedule names a task, never a path. The signature becomes the schema of
-the arguments; they are checked when a schedule is saved and again when it runs.
+Only registered functions can run: a schedule names a task, never an import path. The arguments' schema is
+made from the signature. Arguments are checked when a schedule is saved and again when it runs.
 """
 
 import inspect
@@ -40,12 +40,12 @@ class UnknownTaskError(FoliotError):
 
 
 class RemoteFailedError(FoliotError):
-    """A function failed elsewhere, as in a process of its own; the text is its error: `ValueError: no`."""
+    """A function failed in another process. The text is its error, for example `ValueError: no`."""
 
     def __init__(self, message: str, remote_traceback: str | None = None) -> None:
         super().__init__(message)
         self.remote_traceback = remote_traceback
-        """As it was seen there; None when there was no chance to say."""
+        """The traceback in the other process. None: it could not send one."""
 
 
 _is_async = lru_cache(maxsize=4096)(inspect.iscoroutinefunction)
@@ -53,13 +53,13 @@ _is_async = lru_cache(maxsize=4096)(inspect.iscoroutinefunction)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A registered function, with everything that is known of it."""
+    """A registered function and its options."""
 
     name: str
     function: TaskCallable
     arguments: type[BaseModel]
     fire_parameter: str | None
-    """The parameter that takes the Fire, if the function wants it."""
+    """Name of the parameter that takes the Fire. None: the function has none."""
     display_name: str
     description: str
     queue: str | None = None
@@ -83,7 +83,7 @@ class Task:
 
     @property
     def defaults(self) -> TaskDefaults:
-        """What schedules take from it where they leave it out."""
+        """Default values for schedules that don't set these fields."""
         return TaskDefaults(self.queue, self.timeout_s, self.retry)
 
     @property
@@ -113,7 +113,7 @@ class Task:
         return f"{self.name} takes {', '.join(names)}" if names else f"{self.name} takes no arguments"
 
     def bind(self, args: dict[str, Any], fire: Fire) -> dict[str, Any]:
-        """The keyword arguments to call the function with."""
+        """Validate arguments and return them as keyword arguments for the function. Raises InvalidError."""
         try:
             valid = self.arguments.model_validate(args)
         except ValidationError as error:
@@ -132,7 +132,7 @@ class TaskRegistry:
 
     def add(self, task: Task) -> None:
         other = self._tasks.get(task.name)
-        # A module that is imported twice (as a script and by name) registers the same code again.
+        # A module that is imported twice (as a script and by name) registers the same function again.
         if other is not None and other.function.__qualname__ != task.function.__qualname__:
             raise InvalidError.at(
                 "/name",
@@ -159,7 +159,7 @@ class TaskRegistry:
 
 
 def describe_task(function: TaskCallable, *, name: str | None = None, **options: Any) -> Task:
-    """Read a function's signature; an InvalidError says what of it can't be called by a schedule."""
+    """Make a Task from a function's signature. Raises InvalidError if a schedule could not call it."""
     task_name = name or getattr(function, "__name__", None)
     if task_name is None or not hasattr(function, "__qualname__"):
         raise InvalidError.at("/task", "function", f"{function!r} is not a function", "a def or async def")
@@ -218,7 +218,7 @@ def _check_isolation(function: TaskCallable, name: str, isolation: IsolationKind
 
 
 def why_unreachable(function: TaskCallable) -> str | None:
-    """Why no other process can find this function by its name; None if one might."""
+    """Return why no other process can find this function by its name. None: one may be able to."""
     if "<lambda>" in function.__qualname__:
         return "a lambda has no name to find it by"
     if "<locals>" in function.__qualname__:
@@ -229,31 +229,31 @@ def why_unreachable(function: TaskCallable) -> str | None:
 
 
 class Isolation(Protocol):
-    """Runs functions in processes of their own."""
+    """Runs functions in separate processes."""
 
     async def start(self) -> None:
-        """Get ready to say what is served."""
+        """Prepare, so that `serves` can answer."""
         ...
 
     def serves(self, name: str) -> bool: ...
 
     async def run(self, task: Task, args: dict[str, Any], fire: Fire, log: Log) -> Any:
-        """What the function returns; when this is cancelled, returns once the process is gone."""
+        """Run the function and return its result. If cancelled, return once the process is gone."""
         ...
 
 
 class FunctionRunner:
-    """The `function` target: async functions on the event loop, others in a process or in a thread.
+    """The `function` target. Async functions run on the event loop, others in a process or a thread.
 
-    Whatever runs in a process is really stopped when it is cancelled. A thread can't be stopped: its
-    function goes on to its end although nobody waits for it any more.
+    A process is really stopped when its attempt is cancelled. A thread can't be stopped: its function runs to
+    its end, although its result is no longer used.
     """
 
     kind = "function"
 
     def __init__(self, registry: TaskRegistry, processes: Isolation | None = None) -> None:
         self.inactive: frozenset[str] = frozenset()
-        """Tasks that an operator has switched off: refused when a schedule is saved, and when it runs."""
+        """Tasks that an operator has switched off: refused when a schedule is saved and when it runs."""
         self._registry = registry
         self._processes = processes
 
@@ -269,7 +269,7 @@ class FunctionRunner:
         return task.check(spec.target.args)
 
     async def run(self, assignment: Assignment) -> Any:
-        # A cast, not an assertion: asking for the class of a Pydantic model takes as long as the call.
+        # A cast, not an assertion: isinstance on a Pydantic model takes as long as the call.
         task = self._registry.get(cast("FunctionTarget", assignment.spec.target).name)
         if task.name in self.inactive:
             raise AttemptFailedError(f'task function "{task.name}" is switched off', is_permanent=True)
@@ -288,7 +288,7 @@ class FunctionRunner:
     async def _is_isolated(self, task: Task, processes: Isolation) -> bool:
         if task.isolation == "thread":
             return False
-        # Who asked for a process gets the reason why there is none, not a thread.
+        # An explicit "process" never falls back to a thread: `run` then reports why there is no process.
         if task.isolation == "process":
             return True
         if why_unreachable(task.function) is not None:
@@ -305,5 +305,6 @@ def _call(function: Callable[..., Any], bound: dict[str, Any]) -> Any:
 
 
 def _stayed(leaving: BaseException) -> RemoteFailedError:
-    """A task that wants to leave has failed; the worker stays. A StopIteration no future would take."""
+    """Turn SystemExit and similar exceptions into a failure of the task, so that the worker does not exit. A
+    StopIteration is converted too: a future does not accept it."""
     return RemoteFailedError(error_of(leaving), traceback_of(leaving))

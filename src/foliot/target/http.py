@@ -1,12 +1,12 @@
 """The `http` target: one request to an agent for every attempt.
 
-    secrets    are looked up and put in place; from here on everything that is kept or said is redacted
-    connect    only where the address guard lets it, to an address that was judged
-    answer     is read up to a cap and judged: a success, a failure to try again, a failure for good, or
-               (202, when the agent can call back) work that the agent has taken over
+    secrets    are resolved and inserted. From here on everything that is stored or logged is redacted.
+    connect    only to an address that the address guard has checked and allowed.
+    answer     is read up to a limit and classified: success, failure to retry, permanent failure, or (202,
+               if the agent can call back) work that the agent has accepted.
 
-What a crash leaves behind: perhaps a request that was carried out. The next attempt carries the same
-Idempotency-Key, so that an agent can tell.
+After a crash, the request may have been carried out. The next attempt has the same Idempotency-Key, so that
+an agent can recognise it.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class HttpRunner:
             host = httpx2.URL(target.url).raw_host.decode("ascii")
         except httpx2.InvalidURL as error:
             host = ""
-            # An odd spelling of an address is refused by this parser: the guard can say what it is.
+            # This parser refuses unusual spellings of an address. The guard can say which address it is.
             problems += self._check_host(_host_as_written(target.url)) or [
                 Problem("/target/url", "url", f"is not a URL: {error}")
             ]
@@ -91,7 +91,7 @@ class HttpRunner:
         request = build_request(assignment, target, secrets, calling_back)
         if problems := self._check_host(request.url.host.decode("ascii")):
             raise AttemptFailedError(str(problems[0]), is_permanent=True)
-        # `from None` throughout: what the library raises may hold what was sent.
+        # `from None` everywhere: the library's exceptions may contain what was sent.
         try:
             response = await self._pool.handle_async_request(request)
             try:
@@ -119,7 +119,7 @@ class HttpRunner:
             raise
 
     async def close(self) -> None:
-        """Close all connections. Nothing may be running any more."""
+        """Close all connections. No attempt may be running."""
         await self._pool.aclose()
 
 
@@ -141,7 +141,7 @@ def _check_references(target: HttpTarget) -> list[Problem]:
 
 
 def _host_as_written(url: str) -> str:
-    """The host by its place alone, whatever it is; the model has refused users and ports that are none."""
+    """Return the host part of a URL, unvalidated. The model has already refused users and invalid ports."""
     authority = url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]
     if authority.startswith("["):
         return authority.partition("]")[0]

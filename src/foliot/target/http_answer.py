@@ -1,6 +1,6 @@
-"""An agent's answer: as much of it as is kept, and whether it is a success.
+"""Reads an agent's response and decides whether it is a success.
 
-Nothing an agent sends is read further than the cap, neither on the wire nor after decompressing.
+A response is never read beyond the limit, neither on the wire nor after decompression.
 """
 
 import zlib
@@ -19,28 +19,28 @@ from foliot.target.protocol import AcceptedByAgent, AttemptFailedError
 
 BODY_BYTES = 64 * 1024
 RESULT_BYTES = 64 * 1024
-"""What an execution keeps as its result: an answer that is larger is cut here, where it can be cut well."""
+"""Maximum size of an execution's result. A larger response is cut here, where its body can be cut well."""
 KEPT_HEADERS = ("content-type", "content-encoding", "location", "retry-after", "x-request-id")
 HEADER_LENGTH = 1000
 EXTERNAL_ID_LENGTH = 255
 RETRY_AFTER_S = 3600.0
-"""The longest that an agent can put off the next attempt."""
+"""Maximum delay of the next attempt that an agent can ask for, in seconds."""
 RETRIED = frozenset({408, 425, 429})
 
 _INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-"""What zlib calls the encodings it can undo."""
+"""zlib's `wbits` for the content encodings that it can decode."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentResponse:
-    """What is kept of an answer, with secrets hidden."""
+    """The stored part of a response, with secrets redacted."""
 
     status_code: int
     headers: Mapping[str, str]
     body: Any
     is_truncated: bool
     date: str | None
-    """When the agent says it answered, by its own clock."""
+    """The Date header: when the agent responded, by its own clock."""
 
     @property
     def result(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class AgentResponse:
 
 
 async def read_answer(response: httpcore2.Response, redactor: Redactor) -> AgentResponse:
-    """Read up to the cap. The response is left to be closed: what was cut off ends its connection."""
+    """Read a response up to the limit. The caller closes it; if it was cut, that closes the connection."""
     headers: dict[str, str] = {}
     for name, value in response.headers:
         headers.setdefault(name.decode("latin-1").lower(), value.decode("utf-8", "replace"))
@@ -74,14 +74,14 @@ async def read_answer(response: httpcore2.Response, redactor: Redactor) -> Agent
 
 
 def _fitted(answer: AgentResponse) -> AgentResponse:
-    """Text grows when it is written as JSON; how much depends on what is in it."""
+    """Shorten the body until the result fits as JSON. How much text grows depends on its characters."""
     while len(orjson.dumps(answer.result)) > RESULT_BYTES:
         answer = replace(answer, body=answer.body[: len(answer.body) * 3 // 4])
     return answer
 
 
 async def _read(stream: AsyncIterable[bytes], encoding: str) -> tuple[bytes | None, bool]:
-    """The first bytes, and whether more followed; None if they can't be decoded."""
+    """Return the first bytes, decoded, and whether more followed. None: they can't be decoded."""
     raw = bytearray()
     async for chunk in stream:
         raw += chunk
@@ -101,7 +101,7 @@ async def _read(stream: AsyncIterable[bytes], encoding: str) -> tuple[bytes | No
 
 
 def _body_of(content: bytes, content_type: str, redactor: Redactor, *, is_cut: bool) -> Any:
-    """JSON as what it says, everything else as text; nothing as None."""
+    """Parse a body: JSON as a value, anything else as text. An empty body is None."""
     if not content:
         return None
     media_type = content_type.partition(";")[0].strip().lower()
@@ -125,7 +125,7 @@ def judge(
     can_call_back: bool,
     who: str = "agent",
 ) -> dict[str, Any] | AcceptedByAgent:
-    """The result of an attempt; an AttemptFailedError when the answer is not a success."""
+    """Return the result of an attempt. Raises AttemptFailedError if the response is not a success."""
     status = answer.status_code
     is_expected = status in expected if expected is not None else 200 <= status < 300
     if status == HTTPStatus.ACCEPTED and can_call_back and (expected is None or not is_expected):
@@ -151,7 +151,7 @@ def _external_id(body: Any) -> str | None:
     found = body.get("external_id", body.get("id"))
     if not isinstance(found, str | int) or isinstance(found, bool):
         return None
-    # Databases hold no NUL in their text, and no half of a character.
+    # Databases can't store NUL or lone surrogates in text.
     held = str(found).replace("\0", "").encode("utf-8", "replace").decode()
     return held[:EXTERNAL_ID_LENGTH] or None
 
@@ -159,12 +159,12 @@ def _external_id(body: Any) -> str | None:
 def _retry_after_s(answer: AgentResponse, now: datetime) -> float | None:
     asked = answer.headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
-        # Compared by length first: a number of a thousand digits is no number of seconds.
+        # Check the length first: converting a number with a thousand digits would overflow.
         return min(float(asked), RETRY_AFTER_S) if len(asked) < 10 else RETRY_AFTER_S
     at = _instant_of(asked)
     if at is None:
         return None
-    # Counted from the agent's own clock where it tells it, so that two clocks are not compared.
+    # Relative to the agent's Date header if there is one, so that two clocks are not compared.
     waiting_s = (at - (_instant_of(answer.date or "") or now)).total_seconds()
     return min(max(waiting_s, 0.0), RETRY_AFTER_S)
 

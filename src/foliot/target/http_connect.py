@@ -1,8 +1,8 @@
-"""Connections that can only lead where the address guard lets them.
+"""HTTP connections that lead only to addresses that the address guard allows.
 
-A name is resolved once, all its addresses are judged, and one of those very addresses is connected to: there
-is no second lookup that could answer differently. TLS still proves the name. There are no proxies and no
-Unix sockets, whatever the environment says.
+A name is resolved once, all its addresses are checked, and the connection goes to one of exactly these
+addresses. There is no second lookup that could return something else. TLS still verifies the name. Proxies
+and Unix sockets are never used, even if the environment configures them.
 """
 
 import asyncio
@@ -20,17 +20,18 @@ from foliot.security.address import AddressGuard
 
 CONNECT_TIMEOUT_S = 10.0
 KEEP_ALIVE_S = 4.0
-"""Less than the 5 s after which common servers close, so that a request seldom meets a closing connection."""
+"""Common servers close idle connections after 5 s. Less than that, so that requests seldom meet a closing
+one."""
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
-"""All addresses of a host."""
+"""Returns all addresses of a host."""
 
 
 class SystemLookup:
-    """Asks the system's resolver: once at a time for a name, however many wait for it.
+    """Resolves names with the system's resolver, with one lookup at a time per name.
 
-    A name whose servers never answer holds a thread for as long as the resolver is patient, longer than any
-    attempt waits. It is one thread, and no other name needs it.
+    If a name's servers never answer, its lookup holds a thread until the resolver gives up, which is longer
+    than an attempt waits. It holds only one thread, and lookups of other names don't wait for it.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class SystemLookup:
     def _forget(self, host: str, asked: asyncio.Future[list[str]]) -> None:
         del self._asked[host]
         if not asked.cancelled():
-            asked.exception()  # nobody may be left to hear it
+            asked.exception()  # perhaps nobody waits for it any more
 
 
 def _addresses_of(host: str, port: int) -> list[str]:
@@ -56,7 +57,7 @@ def _addresses_of(host: str, port: int) -> list[str]:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens TCP connections that the guard admits, and no others: Unix sockets it does not know."""
+    """Opens only TCP connections that the guard allows. Unix sockets are not supported."""
 
     def __init__(self, guard: AddressGuard, lookup: Lookup | None = None) -> None:
         self._guard = guard
@@ -71,13 +72,13 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to one of the host's addresses; an InternalAddressError if any of them is out of bounds."""
+        """Connect to one of the host's addresses. Raises InternalAddressError if any of them is forbidden."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(timeout or CONNECT_TIMEOUT_S, CONNECT_TIMEOUT_S)
         addresses = self._guard.require(host, await self._resolve(host, port, deadline))
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
         for tried, address in enumerate(addresses):
-            # Each gets its share of what is left: one that never answers must not use up the others' time.
+            # Divide the remaining time: an address that never answers must not use up the time of the others.
             share_s = (deadline - loop.time()) / (len(addresses) - tried)
             try:
                 return await self._network.connect_tcp(
@@ -104,9 +105,9 @@ def guarded_pool(
     lookup: Lookup | None = None,
     ssl_context: ssl.SSLContext | None = None,
 ) -> httpcore2.AsyncConnectionPool:
-    """As many connections as attempts may run at once: one that waits for a slow agent must not keep others
-    waiting."""
-    # Its debug lines hold the headers of answers, and an agent may echo a secret in them.
+    """Return a connection pool. `connections` should be the number of attempts that may run at once, so that
+    a slow agent does not delay other requests."""
+    # Debug lines contain response headers, in which an agent may echo a secret.
     logging.getLogger("httpcore2").setLevel(logging.INFO)
     return httpcore2.AsyncConnectionPool(
         ssl_context=ssl_context or httpx2.create_ssl_context(trust_env=False),

@@ -1,4 +1,4 @@
-"""The request that an attempt sends: the definition with its secrets in place, and Foliot's own headers."""
+"""Builds the request of an attempt: the definition with its secrets inserted, and Foliot's own headers."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -21,12 +21,12 @@ from foliot.target.protocol import Assignment, AttemptFailedError, Fire
 from foliot.version import __version__
 
 _NAME_SAFE = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
-"""All of printable ASCII but the percent sign: what is encoded can be told from what is not."""
+"""All printable ASCII except the percent sign, so that encoded characters can be recognised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Where and how an agent reports the end of work that it has taken over."""
+    """Where and how an agent reports the end of work that it has accepted."""
 
     public_url: str
     tokens: CallbackTokens
@@ -34,12 +34,12 @@ class Callback:
     """Stores the secrets that an attempt sends, encrypted."""
 
     async def headers(self, fire: Fire, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Call it before anything is sent: an agent may report before it answers."""
+        """Return the callback headers. Call this before sending: an agent may report before it answers."""
         key = ""
         if secrets:
             sealed = seal(secrets.values())
             key = sealed.key
-            # Whatever keeps it from being stored: the agent's reports count, the text in them is not kept.
+            # If storing fails, the agent's reports still count, but their text is not stored.
             with suppress(Exception):
                 await self.keep_sent(fire.execution_id, fire.attempt, sealed.text)
         base = self.public_url.rstrip("/")
@@ -55,7 +55,7 @@ def build_request(
     secrets: Mapping[str, str],
     callback_headers: dict[str, str],
 ) -> httpcore2.Request:
-    """What is sent; an AttemptFailedError when a secret's value makes it impossible to send."""
+    """Build the request. Raises AttemptFailedError if a secret's value makes it impossible to send."""
     url = _url_of(target.url, secrets)
     content, content_type = _content_of(target, assignment.args, secrets)
     headers = {"User-Agent": f"Foliot/{__version__}", "Accept": "*/*"}
@@ -76,13 +76,13 @@ def build_request(
             *((name.encode("ascii"), value.encode()) for name, value in headers.items()),
         ],
         content=content,
-        # Reading and writing are under the attempt's own timeout.
+        # Reads and writes are limited by the attempt's own timeout.
         extensions={"timeout": {"connect": CONNECT_TIMEOUT_S}},
     )
 
 
 def _headers_of(fire: Fire) -> dict[str, str]:
-    """What every request carries."""
+    """Return the headers that every request has."""
     return {
         "Idempotency-Key": str(fire.execution_id),
         "X-Foliot-Schedule": quote(fire.schedule_name, safe=_NAME_SAFE),
@@ -120,7 +120,8 @@ def _content_of(
 ) -> tuple[bytes, str | None]:
     body = resolve(target.body, secrets)
     if args:
-        # Laid over it after the secrets are in place: who may trigger a schedule may not send its secrets.
+        # Merged after secrets are resolved: who may trigger a schedule must not be able to send secrets by
+        # reference.
         if body is not None and not isinstance(body, dict):
             raise AttemptFailedError(
                 "arguments were given, but the target's body is not an object that could take them",

@@ -1,7 +1,7 @@
-"""What task functions log, told apart by the execution that they run for.
+"""Captures what task functions log, and assigns each line to its execution.
 
-A context variable says whose lines these are: it follows awaits, tasks and threads. So one handler on the
-root logger serves all that runs at once, and what Foliot itself logs goes nowhere near it.
+A context variable holds the execution's log. It follows awaits, tasks and threads, so one handler on the root
+logger serves all attempts at once. Lines that Foliot itself logs outside of an attempt are not captured.
 """
 
 import logging
@@ -24,12 +24,12 @@ class _Capture(logging.Handler):
         try:
             log(line_of(record))
         except Exception:
-            # Without the text and its arguments, which are printed as they are.
+            # Report without the text and its arguments, since handleError prints them unredacted.
             self.handleError(logging.makeLogRecord({"name": record.name, "msg": "a line was not kept"}))
 
 
 def _write_as_last_resort(record: logging.LogRecord) -> None:
-    """Write what `logging` would have written to stderr if this handler were not there."""
+    """Write a record to stderr if `logging` would have done so without this handler."""
     last_resort = logging.lastResort
     if last_resort is None or record.levelno < last_resort.level:
         return
@@ -45,7 +45,7 @@ def line_of(record: logging.LogRecord) -> LogLine:
     logged_ts = datetime.fromtimestamp(record.created, UTC)
     try:
         message = record.getMessage()
-    except Exception:  # arguments that don't fit
+    except Exception:  # arguments that don't match the format
         message = f"{record.msg} {record.args!r}"
     if record.exc_info:
         message += "\n" + logging.Formatter().formatException(record.exc_info)
@@ -56,7 +56,7 @@ _capture = _Capture(LEVEL)
 
 
 def install() -> None:
-    """Listen to everything that is logged in this process from INFO on; does nothing the second time."""
+    """Capture everything logged in this process from INFO on. Calling it again does nothing."""
     root = logging.getLogger()
     if _capture not in root.handlers:
         root.addHandler(_capture)
@@ -65,7 +65,7 @@ def install() -> None:
 
 
 class capturing:  # noqa: N801 - reads as what it does
-    """Everything logged within, also by tasks and threads begun here, is a line of this execution."""
+    """Assigns lines logged inside this context, also by tasks and threads started in it, to one execution."""
 
     __slots__ = ("_log", "_token")
 

@@ -1,4 +1,4 @@
-"""What a target does, and what it is told about the attempt it carries out."""
+"""The protocol of targets, and the values that an attempt passes to its target."""
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from foliot.model.trace import execute_span
 
 
 class LogLine(NamedTuple):
-    """What the code said while it ran."""
+    """One log line of a running execution."""
 
     logged_ts: datetime
     level: str
@@ -21,57 +21,57 @@ class LogLine(NamedTuple):
 
 
 Report = Callable[[float, str], None]
-"""Takes progress at once, from any thread; it is written down a moment later."""
+"""Reports progress from any thread. Returns at once; the database is written a moment later."""
 Log = Callable[[LogLine], None]
-"""Takes a line at once, from any thread; it is written down a moment later."""
+"""Logs a line from any thread. Returns at once; the database is written a moment later."""
 KeepExternalId = Callable[[str], None]
-"""Takes the id that the work has elsewhere; it is written down a moment later."""
+"""Stores the id that the work has in another system. The database is written a moment later."""
 
 PASSED_ON = "passed on"
-"""The message of the CancelledError that stops an attempt because another is to go on with the work: what
-runs elsewhere may be left to it."""
+"""Message of the CancelledError that stops an attempt which another attempt will continue. Work that runs in
+another system may be left running for it."""
 TIMED_OUT = "timed out"
-"""The message of the CancelledError that stops an attempt which exceeded its timeout."""
+"""Message of the CancelledError that stops an attempt which exceeded its timeout."""
 
 
 def nowhere(*_anything: object) -> None:
-    """For what nobody asked for."""
+    """Discard the arguments. The default for callbacks that are not needed."""
 
 
 class _Done:
-    """An awaitable that has nothing to wait for."""
+    """An awaitable that is already done."""
 
     def __await__(self) -> Generator[None, None, None]:
         return
         yield
 
 
-# Not frozen: one is made for every attempt, and setting a frozen one's fields takes three times as long.
+# Not frozen: one is created per attempt, and setting the fields of a frozen one takes three times as long.
 @dataclass(slots=True)
 class Fire:
-    """What the running code may know: which execution this is, and where to report progress."""
+    """What the running code may know: which execution this is, and how to report progress."""
 
     execution_id: UUID
     """Equal on every attempt: use it as an idempotency key."""
     schedule_id: UUID
     schedule_name: str
     fire_ts: datetime
-    """The nominal time, not the time of starting."""
+    """The nominal fire time, not the time at which the attempt started."""
     attempt: int
     _report: Report = field(default=nowhere, repr=False, compare=False)
     _traceparent: Callable[[], str] | None = field(default=None, repr=False, compare=False)
 
     @property
     def traceparent(self) -> str:
-        """The W3C trace context of this attempt: send it along, and what is called joins the trace."""
+        """The W3C trace context of this attempt. Send it with your calls, and they join the trace."""
         if self._traceparent is None:
             return str(execute_span(self.execution_id, self.attempt))
         return self._traceparent()
 
     def progress(self, fraction: float, text: str = "") -> Awaitable[None]:
-        """Say how far the work has come: a fraction from 0 to 1, and what is being done.
+        """Report progress: a fraction from 0 to 1, and a text that says what is being done.
 
-        It is told when this returns: an async function may await it, any other just calls it.
+        It has been reported when this returns. Async functions may await it; others just call it.
         """
         if not 0 <= fraction <= 1:
             raise ValueError("fraction must be from 0 to 1")
@@ -85,7 +85,7 @@ class Assignment(NamedTuple):
     fire: Fire
     spec: ScheduleSpec
     args: dict[str, Any]
-    """The schedule's arguments, with those of a manual trigger over them."""
+    """The schedule's arguments, overridden by those of a manual trigger."""
     host_id: UUID
     log: Log = nowhere
     keep_external_id: KeepExternalId = nowhere
@@ -93,13 +93,13 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AcceptedByAgent:
-    """A result that is none yet: an agent has taken the work over and will report its end by itself."""
+    """Returned instead of a result: an agent has accepted the work and will report its end later."""
 
     external_id: str | None = None
 
 
 class AttemptFailedError(FoliotError):
-    """An attempt went wrong in a way that its target understands."""
+    """A failure of an attempt for which the target knows whether and when to retry."""
 
     def __init__(
         self,
@@ -111,23 +111,25 @@ class AttemptFailedError(FoliotError):
     ) -> None:
         super().__init__(message)
         self.is_permanent = is_permanent
-        """Trying again would not help: the execution fails at once, whatever its budget."""
+        """Retrying would not help. The execution fails at once, even if retries are left."""
         self.retry_after_s = retry_after_s
-        """The other side asked not to be tried sooner."""
+        """Minimum delay in seconds before the retry, as the other side asked. None: no minimum."""
         self.result = result
-        """What there is to show all the same, such as the answer that was a refusal."""
+        """A result to store in spite of the failure, for example the response that was an error."""
 
 
 class Target(Protocol):
+    """A kind of target: checks definitions and runs attempts."""
+
     kind: str
 
     def check(self, spec: ScheduleSpec) -> list[Problem]:
-        """What is wrong with a definition that names this target; asked before it is stored."""
+        """Return the problems of a definition with this target. Called before it is stored."""
         ...
 
     async def run(self, assignment: Assignment) -> Any:
-        """Do the work: what it returns is the result, what it raises the error. Cancelled to stop it.
+        """Do the work. Returns the result, or raises the error. Cancelled to stop it.
 
-        When a cancelled run has returned, nothing of it goes on, unless it was PASSED_ON.
+        When a cancelled run has returned, none of its work goes on, unless it was PASSED_ON.
         """
         ...

@@ -1,7 +1,7 @@
-"""A task function's own spans join the trace of its execution.
+"""Lets a task function's own spans join the trace of its execution.
 
-OpenTelemetry is not imported for it: a function that makes spans has imported it before it runs. What is
-attached is the span of the attempt, as one of another process: it is made when the attempt has ended.
+This module does not import OpenTelemetry: a function that creates spans has imported it already. The span of
+the attempt is attached as a remote parent, because it is created only when the attempt has ended.
 """
 
 import sys
@@ -12,11 +12,12 @@ from foliot.model.trace import parse_traceparent
 from foliot.target.protocol import Fire
 
 FLUSH_S = 2.0
-"""How long a process that is about to end waits for spans to leave it."""
+"""Maximum seconds that an ending process waits for its spans to be sent."""
 
 
 class joined:  # noqa: N801 - reads as what it does
-    """Spans made within, also by tasks and threads begun here, are children of the attempt's."""
+    """Makes spans created in this context, also by tasks and threads started in it, children of the
+    attempt's."""
 
     __slots__ = ("_fire", "_token")
 
@@ -45,13 +46,13 @@ class joined:  # noqa: N801 - reads as what it does
 
 
 def flush() -> None:
-    """Let the function's spans leave this process, which ends without saying goodbye to anybody."""
+    """Send the function's spans before this process exits: it ends without running exit handlers."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return
     send = getattr(trace.get_tracer_provider(), "force_flush", None)
     if send is not None:
-        # Its own limit of time is not kept by everybody.
+        # In a thread, because not every provider respects its timeout argument.
         sending = threading.Thread(target=send, args=(int(FLUSH_S * 1000),), daemon=True)
         sending.start()
         sending.join(FLUSH_S)
