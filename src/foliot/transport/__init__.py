@@ -1,13 +1,17 @@
-"""How an execution reaches a worker.
+"""Transports: how a worker learns of executions that it can claim.
 
-A transport carries *tickets*: the ids of executions that may be claimed. The claim in the database stays the
-authority, so a ticket is only a hint that reaches one worker instead of all: one that is lost is made good by
-the leader, which publishes again what nobody took; one that comes twice finds nothing to claim.
+A transport delivers *tickets*: the ids of executions that may be claimed. The claim in the database decides
+who runs an execution, so a ticket is only a hint that reaches one worker instead of all. If a ticket is lost,
+the leader publishes it again when nobody has claimed the execution. A duplicate ticket claims nothing.
 
     leader: commit -> publish -> (broker confirms)          worker: receive -> claim these ids -> acknowledge
 
-A crash between commit and publish, a broker that is away or loses what it was given: the execution waits in
-the database, and the dispatcher finds it by its age. A crash between receive and claim: the broker delivers
-again, or the dispatcher publishes again. A crash between claim and acknowledge: the ticket comes again, and
-claims nothing. While a broker is away, workers look into the database themselves.
+What happens after a crash or a loss:
+
+    between commit and publish     The execution waits in the database. The dispatcher finds it by its age.
+    broker away or lost a ticket   The same.
+    between receive and claim      The broker delivers again, or the dispatcher publishes again.
+    between claim and acknowledge  The ticket is delivered again, and claims nothing.
+
+While a broker is away, workers poll the database themselves.
 """

@@ -1,6 +1,6 @@
-"""The one reader of broker addresses: for FOLIOT_TRANSPORT, FOLIOT_RELAY and the consumers' `source`.
+"""Parses broker addresses: for FOLIOT_TRANSPORT, FOLIOT_RELAY and the consumers' `source`.
 
-An option that is not supported is refused. Ignoring one could mean plain text where TLS was asked for.
+An unsupported option is refused. Ignoring it could mean plain text where TLS was asked for.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from foliot.model.errors import SettingError
 
 CLIENT_OPTIONS: Mapping[BrokerKind, tuple[str, ...]] = {
     BrokerKind.KAFKA: ("tls", "sasl"),
-    # Read by aiormq. Anything else it ignores without a word.
+    # Read by aiormq, which silently ignores any other.
     BrokerKind.RABBITMQ: (
         "auth",
         "cafile",
@@ -51,9 +51,9 @@ class BrokerAddress(NamedTuple):
     """A checked address."""
 
     setting: str
-    """What names it, for error messages."""
+    """Name of the setting, for error messages."""
     url: str
-    """Without Foliot's own options: what the client is given."""
+    """The address without Foliot's own options, as passed to the client library."""
     options: Mapping[str, str]
     """All options, by name."""
 

@@ -1,4 +1,4 @@
-"""Tickets that a broker has pushed to us, until somebody receives them."""
+"""Buffer for tickets that a broker has pushed, until they are received."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,9 +10,9 @@ LEFT_LYING_S = 0.3
 
 
 class Arrivals:
-    """Holds them for the next to receive. If nobody does for a while, `rest` is called to give them back.
+    """Holds pushed tickets for the next receive. If there is none for a while, calls `rest` to return them.
 
-    A worker without room receives nothing; what was pushed to it must not wait until it has.
+    A worker without free slots does not receive. Tickets that were pushed to it must not wait until it does.
     """
 
     def __init__(self, rest: Callable[[], Awaitable[None]]) -> None:
@@ -27,7 +27,7 @@ class Arrivals:
         self._came.set()
 
     async def open(self) -> None:
-        """Somebody receives: nothing is given back meanwhile."""
+        """Begin a receive: tickets are not returned meanwhile."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -35,7 +35,7 @@ class Arrivals:
             await asyncio.wait({self._resting})
 
     def leave(self) -> None:
-        """Nobody receives at the moment."""
+        """End a receive: tickets are returned if the next one does not begin soon."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LEFT_LYING_S, self._begin_rest)
 
@@ -51,7 +51,7 @@ class Arrivals:
         return len(self._held)
 
     async def wait(self, seconds: float) -> None:
-        """Until one has come, or so long."""
+        """Wait until a ticket has arrived, at most this many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._came.wait()
@@ -59,7 +59,7 @@ class Arrivals:
             pass
 
     async def close(self) -> None:
-        """Forget what is held: it went with the connection."""
+        """Drop all held tickets: the connection is gone, so the broker delivers them again."""
         self._held = []
         self._came.clear()
         if self._timer is not None:

@@ -1,4 +1,4 @@
-"""One broker as this process knows it: whether it answers, and since when."""
+"""A transport together with its health: whether its broker answers, and since when."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,9 +15,9 @@ from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, Recei
 
 
 class Carrier:
-    """A transport, and what became of the last calls to it.
+    """A transport that tracks whether its broker answers.
 
-    It is *away* once it has not answered for longer than the patience; a single answer brings it back.
+    The broker counts as *away* once it has not answered for `patience_s`. A single answer brings it back.
     """
 
     def __init__(
@@ -29,14 +29,14 @@ class Carrier:
         self.pace = pace
         self.is_away = False
         self.since_ts: datetime | None = None
-        """Since when it is as it is; None: since this process started."""
+        """When `is_away` last changed. None: not since this process started."""
         self._clock = clock
         self._observer = observer
         self._silent_since: float | None = None
 
     @property
     def is_failing(self) -> bool:
-        """It did not answer the last time it was asked."""
+        """Whether the last publish or receive failed."""
         return self._silent_since is not None
 
     async def publish(self, tickets: Sequence[Ticket]) -> None:
@@ -73,7 +73,7 @@ class Carrier:
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
-        """Tell of every call of Redis that fails, as of those for other things."""
+        """Report each failed Redis call as RedisFailed, like other uses of Redis do."""
         try:
             yield
         except BrokerUnreachableError as error:
@@ -100,7 +100,7 @@ class Carrier:
 
 
 def describe_carriers(carriers: Mapping[Priority, Carrier]) -> dict[str, dict[str, str | None]] | None:
-    """What others may know of them, by priority; None: the database carries everything."""
+    """Describe the brokers by priority, for display. None: the database carries everything."""
     if not carriers:
         return None
     return {str(priority): _described(carriers.get(priority)) for priority in Priority}
@@ -120,7 +120,7 @@ def _described(carrier: Carrier | None) -> dict[str, str | None]:
 def open_carriers(
     setting: str, clock: Clock, observer: Observer, pace: TransportPace, celery: CeleryApp | None = None
 ) -> Mapping[Priority, Carrier]:
-    """For each priority that a broker carries, by FOLIOT_TRANSPORT. One per address, whoever shares it."""
+    """Open the brokers of FOLIOT_TRANSPORT, by priority. Equal addresses share one carrier."""
     by_address: dict[str, Carrier] = {}
     found: dict[Priority, Carrier] = {}
     for priority, address in transports_of(setting).items():

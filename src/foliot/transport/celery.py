@@ -1,7 +1,7 @@
-"""Tickets as messages of the task `foliot.execute` in a user's Celery application.
+"""Publishes tickets as messages of the task `foliot.execute` in a user's Celery application.
 
-Celery's own workers receive them (`foliot.contrib.celery`): this end only publishes. A message's task id is
-the execution's id. One that comes twice, or late, finds nothing to claim.
+Celery's own workers receive them (`foliot.contrib.celery`). This side only publishes. A message's task id is
+the execution's id. A duplicate or late message finds nothing to claim.
 """
 
 import asyncio
@@ -12,11 +12,12 @@ from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, Recei
 
 TASK = "foliot.execute"
 EXPIRES_S = 3600.0
-"""What nobody took for so long is published again anyhow: workers that come back must not wade through it."""
+"""Lifetime of a message. Unclaimed executions are published again anyway, so workers that come back must not
+find a backlog of old messages."""
 
 
 class CeleryTransport:
-    """Publishes tickets; the queues of Celery that they go to are the application's to say."""
+    """Publishes tickets. The Celery application decides to which of its queues they go."""
 
     name = "celery"
 
@@ -34,7 +35,7 @@ class CeleryTransport:
         except (CeleryUnreachableError, CeleryRefusedError) as error:
             raise BrokerUnreachableError(str(error)) from None
         if missing:
-            # Only theirs stay behind.
+            # Only the tickets of the missing queues are not sent.
             raise BrokerUnreachableError(
                 f"Celery has no queue {', '.join(sorted(missing))}: see foliot_queues"
             )
@@ -46,7 +47,7 @@ class CeleryTransport:
         most: int,  # noqa: ARG002
         wait_s: float,
     ) -> list[ReceivedTicket]:
-        """Nothing, ever: Celery's workers do."""
+        """Return nothing after `wait_s`: Celery's workers receive the tickets."""
         await asyncio.sleep(wait_s)
         return []
 
@@ -57,7 +58,7 @@ class CeleryTransport:
         """Nothing to do: there are none."""
 
     async def close(self) -> None:
-        """The application is closed by whoever opened it."""
+        """Do nothing: the code that opened the Celery application closes it."""
 
 
 def _call(ticket: Ticket, queue: str) -> CeleryCall:

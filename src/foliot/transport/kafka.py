@@ -1,9 +1,9 @@
-"""Tickets over Kafka: a topic per lane, one consumer group that all workers belong to.
+"""Tickets over Kafka: one topic per lane, and one consumer group for all workers.
 
-A ticket is confirmed when all replicas in sync have it (`acks=all`). Offsets are committed by hand, up to the
-first ticket that was not acknowledged yet, so a receiver that vanishes leaves nothing unseen; what it had
-acknowledged behind a gap comes again, and claims nothing. A partition belongs to one worker at a time: a
-worker that is busy for long is taken its partitions away, and the leader publishes again what waits.
+A ticket is confirmed when all in-sync replicas have it (`acks=all`). Offsets are committed explicitly, up to
+the first ticket that is not acknowledged. So a receiver that disappears loses no ticket. Tickets that it had
+acknowledged after that offset are delivered again, and claim nothing. A partition belongs to one worker at a
+time. A worker that is busy for long loses its partitions, and the leader publishes again what waits in them.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from foliot.transport.quiet import quieten
 from foliot.transport.reaching import CALL_S, all_of, reaching
 
 PARTITIONS = 12
-"""Of a topic that is made here: so many workers can share a lane."""
+"""Partitions of a topic that is created here: this many workers can share a lane."""
 MAX_REPLICAS = 3
 PROBE_EVERY_S = 2.0
 SESSION_S = 6.0
-"""A worker that was killed is missed after so long; brokers take no less by default."""
+"""Seconds after which a killed worker is detected. Brokers don't accept less by default."""
 BUSY_S = 30.0
-"""A worker that has had no room for so long lets others have its partitions."""
+"""A worker that had no free slots for this many seconds gives its partitions to others."""
 _SETTLED = (0, 29, 36)
-"""Made; not ours to make; there already."""
+"""Error codes for: created; not authorised to create; exists already."""
 quieten(
     "aiokafka",
     "aiokafka.conn",
@@ -56,7 +56,7 @@ class KafkaTransport:
         self._producer: AIOKafkaProducer | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._lanes: dict[str, BrokerQueue] = {}
-        """By the topics that are subscribed to."""
+        """Lanes by subscribed topic."""
         self._made: set[str] = set()
         self._progress: dict[TopicPartition, OffsetTracker] = {}
         self._probed_at = float("-inf")
@@ -67,7 +67,7 @@ class KafkaTransport:
             async with self._reaching():
                 await self._publish(tickets)
         except BrokerUnreachableError:
-            # Whoever receives is not to find out by itself.
+            # Make the next receive probe the broker at once.
             self._probed_at = float("-inf")
             raise
 
@@ -112,7 +112,7 @@ class KafkaTransport:
         if not moved:
             return
         async with self._reaching():
-            # Partitions that are another's now are its to commit; it sees these tickets again.
+            # A reassigned partition is committed by its new owner, which receives these tickets again.
             with contextlib.suppress(CommitFailedError, IllegalStateError):
                 await self._consumer.commit(moved)
             for where in moved:
@@ -120,7 +120,7 @@ class KafkaTransport:
                     self._progress[where].committed(moved[where])
 
     async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """A log takes nothing back: they are written again, at its end."""
+        """Append the tickets to the topic again and acknowledge the old ones: Kafka has no requeue."""
         await self.publish([each.ticket for each in deliveries])
         await self.acknowledge(deliveries)
 
@@ -181,17 +181,17 @@ class KafkaTransport:
             await admin.start()
             cluster = await admin.describe_cluster()
             if not has_controller(cluster):
-                return  # they may be there already: who uses them will see
+                return  # they may exist already; otherwise their use will fail
             replicas = min(MAX_REPLICAS, max(1, len(cluster["brokers"])))
             new = [NewTopic(topic, PARTITIONS, replicas) for topic in sorted(missing)]
             answer = await admin.create_topics(new)
         finally:
             await admin.close()
-        # One that we may not make may be there already: who uses it will see.
+        # A topic that we may not create may exist already. Otherwise its use will fail.
         self._made |= {topic for topic, code, *_ in answer.topic_errors if code in _SETTLED}
 
     async def _probe(self, consumer: AIOKafkaConsumer) -> None:
-        """The library tells nobody that it can't reach the broker: it finds nothing, and tries again."""
+        """Raise if the broker can't be reached: the library does not. It returns no messages and retries."""
         now = self._clock.monotonic()
         if now - self._probed_at >= PROBE_EVERY_S:
             await consumer.topics()
@@ -202,7 +202,7 @@ class KafkaTransport:
     async def _fetch(
         self, consumer: AIOKafkaConsumer, lanes: Sequence[BrokerQueue], most: int
     ) -> list[ReceivedTicket]:
-        """What is here already, the most urgent lanes first."""
+        """Return tickets that are already fetched, the most urgent lanes first."""
         assigned = consumer.assignment()
         found: list[ReceivedTicket] = []
         for lane in in_order(lanes):
@@ -227,7 +227,7 @@ class KafkaTransport:
 
 
 class _Forgetting(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Partitions change hands: those that come back begin again where the last commit was."""
+    """Forgets the offsets of revoked partitions. If one comes back, it starts at the last commit."""
 
     def __init__(self, progress: dict[TopicPartition, OffsetTracker]) -> None:
         self._progress = progress
@@ -248,6 +248,6 @@ async def _started(part: Any) -> None:
 
 
 def has_controller(cluster: Mapping[str, Any]) -> bool:
-    """Whether anybody could make a topic now, by what the cluster says of itself. aiokafka takes it for
-    granted, and stumbles while there is nobody."""
+    """Return whether the cluster has a controller, which creates topics. aiokafka assumes that there is one,
+    and fails if there is none."""
     return cluster["controller_id"] in {broker["node_id"] for broker in cluster["brokers"]}

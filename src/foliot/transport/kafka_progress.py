@@ -1,15 +1,17 @@
-"""How far a partition has been seen to: up to the first offset that was given out and is not done."""
+"""Tracks which offset of a partition can be committed: the first that was received and is not done."""
 
 from collections import deque
 
 
 class OffsetTracker:
+    """The received and finished offsets of one partition."""
+
     def __init__(self) -> None:
         self._given: deque[int] = deque()
         self._done: set[int] = set()
         self._committed = 0
         self.position = 0
-        """Where one begins who comes after us."""
+        """The offset to commit: the next owner of the partition starts here."""
 
     @property
     def has_moved(self) -> bool:

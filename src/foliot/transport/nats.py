@@ -1,8 +1,8 @@
-"""Tickets over NATS JetStream: one stream of retention `workqueue`, a subject and a pull consumer per lane.
+"""Tickets over NATS JetStream: one stream with `workqueue` retention, a subject and a pull consumer per lane.
 
-A ticket is confirmed when the stream has it on disk. Workers pull, exactly as many as they have room for; all
-of them share a lane's consumer. What is not acknowledged in time goes to another; what is acknowledged leaves
-the stream. A connection that broke is made anew by the next call.
+A ticket is confirmed when the stream has it on disk. Workers pull as many tickets as they have free slots,
+and share one consumer per lane. A ticket that is not acknowledged in time goes to another worker. An
+acknowledged ticket leaves the stream. After a broken connection the next call reconnects.
 """
 
 import asyncio
@@ -28,13 +28,15 @@ from foliot.transport.reaching import CALL_S, all_of, reaching
 STREAM = "FOLIOT_TICKETS"
 SUBJECTS = "foliot.tickets"
 SILENCE_S = 0.01
-"""The server sends what it has at once, and does not always say that this was all."""
+"""Seconds without a message after which a fetch ends: the server does not always report the end."""
 FIRST_WORD_S = 1.0
 MAX_PENDING = 100_000
-"""Tickets of one lane that may be with workers at once."""
+"""Maximum unacknowledged tickets of one lane."""
 
 
 class NatsTransport:
+    """The transport over NATS JetStream."""
+
     name = "nats"
 
     def __init__(self, address: str, clock: Clock, *, abandoned_s: float) -> None:
@@ -46,13 +48,13 @@ class NatsTransport:
         self._inbox = ""
         self._consumers: set[BrokerQueue] = set()
         self._pulls: dict[str, BrokerQueue] = {}
-        """Requests that may still bring something, by where their answers go."""
+        """Open pull requests: lanes by reply subject."""
         self._waiting: dict[BrokerQueue, float] = {}
-        """Until when the server keeps our request for the next ticket."""
+        """By lane: until when the server holds our request for the next ticket."""
         self._lanes: dict[str, BrokerQueue] = {}
-        """By their subjects."""
+        """Lanes by subject."""
         self._spoke = asyncio.Event()
-        """The server has said something since this was last cleared."""
+        """Set when the server has sent a message."""
         self._number = 0
         self._arrivals = Arrivals(self._rest)
         self._turn = asyncio.Lock()
@@ -87,7 +89,7 @@ class NatsTransport:
                     await self._ask_for_next(ordered, wait_s)
                     await self._arrivals.wait(wait_s)
                     if self._arrivals.count:
-                        # The first seldom comes alone.
+                        # More tickets often follow the first.
                         await self._fetch(ordered, most)
                     found = self._arrivals.take(most)
                 if not found:
@@ -131,9 +133,9 @@ class NatsTransport:
                 self._calls.discard(deadline)
 
     async def _disconnected(self) -> None:
-        """The library leaves calls waiting for an answer that won't come."""
+        """End all calls: the library leaves them waiting for an answer that won't arrive."""
         if self._client is None:
-            return  # closed by ourselves
+            return  # closed by this process
         for deadline in self._calls:
             if not deadline.expired():
                 deadline.reschedule(asyncio.get_running_loop().time())
@@ -172,7 +174,7 @@ class NatsTransport:
                 )
             )
         except BadRequestError:
-            # It is there, and somebody has set it up otherwise: replicated, for instance.
+            # The stream exists with another configuration, for example replicated.
             await stream.stream_info(STREAM)
 
     async def _make_consumers(self, lanes: Sequence[BrokerQueue]) -> None:
@@ -193,7 +195,7 @@ class NatsTransport:
     # --- receiving --------------------------------------------------------------------------------
 
     async def _fetch(self, lanes: Sequence[BrokerQueue], most: int) -> None:
-        """Whatever is there now, lane by lane, until there is enough."""
+        """Fetch waiting tickets, lane by lane, up to `most`."""
         for lane in lanes:
             wanted = most - self._arrivals.count
             if wanted < 1:
@@ -229,14 +231,14 @@ class NatsTransport:
         return place
 
     async def _arrived(self, message: Msg) -> None:
-        """A ticket, or word that a request is over."""
+        """Handle a message: a ticket, or a notice that a pull request has ended."""
         lane = self._lanes.get(message.subject)
         if lane is None:
             asked = self._pulls.pop(message.subject, None)
             if asked is not None:
                 self._waiting.pop(asked, None)
         else:
-            # Perhaps it was this one that waited for it: another may be asked for.
+            # This ticket may have answered the waiting request, so the next receive sends a new one.
             self._waiting.pop(lane, None)
             ticket = read(lane, message.data)
             if ticket is None:
@@ -252,7 +254,7 @@ class NatsTransport:
 
 
 def _token(text: str) -> str:
-    """One token of a subject, and part of a consumer's name, which has no dots."""
+    """Encode a name as one token of a subject. It is also part of a consumer's name, which has no dots."""
     return name_at_broker(text).replace(".", "_2e_")
 
 
@@ -270,4 +272,4 @@ def _message_of(delivery: ReceivedTicket) -> Msg:
 
 
 async def _say_nothing(_error: Exception) -> None:
-    """The next call tells, to one who can do something about it."""
+    """Ignore errors here: the next call raises them to its caller."""

@@ -1,4 +1,4 @@
-"""A transport by its address."""
+"""Opens a transport by its address."""
 
 from foliot.celery_app import CeleryApp
 from foliot.model.broker import EXTRAS, BrokerKind, kind_of
@@ -13,7 +13,7 @@ from foliot.transport.protocol import SETTING, Transport
 def open_transport(
     address: str, clock: Clock, pace: TransportPace, celery: CeleryApp | None = None
 ) -> Transport:
-    """Nothing is connected yet. Raises SettingError for a wrong address, or if a library is missing."""
+    """Return a transport that is not connected yet. Raises SettingError: wrong address or missing library."""
     kind = kind_of(address)
     if kind is BrokerKind.CELERY:
         if celery is None:

@@ -1,17 +1,19 @@
-"""How long is waited for what, on the way of a ticket."""
+"""Intervals and timeouts of transports."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class TransportPace:
+    """Intervals and timeouts of transports, in seconds."""
+
     patience_s: float = 5.0
-    """A broker that does not answer for so long is away: workers look into the database themselves."""
+    """A broker that does not answer for this long counts as away. Then workers poll the database."""
     untaken_s: float = 10.0
-    """What has been ready for so long and was not taken is published again, and workers may claim it."""
+    """An execution unclaimed for this long is published again, and workers may claim it by polling."""
     longest_s: float = 600.0
-    """An execution is published again after `untaken_s`, then twice as long, and so on up to this."""
+    """Maximum interval of publishing again. It starts at `untaken_s` and doubles each time."""
     safety_s: float = 5.0
-    """How often a worker looks whether something has been left lying."""
+    """Interval at which workers poll the database for executions that nobody has claimed."""
     abandoned_s: float = 30.0
-    """A ticket that a receiver has had for so long without a word goes to another."""
+    """A ticket that a receiver has not acknowledged for this long goes to another."""

@@ -1,4 +1,4 @@
-"""Where a lane is at a broker, and how a ticket is written there: the execution's id, as 32 hex digits."""
+"""Names of lanes at a broker, and the format of a ticket: the execution's id as 32 hex digits."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -8,12 +8,12 @@ from foliot.model.policy import Priority
 from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 
 GROUP = "foliot-workers"
-"""The one group that all workers belong to, at brokers that have groups: each ticket goes to one of them."""
+"""The consumer group of all workers, at brokers that have groups. Each ticket goes to one of them."""
 _URGENCY = {priority: number for number, priority in enumerate(Priority)}
 
 
 def in_order(lanes: Iterable[BrokerQueue]) -> list[BrokerQueue]:
-    """The most urgent priority first; within one as they were given."""
+    """Sort lanes: the most urgent priority first, otherwise in the given order."""
     return sorted(lanes, key=lambda lane: _URGENCY[lane.priority])
 
 
@@ -23,7 +23,7 @@ def by_urgency(deliveries: Iterable[ReceivedTicket]) -> list[ReceivedTicket]:
 
 
 def place_of(lane: BrokerQueue) -> str:
-    """The name of its queue, topic or stream."""
+    """Return the name of a lane's queue, topic or stream at the broker."""
     return name_at_broker(f"foliot.{lane.queue}.{lane.priority}")
 
 
@@ -32,7 +32,7 @@ def written(ticket: Ticket) -> bytes:
 
 
 def read(lane: BrokerQueue, body: bytes) -> Ticket | None:
-    """None: it is no ticket of ours, and nobody can do anything with it."""
+    """Parse a ticket. None: the message is not a ticket."""
     try:
         return Ticket(UUID(hex=body.decode()), lane.queue, lane.priority)
     except ValueError:

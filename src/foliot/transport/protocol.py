@@ -1,4 +1,4 @@
-"""What a transport does."""
+"""The protocol of transports, and the tickets they carry."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,32 +10,32 @@ from foliot.model.policy import Priority
 from foliot.model.trace import fire_span
 
 SETTING = "FOLIOT_TRANSPORT"
-"""What names the brokers that carry executions to workers."""
+"""The setting with the addresses of the brokers that carry tickets to workers."""
 
 
 class BrokerUnreachableError(FoliotError):
-    """The broker can't be reached, or went away in the middle."""
+    """The broker can't be reached, or the connection broke during a call."""
 
 
 class BrokerQueue(NamedTuple):
-    """Where tickets wait: one place at the broker for each queue and priority, shared by all hosts."""
+    """A queue of tickets at the broker. There is one per queue and priority, shared by all hosts."""
 
     queue: str
     priority: Priority
 
 
 class Ticket(NamedTuple):
-    """An execution that may be claimed."""
+    """The id of an execution that may be claimed, and the queue it waits in."""
 
     execution_id: UUID
     queue: str
     priority: Priority
     trace_context: str | None = None
-    """What the trace of the execution continues; None: it has one of its own."""
+    """The trace that the execution continues. None: it has its own trace."""
 
     @property
     def traceparent(self) -> str:
-        """For the message that carries it, where a broker has a place for such."""
+        """The trace context for the message that carries the ticket, for brokers with message headers."""
         return str(fire_span(self.execution_id, self.trace_context))
 
     @property
@@ -45,37 +45,38 @@ class Ticket(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReceivedTicket:
-    """A ticket as it came; `receipt` is the transport's own, and says what to acknowledge."""
+    """A ticket and its `receipt`, which the transport needs to acknowledge it."""
 
     ticket: Ticket
     receipt: Any = None
 
 
 class Transport(Protocol):
-    """A connection to a broker. All methods raise BrokerUnreachableError; the next call connects anew."""
+    """A connection to a broker. All methods may raise BrokerUnreachableError; the next call reconnects."""
 
     name: str
 
     async def publish(self, tickets: Sequence[Ticket]) -> None:
-        """Hand these to the broker; it has confirmed all of them when this returns. None: is it there?"""
+        """Send tickets and wait until the broker has confirmed all of them. Without tickets, check the
+        connection."""
         ...
 
     async def receive(
         self, lanes: Sequence[BrokerQueue], *, most: int, wait_s: float
     ) -> list[ReceivedTicket]:
-        """Up to `most` tickets of these lanes, the most urgent priority first; waits for the first of them.
+        """Return up to `most` tickets, the most urgent first. Waits up to `wait_s` seconds for the first one.
 
-        What was received and not acknowledged counts against nobody else: the broker keeps it for this
-        receiver until it acknowledges, goes away, or for too long says nothing.
+        A received ticket is delivered to nobody else until the receiver disconnects, gives it back, or does
+        not acknowledge it for too long.
         """
         ...
 
     async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """These have been seen to: they are not delivered again."""
+        """Acknowledge tickets: they are not delivered again."""
         ...
 
     async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """These have not been seen to: another may have them now."""
+        """Give tickets back: the broker delivers them to another receiver now."""
         ...
 
     async def close(self) -> None: ...

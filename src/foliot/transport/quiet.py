@@ -1,6 +1,6 @@
-"""Libraries that say several times a second that they can't connect: one line in a while is enough.
+"""Limits the log of libraries that repeat several times a second that they can't connect.
 
-What it means is told by the carrier, once.
+The carrier reports once that the broker is away.
 """
 
 import logging
@@ -9,7 +9,7 @@ EVERY_S = 60.0
 
 
 class Seldom(logging.Filter):
-    """Lets each kind of complaint pass once in a while."""
+    """Passes each kind of warning at most once per EVERY_S seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,6 +29,6 @@ _SELDOM = Seldom()
 
 
 def quieten(*loggers: str) -> None:
-    # A filter holds for records of the very logger that it is on.
+    # A filter applies only to records of the logger it is set on, not to those of its children.
     for name in loggers:
         logging.getLogger(name).addFilter(_SELDOM)

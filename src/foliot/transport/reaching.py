@@ -1,4 +1,4 @@
-"""One deadline and one error for every call to a broker, whatever its library raises."""
+"""A timeout and one error type for every call to a broker, independent of the client library."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable
@@ -9,14 +9,14 @@ from foliot.model.broker import shown
 from foliot.transport.protocol import BrokerUnreachableError
 
 CALL_S = 5.0
-"""How long a broker may take to answer."""
+"""Maximum seconds that a broker may take to answer."""
 
 
 @asynccontextmanager
 async def reaching(
     address: str, failures: tuple[type[BaseException], ...], *, within_s: float = CALL_S
 ) -> AsyncIterator[asyncio.Timeout]:
-    """Raises BrokerUnreachableError instead of these failures, and after so many seconds."""
+    """Raise BrokerUnreachableError instead of these failures, and after `within_s` seconds."""
     known: tuple[type[BaseException], ...] = (*failures, OSError, TimeoutError)
     try:
         async with asyncio.timeout(within_s) as deadline:
@@ -29,7 +29,7 @@ async def reaching(
 
 
 async def all_of(calls: Iterable[Awaitable[object]]) -> None:
-    """Wait for all of them, also when one fails; then raise what the first raised."""
+    """Wait for all calls, even if one fails. Then raise the first failure."""
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

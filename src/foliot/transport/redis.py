@@ -1,9 +1,9 @@
-"""Tickets over Redis Streams: a stream per lane, and one consumer group that all workers share.
+"""Tickets over Redis Streams: one stream per lane, and one consumer group for all workers.
 
-A ticket is confirmed when Redis has answered; what survives a crash of Redis is a matter of its own settings
-(`appendonly yes`). One that was received and not acknowledged stays in the group's list of pending entries;
-whoever receives takes over those that have been there for too long. An acknowledged entry is deleted, so a
-stream is as long as what waits.
+A ticket is confirmed when Redis has answered. Whether it survives a crash of Redis depends on Redis's
+settings (`appendonly yes`). A ticket that was received and not acknowledged stays in the group's pending
+entries list. Receivers take over entries that have been there for too long. An acknowledged entry is deleted,
+so a stream is only as long as its waiting tickets.
 """
 
 import asyncio
@@ -23,7 +23,8 @@ from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 from foliot.transport.reaching import CALL_S, reaching
 
 CONSUMER = "worker"
-"""One name for all: who holds an entry does not matter, only for how long. So nobody leaves a name behind."""
+"""One consumer name for all workers: what matters is how long an entry is held, not by whom. No names remain
+of workers that are gone."""
 FIELD = "id"
 
 _FETCH = """
@@ -40,10 +41,13 @@ for number, key in ipairs(KEYS) do
 end
 return found
 """
-"""COUNT counts per stream: one XREADGROUP over all of them would bring more than there is room for."""
+"""Fetches up to a total number of entries from several streams. COUNT applies per stream, so a single
+XREADGROUP over all streams could return more entries than the worker has free slots."""
 
 
 class RedisTransport:
+    """The transport over Redis Streams."""
+
     name = "redis"
 
     def __init__(self, address: str, clock: Clock, *, abandoned_s: float) -> None:
@@ -80,7 +84,7 @@ class RedisTransport:
                 if not found:
                     found = await self._first(ordered, most, wait_s)
             except ResponseError:
-                # Somebody deleted a stream or its group: they are made anew.
+                # A stream or its group was deleted. The next call creates them again.
                 self._known.clear()
                 raise
         return by_urgency(found)
@@ -118,7 +122,7 @@ class RedisTransport:
             self._known.add(lane)
 
     async def _abandoned(self, lanes: Sequence[BrokerQueue], most: int) -> list[ReceivedTicket]:
-        """What another has had for too long. Looked for now and then only."""
+        """Take over tickets that another receiver has held for too long. Checked only now and then."""
         if self._clock.monotonic() - self._looked_at < self._abandoned_s / 3:
             return []
         found: list[ReceivedTicket] = []
@@ -146,7 +150,7 @@ class RedisTransport:
         return found
 
     async def _first(self, lanes: Sequence[BrokerQueue], most: int, wait_s: float) -> list[ReceivedTicket]:
-        """Wait for one; with it comes at most one of each other lane."""
+        """Wait for a ticket. At most one per lane arrives."""
         by_place = {place_of(lane).encode(): lane for lane in lanes}
         streams: Any = dict.fromkeys(by_place, ">")
         block = max(1, int(wait_s * 1000))
