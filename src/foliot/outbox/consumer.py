@@ -1,18 +1,19 @@
-"""The PostgreSQL consumer: reads the outbox where it is, and moves its offset with the handler's work.
+"""The database consumer: reads the outbox in the database, and moves its offset with the handler's work.
 
-A step looks how far the group and the log are (no locks), and claims the partition that is furthest behind
+A step reads the offsets of the group and the log (no locks), and claims the partition that is furthest behind
 and that nobody has (`store.claims`). Then, in one transaction, it locks the partition, reads its next events
-up to the log's committed end, handles them (`outbox.delivering`) and moves the offset. Any number of
-processes do so at once, each with another partition. On SQLite the same statements run, one writer at a time.
+up to the committed end of the log, handles them (`outbox.delivering`) and moves the offset. Any number of
+processes do so in parallel, each with another partition. On SQLite the same statements run, one writer at a
+time.
 
-A process that dies leaves its partition as it was, and free a few seconds after its claim. One that is
-stopped in the midst of a batch keeps it until the database ends its transaction, a little after the handler's
-deadline.
+A process that dies leaves its partition unchanged; it is free a few seconds after the claim. A process that
+is suspended during a batch keeps it until the database ends its transaction, shortly after the handler's
+timeout.
 
-The number of partitions is the group's own, in its rows. A consumer that was given another one first lets
-the partitions come to the same offset, with the old number, and then changes it: at no time are the events of
-a host in two hands. Once it has seen its number in force it insists no more, so that two versions of an
-application that run side by side do not change it to and fro.
+The number of partitions is stored in the group's rows. A consumer that is configured with another number
+first lets all partitions reach the same offset with the old number, and then changes it. So the events of a
+host are never handled by two consumers at once. After a consumer has seen its own number in force, it never
+changes it again. So two versions of an application that run side by side don't change it back and forth.
 """
 
 from collections.abc import Sequence
@@ -43,11 +44,11 @@ from foliot.store.hints import Hint, Hints
 from foliot.timing.clock import Clock
 
 MIN_LOOK = 1_000
-"""How many offsets a batch looks at, at least, to find its own among those of others."""
+"""Minimum number of offsets that a batch scans for its own messages."""
 
 
 MAX_TRANSACTION = 1_000
-"""Events of one transaction of the outbox, as firing writes it."""
+"""Maximum number of events in one transaction of the outbox, as written by firing."""
 
 
 class _Batch(NamedTuple):
@@ -85,7 +86,7 @@ class Consumer:
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:
-        """Handle one batch; the pause is 0 if there may be another."""
+        """Handle one batch. Returns the pause until the next step: 0 if there may be more."""
         await self._presence.keep()
         standing = await self._consumers.standing(self._spec.group)
         if not standing.positions:
@@ -102,7 +103,7 @@ class Consumer:
         owner = self._presence.owner
         claim = await self._consumers.claim(self._spec.group, before=until, owner=owner, reach=self._reach)
         if claim is None:
-            return self._poll_s  # others have what there is; should they die, the next poll finds it
+            return self._poll_s  # other consumers hold the claims; if they die, a later poll finds the work
         async with self._presence.handling(claim):
             try:
                 batch = await self._consumers.transact(
@@ -112,7 +113,8 @@ class Consumer:
                 self._delivering.note_broken(error)
                 raise
             if batch is None:
-                # It took too long to lock it, and another has it: who may have counted this as a crash.
+                # Locking took too long: another consumer has the partition, and may have counted this as a
+                # crash.
                 await self._presence.take_back()
                 return 0
         self._delivering.forget(batch.waiting)
@@ -136,7 +138,8 @@ class Consumer:
             self._observer.notify(ConsumerLagChanged(self._spec.group, lag))
 
     async def _limit_of(self, standing: GroupStanding) -> int | None:
-        """How far to go now; None when the partitions were changed and all is to be looked at again."""
+        """Return the offset up to which to handle. None: the partitions were changed; read the offsets
+        again."""
         if standing.partitions == self._spec.partitions:
             self._insists = False
         if not self._insists:
@@ -145,7 +148,7 @@ class Consumer:
             return standing.furthest
         if await self._consumers.repartition(self._spec.group, self._spec.partitions):
             return None
-        return standing.furthest  # another has a part of it at this moment
+        return standing.furthest  # another consumer holds a partition right now
 
     async def _handle(self, connection: AsyncConnection, claim: ConsumerClaim, until: int) -> _Batch | None:
         position = await take_partition(connection, self._spec.group, claim, self._presence.owner)
@@ -189,12 +192,12 @@ class Consumer:
 
 
 def _waiting(transaction_id: UUID, events: Sequence[Event], end: int) -> PendingTransaction:
-    """Between two of its events, the partition goes on at the second."""
+    """Make a pending transaction. After an event, the partition continues at the next event's offset."""
     return PendingTransaction(transaction_id, tuple(events), (*(each.offset for each in events[1:]), end))
 
 
 def event_of(message: Any) -> Event:
-    """A row of the outbox, as a handler sees it."""
+    """Convert a row of the outbox to the Event that a handler gets."""
     return Event(
         id=message.id,
         type=message.event_type,

@@ -1,4 +1,4 @@
-"""A consumer by where its events come from. What Kafka's client needs is only imported when it is used."""
+"""Opens a consumer by the source of its events. Kafka's client is imported only when it is used."""
 
 from typing import Protocol
 
@@ -13,8 +13,10 @@ from foliot.timing.clock import Clock
 
 
 class EventConsumer(Service, Protocol):
+    """A service that runs an event handler."""
+
     async def close(self) -> None:
-        """What it was given and has not handled is another's."""
+        """Release events that were claimed and not handled, so that others get them."""
         ...
 
 
@@ -27,7 +29,7 @@ def open_consumer(
     *,
     poll_s: float,
 ) -> EventConsumer:
-    """Not connected yet. Raises SettingError."""
+    """Return a consumer that is not connected yet. Raises SettingError."""
     if spec.is_of_database:
         return Consumer(spec, consumers, clock, hints, observer, poll_s=poll_s)
     try:

@@ -1,4 +1,4 @@
-"""Dead letters of a group: to look at, to replay, to drop."""
+"""Lists, replays and drops the dead letters of a group."""
 
 from uuid import UUID
 
@@ -22,7 +22,8 @@ PAGE = 100
 
 
 class DeadLetters:
-    """Each is replayed in a transaction of its own: it succeeds and is marked, or says why not and stays."""
+    """The dead letters of a group. Each is replayed in its own transaction: it is marked as replayed, or
+    stays with the new error."""
 
     def __init__(self, spec: ConsumerSpec, rows: DeadLetterRows, consumers: Consumers, clock: Clock) -> None:
         self._spec = spec
@@ -31,13 +32,13 @@ class DeadLetters:
         self._delivering = Delivering(spec, consumers.dialect, clock, Observers())
 
     async def all(self, *, includes_replayed: bool = False, limit: int = PAGE) -> list[DeadLetter]:
-        """In the order of their offsets."""
+        """Return dead letters in the order of their offsets."""
         return await self._rows.of_group(self._spec.group, includes_replayed=includes_replayed, limit=limit)
 
     async def replay(self, dead_letter_id: UUID) -> bool:
-        """Handle it once more, now; whether that went well. Raises NotFoundError.
+        """Handle a dead letter again now; return whether it succeeded. Raises NotFoundError.
 
-        One that was replayed before, or that another replays at this moment, is not found.
+        A dead letter that was replayed before, or that another process replays right now, is not found.
         """
 
         async def work(connection: AsyncConnection) -> bool:
@@ -60,7 +61,8 @@ class DeadLetters:
         return await self._consumers.transact(work, idle_s=self._delivering.idle_s)
 
     async def replay_all(self) -> tuple[int, int]:
-        """All that there are now, in the order of their offsets; how many went well, and how many not."""
+        """Replay all dead letters in the order of their offsets; return how many succeeded and how many
+        failed."""
         went_well = failed = 0
         after: DeadLetter | None = None
         while page := await self._rows.of_group(self._spec.group, after=after, limit=PAGE):
@@ -69,11 +71,11 @@ class DeadLetters:
                 try:
                     is_well = await self.replay(letter.dead_letter_id)
                 except NotFoundError:
-                    continue  # somebody else has it
+                    continue  # another process replays or has replayed it
                 went_well, failed = (went_well + 1, failed) if is_well else (went_well, failed + 1)
         return went_well, failed
 
     async def drop(self, dead_letter_id: UUID) -> None:
-        """Give it up for good. Raises NotFoundError."""
+        """Delete a dead letter for good. Raises NotFoundError."""
         if not await self._rows.drop(self._spec.group, dead_letter_id):
             raise NotFoundError("dead letter", dead_letter_id)

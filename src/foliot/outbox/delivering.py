@@ -1,15 +1,16 @@
-"""Transactions of events to their handler, inside the database transaction in which the offset moves.
+"""Calls an event handler, inside the database transaction in which the consumer's offset moves.
 
-Each is handled inside a savepoint. One that raises is rolled back to it and tried again in its place, so that
-order holds. When it has failed as often as it may, its events are handled one by one, each with attempts of
-its own: only those that fail alone become dead letters, in the same transaction, and the next goes on. So one
-event that can't be handled stops nothing, and whatever is lost leaves all of this or nothing.
+Each transaction of events is handled inside a savepoint. If the handler raises, the work is rolled back to
+the savepoint and retried in place, so that the order holds. After `max_attempts` failures its events are
+handled one by one, each with its own attempts. Only those that fail alone become dead letters, in the same
+database transaction, and the consumer continues. So an event that can't be handled blocks nothing, and a
+crash leaves all of this or nothing.
 
-Whose fault it was: if the transaction can go on after the rollback to the savepoint, the handler's. If not,
-all of the batch is rolled back and tried again, for as long as it takes: a database that went away makes no
-dead letters. Only what the handler itself broke (by its deadline in the midst of a statement, by deadlocks
-again and again) is counted as a *strike*, in memory: what has as many strikes as attempts is not tried again
-as it is. A handler that takes its process with it is counted in the database (`store.claims`).
+A failure is the handler's if the database transaction can continue after the rollback to the savepoint. If it
+can't, the whole batch is rolled back and retried without limit: a database that is away makes no dead
+letters. Only a break that the handler itself caused (its timeout during a statement, or repeated deadlocks)
+counts as a *strike*, in memory. A transaction with as many strikes as attempts is not retried as a whole. A
+handler that kills its process is counted in the database (`store.claims`).
 """
 
 import asyncio
@@ -32,35 +33,37 @@ from foliot.timing.clock import Clock
 RETRY_PAUSE_S = 0.05
 LONGEST_RETRY_PAUSE_S = 1.0
 SHARE_OF_TIMEOUT = 0.5
-"""A batch that has taken this part of a handler's time is cut short, and committed."""
+"""A batch that has taken this fraction of the handler's timeout is cut short and committed."""
 SPARE_IDLE_S = 5.0
-"""How much longer than its handler a transaction may rest before the database ends it."""
+"""Seconds that a transaction may be idle beyond the handler's timeout before the database ends it."""
 
 
 class PendingTransaction(NamedTuple):
-    """A transaction that is to be handled."""
+    """Events of one transaction, waiting for the handler."""
 
     transaction_id: UUID
     events: tuple[Event, ...]
     ends: tuple[int, ...]
-    """Where to go on after each of its events."""
+    """The next offset after each of its events."""
     failure: "HandlerFailure | None" = None
-    """Why it can't be handled at all."""
+    """Why it can't be handled at all. None: it can be tried."""
     attempts: int = 0
-    """How often it was tried, if it can't be handled."""
+    """How often it was tried, if `failure` is set."""
 
     @property
     def end(self) -> int:
-        """Where to go on after all of it."""
+        """The next offset after all its events."""
         return self.ends[-1]
 
     def apart(self) -> "Iterator[PendingTransaction]":
-        """Each of its events, to be handled alone."""
+        """Yield each event as a transaction of its own."""
         for event, end in zip(self.events, self.ends, strict=True):
             yield PendingTransaction(self.transaction_id, (event,), (end,))
 
 
 class HandlerFailure(NamedTuple):
+    """Error and traceback of a failed handler call."""
+
     error: str
     traceback: str | None
 
@@ -69,41 +72,41 @@ class HandlerFailure(NamedTuple):
         name = type(error).__name__
         try:
             return cls(f"{name}: {error}", "".join(format_exception(error)))
-        except Exception:  # users' errors may fail even at being told
+        except Exception:  # str() of users' errors may raise too
             return cls(name, None)
 
 
 MAX_APART = 10_000
-"""Transactions that are remembered as to be handled event by event."""
+"""Maximum number of transactions remembered as to be handled event by event."""
 
 
 _FAILED_BEFORE = HandlerFailure("it failed as a whole", None)
 
 
 class Delivered(NamedTuple):
-    """How far it went."""
+    """The outcome of delivering a batch."""
 
     end: int | None
-    """Where to go on, if not all of it was handled."""
+    """The next offset if only a part was handled. None: all was handled."""
     handled: int
     dead: int
-    """Events that were handled, and those that became dead letters."""
+    """`handled`: number of events handled. `dead`: number of events that became dead letters."""
 
 
 class HandlerDeadlineError(FoliotError):
-    """The handler took longer than it may."""
+    """The handler exceeded its timeout."""
 
 
 class HandlerCancelledError(FoliotError):
-    """The handler waited for something that was cancelled, without being cancelled itself."""
+    """Something that the handler awaited was cancelled, but the handler itself was not."""
 
 
 class NotYoursToEndError(FoliotError):
-    """The handler has tried to commit or roll back the transaction that its offset moves in."""
+    """The handler tried to end the transaction in which its offset moves."""
 
 
 class BatchBrokenError(FoliotError):
-    """The transaction of a batch can't go on; all of it is rolled back and tried again."""
+    """The database transaction of a batch can't continue. The batch is rolled back and retried."""
 
     def __init__(self, group: str, transaction_id: UUID, cause: BaseException) -> None:
         super().__init__(
@@ -114,12 +117,12 @@ class BatchBrokenError(FoliotError):
 
 @dataclass(slots=True)
 class Strikes:
-    """How often each transaction has broken its batch, by the handler's own doing."""
+    """How often each transaction has broken its batch through the handler's own fault."""
 
     counts: dict[UUID, int] = field(default_factory=dict)
     failures: dict[UUID, HandlerFailure] = field(default_factory=dict)
     suspect: UUID | None = None
-    """Being handled at this moment, or when a batch broke."""
+    """The transaction or event that is being handled, or was when the batch broke."""
 
     def count(self, transaction_id: UUID, failure: HandlerFailure) -> None:
         self.counts[transaction_id] = self.counts.get(transaction_id, 0) + 1
@@ -132,7 +135,7 @@ class Strikes:
 
 
 class Delivering:
-    """Calls one handler."""
+    """Calls one handler with retries, and writes dead letters."""
 
     def __init__(self, spec: ConsumerSpec, dialect: Dialect, clock: Clock, observer: Observer) -> None:
         self._spec = spec
@@ -141,7 +144,7 @@ class Delivering:
         self._observer = observer
         self.strikes = Strikes()
         self._apart: set[UUID] = set()
-        """Transactions that failed as a whole, and are not handled to their end."""
+        """Transactions that failed as a whole and are being handled event by event."""
 
     @property
     def idle_s(self) -> float:
@@ -150,7 +153,7 @@ class Delivering:
     async def deliver(
         self, connection: AsyncConnection, partition: int, waiting: Sequence[PendingTransaction]
     ) -> Delivered:
-        """Handle these, in order; all of them unless they take too long for one transaction."""
+        """Handle these in order. Stops early if they take too long for one database transaction."""
         ends_at = self._clock.monotonic() + self._spec.timeout_s * SHARE_OF_TIMEOUT
         handled = dead = 0
         end: int | None = None
@@ -178,7 +181,7 @@ class Delivering:
         return Delivered(None, handled, dead)
 
     def forget(self, waiting: Sequence[PendingTransaction]) -> None:
-        """These are committed: whatever was counted of them is over."""
+        """Drop the strikes of these transactions: they are committed."""
         self.strikes.forget([each.transaction_id for each in waiting])
         self.strikes.forget([event.id for each in waiting for event in each.events])
 
@@ -188,7 +191,8 @@ class Delivering:
         self._apart.add(transaction_id)
 
     def note_broken(self, error: BaseException) -> None:
-        """The batch was given up for this; a deadlock that does not end is the handler's own doing."""
+        """Count a strike if a deadlock or the like broke the batch: if it repeats, it is the handler's
+        fault."""
         suspect = self.strikes.suspect
         if suspect is not None and isinstance(error, DBAPIError) and self._dialect.is_transient(error):
             self.strikes.count(suspect, HandlerFailure.of(error))
@@ -200,7 +204,7 @@ class Delivering:
             return waiting.failure
         if len(waiting.events) > 1 and waiting.transaction_id in self._apart:
             return _FAILED_BEFORE
-        # Whole and single events are counted apart: what breaks as a whole may do so by one event.
+        # Count whole transactions and single events separately: one event may be what breaks the whole.
         key = waiting.events[0].id if len(waiting.events) == 1 else waiting.transaction_id
         if self.strikes.counts.get(key, 0) >= self._spec.max_attempts:
             return self.strikes.failures[key]
@@ -221,11 +225,12 @@ class Delivering:
     async def attempt(
         self, connection: AsyncConnection, transaction: EventTransaction
     ) -> HandlerFailure | None:
-        """Call the handler once, inside a savepoint. Raises where the whole batch is to be redone."""
+        """Call the handler once, inside a savepoint; return its failure. Raises if the batch must be
+        retried."""
         await connection.exec_driver_sql("SAVEPOINT foliot_event")
         try:
             await self._call(transaction)
-            # Fails where the handler has caught an error of the database's: what follows it would be lost.
+            # Fails if the handler swallowed a database error. Its later work would be lost otherwise.
             await connection.exec_driver_sql("RELEASE SAVEPOINT foliot_event")
         except Exception as error:
             if isinstance(error, DBAPIError) and self._dialect.is_transient(error):
@@ -247,7 +252,7 @@ class Delivering:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Let through, it would end the consumer and not only this call.
+            # Passed on, it would end the consumer and not only this call.
             raise HandlerCancelledError("what it waited for was cancelled") from error
 
     async def _back_to_savepoint(
@@ -287,9 +292,9 @@ class Delivering:
 
 
 class _HeldConnection(AsyncConnection):
-    """A connection for a handler, which may not commit or roll back its transaction.
+    """A connection for a handler, which may not commit, roll back or close it.
 
-    Committed by it, the work would be torn from its offset, and done again.
+    If the handler committed, its work would be separated from the offset and could be done again.
     """
 
     async def commit(self) -> None:

@@ -1,4 +1,4 @@
-"""What a handler of events is given, and what it was registered with."""
+"""Events as handlers get them, and the options that a handler is registered with."""
 
 import base64
 import binascii
@@ -22,25 +22,25 @@ DEFAULT_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One fact, as it was committed."""
+    """One event, as it was committed."""
 
     id: UUID
     type: str
     subject: str
     time: datetime
-    """The fire time that it is of."""
+    """The fire time of the event."""
     host_id: UUID
     aggregate_id: str
     aggregate_version: int
     topic: str
     offset: int
-    """Its place in the outbox, or in the broker's partition where the event did not come from an outbox."""
+    """Offset in the outbox. For events that did not come from an outbox: in the broker's partition."""
     payload: Mapping[str, Any]
     """The whole CloudEvent."""
 
     @property
     def data(self) -> Any:
-        """What the event says: the CloudEvent's data, as bytes where it is binary."""
+        """The CloudEvent's data; bytes if it is binary."""
         binary = self.payload.get("data_base64")
         if not isinstance(binary, str):
             return self.payload.get("data")
@@ -50,7 +50,7 @@ class Event:
             return binary
 
     def document(self) -> dict[str, Any]:
-        """As a dead letter keeps it."""
+        """Return the event as JSON, for a dead letter."""
         return {
             "id": str(self.id),
             "type": self.type,
@@ -82,12 +82,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventTransaction:
-    """Events that were committed together, as far as they are of this consumer's partition and topics."""
+    """Events that were committed together. Only those of this consumer's partition and topics."""
 
     transaction_id: UUID
     events: tuple[Event, ...]
     connection: AsyncConnection
-    """In the transaction that moves the offset: what is written here commits with it, or not at all."""
+    """Connection in the transaction that moves the offset. What you write here commits with the offset, or
+    not at all."""
     attempt: int = 1
 
 
@@ -97,22 +98,22 @@ Start = Literal["earliest", "latest"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSpec:
-    """A group's handler, and how it wants to be called. Wrong values raise an InvalidError."""
+    """The handler of a consumer group and its options. Wrong values raise InvalidError."""
 
     group: str
     handler: Handler
     topics: tuple[str, ...] | None = None
-    """None: all of them."""
+    """None: all topics."""
     partitions: int = 1
     batch: int = 100
-    """How many events to handle in one transaction; a transaction of the outbox is never cut."""
+    """Events per transaction. A transaction of the outbox is never split."""
     max_attempts: int = 3
     timeout_s: float = DEFAULT_TIMEOUT_S
-    """How long one call of the handler may take."""
+    """Maximum seconds of one call of the handler."""
     start: Start = "earliest"
-    """Where a group begins that has never been here."""
+    """Where a new group starts."""
     source: str = BrokerKind.DATABASE.value
-    """The database itself, or the address of a Kafka that a relay fills."""
+    """`database`, or the address of the Kafka cluster that a relay publishes to."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.group) <= MAX_GROUP_LENGTH or "\0" in self.group:

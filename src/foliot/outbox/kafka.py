@@ -1,9 +1,9 @@
-"""The relay to Kafka: the topic as it is named, keyed by aggregate, a transaction for each batch.
+"""Publishes events to Kafka: topics keep their names, the key is the aggregate, each batch is a transaction.
 
-The transactional id is the outbox's: beginning a term makes the broker refuse whatever an earlier producer of
-that id still sends, and abort what it left open. A batch is committed as a whole, so those who read committed
-messages only never see a part of one. Without transactions (`?transactions=off`) the producer is idempotent,
-and sends the next message of an aggregate when the one before it is confirmed.
+The transactional id belongs to the outbox. When a term begins, the broker refuses what an earlier producer
+with that id still sends, and aborts its open transaction. A batch is committed as a whole, so readers with
+`read_committed` never see a part of it. Without transactions (`?transactions=off`) the producer is
+idempotent, and sends the next message of an aggregate when the previous one is confirmed.
 """
 
 import asyncio
@@ -37,16 +37,16 @@ from foliot.transport.kafka_access import access_of
 from foliot.transport.protocol import BrokerUnreachableError
 
 OPTIONS = ("transactions", "partitions")
-"""The relay's own."""
+"""Address options that only the relay reads."""
 TRANSACTIONAL_ID = "foliot-relay-"
 MAX_MESSAGES = 500
 MAX_BYTES = 4_000_000
-"""For one transaction: it is confirmed as a whole or not at all, so it has to end in time."""
+"""Maximum bytes per transaction: it is confirmed as a whole or not at all, so it must end in time."""
 BEGIN_S = 30.0
-"""A cluster makes its transaction log when the first producer asks for it."""
+"""Longer than other calls: a cluster creates its transaction log when the first producer asks for it."""
 PARTITIONS = 3
 REPLICAS = 3
-# aiokafka asserts what state a producer is in, also when it was the broker that changed it.
+# aiokafka raises AssertionError for a producer in a wrong state, even if the broker changed the state.
 _ERRORS = (KafkaError, OSError, AssertionError)
 _REFUSAL = RefusalErrors(
     of_message=(MessageSizeTooLargeError, RecordListTooLargeError),
@@ -57,13 +57,14 @@ _REFUSAL = RefusalErrors(
         TopicAuthorizationFailedError,
     ),
 )
-# It tells of every try, ten a second while a broker is away; the relay tells of every one of its own.
+# aiokafka logs every try, ten a second while a broker is away. The relay reports each of its own.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
 class KafkaPublisher:
-    """`kafka://[user:password@]host:port[,host:port]`, with `?tls=on`, `?sasl=SCRAM-SHA-512`,
-    `?transactions=off` and `?partitions=N` for topics that the broker does not make by itself."""
+    """Publishes to `kafka://[user:password@]host:port[,host:port]`. Options: `?tls=on`,
+    `?sasl=SCRAM-SHA-512`, `?transactions=off`, and `?partitions=N` for topics that the broker does not create
+    by itself."""
 
     name = "kafka"
 
@@ -101,7 +102,7 @@ class KafkaPublisher:
         if not self._is_transactional:
             return await send_in_order(parcels, self._send, is_trusted)
         first = next(cut(parcels, self._most, MAX_BYTES), [])
-        # One that is refused takes its transaction with it: smaller ones bring through what is before it.
+        # A refused message aborts its transaction. Smaller transactions let the messages before it through.
         attempted, self._most = self._most, max(1, self._most // 2)
         count = await self._commit(self._producer, first, is_trusted)
         self._most = min(MAX_MESSAGES, attempted * 2)
@@ -131,7 +132,8 @@ class KafkaPublisher:
             await self._producer.send_and_wait(parcel.topic, **_record(parcel))
 
     async def _find(self, producer: AIOKafkaProducer, topic: str) -> None:
-        """Asking for a topic makes it, where the broker is set so; else we make it."""
+        """Make sure that a topic exists. Asking for it creates it on some brokers; on others, create it
+        here."""
         try:
             async with asking(self.name, *_ERRORS, call_s=self._call_s / 2):
                 await producer.partitions_for(topic)
@@ -165,10 +167,10 @@ class KafkaPublisher:
 
 
 async def _discard(producer: AIOKafkaProducer) -> None:
-    """Without waiting for what is under way: what is not confirmed is sent again anyway.
+    """Discard a producer without waiting for unconfirmed messages: they are sent again anyway.
 
-    A producer whose broker is away goes on trying, and its own `stop` waits for that: so its sender is ended
-    first. It ends what it began when it is cancelled, which may need a cancel of its own.
+    While its broker is away, a producer keeps retrying, and its own `stop` waits for that. So its sender task
+    is cancelled first, repeatedly: when cancelled it first ends what it began, which may need another cancel.
     """
     producer._message_accumulator.fail_all(KafkaError("the producer was discarded"))
     sender = producer._sender.sender_task
@@ -181,7 +183,7 @@ async def _discard(producer: AIOKafkaProducer) -> None:
 
 
 def _look_at(sent: asyncio.Future[Any]) -> None:
-    """What was given up is not reported as an error that nobody looked at."""
+    """Retrieve the exception, so that asyncio does not log it as never retrieved."""
     if not sent.cancelled():
         sent.exception()
 

@@ -1,12 +1,12 @@
-"""Runs event handlers over Kafka, where a relay has put the events.
+"""Runs event handlers for events that a relay has published to Kafka.
 
-Kafka's group says who reads which partition, and an offset is committed there after COMMIT in the database:
-so a message may come again, after a crash in between or when a partition changes hands. Every event's id is
-noted in `consumed_event_t` in the transaction of the handler's work; one that is there already is passed
-over, and one that another handles at this moment is waited for. Ids are kept for a week.
+Kafka's consumer group assigns the partitions. An offset is committed to Kafka after COMMIT in the database.
+So a message may be delivered again, after a crash in between or when a partition is reassigned. The id of
+every event is written to `consumed_event_t` in the handler's transaction. An event whose id is there already
+is skipped. If another consumer is handling it, this one waits. Ids are kept for a week.
 
-Messages of one transaction that stand side by side are handled together. Kafka spreads a transaction over
-topics and partitions, so it may come in parts.
+Adjacent messages of one transaction are handled together. Kafka spreads a transaction over topics and
+partitions, so it may arrive in parts.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from foliot.transport.kafka_access import access_of
 from foliot.transport.protocol import BrokerUnreachableError
 
 RELAY_OPTIONS = ("transactions", "partitions")
-"""Ignored here: the relay may be given the same address."""
+"""Options that are ignored here, so that relay and consumer can use the same address."""
 WAIT_S = 1.0
-"""How long a step waits for the first message."""
+"""Seconds that a step waits for the first message."""
 CALL_S = 10.0
 NEW_TOPICS_MS = 10_000
-"""How soon a topic is seen that was not there when the consumer began."""
+"""Milliseconds until a topic is noticed that did not exist when the consumer started."""
 MIN_POLL_INTERVAL_MS = 300_000
 
 
@@ -50,7 +50,7 @@ class _Batch(NamedTuple):
 
 
 class KafkaConsumer:
-    """Runs one handler as a member of Kafka's group of the same name. A service: run its `step`."""
+    """A service that runs one handler as a member of the Kafka consumer group of the same name."""
 
     def __init__(self, spec: ConsumerSpec, consumers: Consumers, clock: Clock, observer: Observer) -> None:
         assert spec.topics is not None
@@ -69,7 +69,7 @@ class KafkaConsumer:
         self._consumer: AIOKafkaConsumer | None = None
 
     async def step(self) -> float | None:
-        """Handle the next messages, should there be any within a second."""
+        """Handle the next messages, waiting up to a second for them."""
         await self._presence.keep()
         consumer = await self._connected()
         try:
@@ -81,7 +81,7 @@ class KafkaConsumer:
             try:
                 await self._handle(consumer, partition, records)
             except BaseException:
-                # All that was fetched and not handled is fetched again.
+                # Fetch again what was fetched and not handled.
                 _go_back(consumer, found)
                 raise
         return 0
@@ -142,7 +142,7 @@ class KafkaConsumer:
                 raise
         self._delivering.forget(batch.waiting)
         end = batch.delivered.end or waiting[-1].end
-        # Should the partition be another's by now, or the broker away: it comes again, and is known.
+        # If the partition was reassigned or the broker is away, the events come again and are skipped.
         with suppress(KafkaError, TimeoutError):
             if end <= records[-1].offset:
                 consumer.seek(partition, end)
@@ -209,7 +209,7 @@ def _fresh_only(waiting: Sequence[PendingTransaction], fresh: set[UUID]) -> Iter
         kept = []
         for event, end in zip(each.events, each.ends, strict=True):
             if event.id in fresh:
-                fresh.remove(event.id)  # should it come twice in one batch
+                fresh.remove(event.id)  # it may come twice in one batch
                 kept.append((event, end))
         if kept:
             yield each._replace(
@@ -219,5 +219,5 @@ def _fresh_only(waiting: Sequence[PendingTransaction], fresh: set[UUID]) -> Iter
 
 def _go_back(consumer: AIOKafkaConsumer, found: dict[TopicPartition, list[ConsumerRecord]]) -> None:
     for partition, records in found.items():
-        with suppress(KafkaError):  # it is another's by now
+        with suppress(KafkaError):  # it was reassigned
             consumer.seek(partition, records[0].offset)

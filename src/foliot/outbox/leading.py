@@ -1,4 +1,4 @@
-"""One relay is active at a time: the state machine of leading, over the row of the relay."""
+"""Leader election of relays, so that one is active: the leadership state machine on the relay's row."""
 
 from foliot.lease.protocol import LeaseReply
 from foliot.model.event import (
@@ -17,11 +17,11 @@ from foliot.model.lease import Lease, Shard
 from foliot.store.relays import Relays, RelayStanding
 
 WHOLE = Shard(0, 1)
-"""An outbox is not sharded: its offsets are one row's."""
+"""The only shard: an outbox is not sharded, since its offsets come from one row."""
 
 
 class RelayLeases:
-    """A lease provider. Every heartbeat also tells how much waits, whatever the broker does meanwhile."""
+    """A lease provider. Every heartbeat also reports how many events wait, even while the broker hangs."""
 
     def __init__(self, store: Relays, instance_id: str, ttl_s: float, observer: Observer) -> None:
         self._store = store
@@ -50,7 +50,7 @@ class RelayLeases:
 
 
 class RelayObserver:
-    """Tells of the relay's lease what leading tells of a scheduler's."""
+    """Translates the events of leadership into those of the relay."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer

@@ -1,15 +1,15 @@
-"""A publisher by the address of its broker. What a broker's client needs is only imported when it is used."""
+"""Opens a publisher by the address of its broker. A client library is imported only when it is used."""
 
 from foliot.model.broker import EXTRAS, BrokerKind, kind_of
 from foliot.model.errors import SettingError
 from foliot.outbox.protocol import Publisher
 
 RELAYED = (BrokerKind.RABBITMQ, BrokerKind.KAFKA, BrokerKind.REDIS, BrokerKind.NATS)
-"""What the outbox can be shipped to."""
+"""The kinds of brokers that the relay can publish to."""
 
 
 def open_publisher(address: str) -> Publisher:
-    """Not connected yet. Raises SettingError."""
+    """Return a publisher that is not connected yet. Raises SettingError."""
     kind = kind_of(address)
     try:
         return _publisher(kind, address)

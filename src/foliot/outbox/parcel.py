@@ -1,4 +1,4 @@
-"""A message as it travels: the same name, headers and body at every broker."""
+"""The form of an outbox message at a broker: topic name, headers and body are equal at every broker."""
 
 import hashlib
 import json
@@ -14,16 +14,18 @@ from foliot.store.outbox_list import OutboxMessage
 
 CONTENT_TYPE = "application/cloudevents+json"
 LONGEST_TOPIC = 200
-"""RabbitMQ takes names of 255 bytes, Kafka of 249, and what stands before it counts too."""
+"""Maximum length. RabbitMQ accepts names of 255 bytes, Kafka of 249, and a prefix counts too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
+    """An outbox message, ready to be sent to any broker."""
+
     id: str
-    """The event's: it is the same however often the message is sent."""
+    """Id of the event. It is the same each time the message is sent."""
     topic: str
     key: str
-    """Messages with the same key arrive in their order."""
+    """Messages with the same key arrive in order."""
     headers: dict[str, str]
     body: bytes
     """The whole CloudEvent, as JSON."""
@@ -38,7 +40,7 @@ def pack(message: OutboxMessage) -> Parcel:
         headers={
             "content-type": CONTENT_TYPE,
             "ce-id": event_id,
-            # Header values are ASCII at some brokers; the body has it as it is.
+            # Header values must be ASCII at some brokers. The body has the original text.
             "ce-type": _ascii(message.event_type),
             "host": str(message.host_id),
             "aggregate_id": _ascii(message.aggregate_id),
@@ -47,7 +49,7 @@ def pack(message: OutboxMessage) -> Parcel:
             "transaction_id": str(message.transaction_id),
             "transaction_ordinal": str(message.transaction_ordinal),
             "transaction_count": str(message.transaction_count),
-            # An event is its execution, and so is its trace.
+            # The event's id is its execution's id, so they share the trace.
             "traceparent": str(fire_span(message.id)),
         },
         body=_body(message.payload),
@@ -55,7 +57,7 @@ def pack(message: OutboxMessage) -> Parcel:
 
 
 def topic_at_broker(event_topic: str) -> str:
-    """The topic's name there; one that would be too long is cut, and ends in a hash of the whole."""
+    """Return the topic's name at the broker. Too long a name is cut and ends in a hash of the whole name."""
     name = name_at_broker(event_topic)
     if len(name) <= LONGEST_TOPIC and name not in (".", ".."):
         return name
@@ -66,7 +68,7 @@ def topic_at_broker(event_topic: str) -> str:
 def _body(payload: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(payload)
-    except TypeError:  # a number of more than 64 bits, which a document may hold
+    except TypeError:  # an integer of more than 64 bits, which a document may hold
         return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -75,7 +77,8 @@ def _ascii(text: str) -> str:
 
 
 def cut(parcels: Sequence[Parcel], most: int, most_bytes: int) -> Iterator[list[Parcel]]:
-    """These in pieces of so many, or of about so many bytes; a large one is a piece by itself."""
+    """Split parcels into batches of at most `most` parcels or about `most_bytes`. A large parcel is a batch
+    alone."""
     piece: list[Parcel] = []
     size = 0
     for parcel in parcels:

@@ -1,4 +1,4 @@
-"""Whose events are whose, and where a batch ends. Pure."""
+"""Pure functions: which partition a host's events belong to, and where a batch ends."""
 
 import hashlib
 from collections.abc import Iterable
@@ -8,35 +8,35 @@ from uuid import UUID
 
 
 class Placed(NamedTuple):
-    """Where a message stands in the outbox."""
+    """The position of a message in the outbox."""
 
     c_offset: int
     host_id: UUID
     transaction_id: UUID
     transaction_end: int
-    """The offset after the last of its transaction, whoever has the rest of it."""
+    """The offset after the last message of its transaction, including messages of other partitions."""
 
 
 class PartitionBatch(NamedTuple):
-    """What one batch handles."""
+    """The messages that one batch handles."""
 
     own: tuple[Placed, ...]
     end: int
-    """Where the partition goes on when all of it is handled: nothing before is its own any more."""
+    """The partition's next offset when the batch is handled. All its own messages before it are done."""
 
 
 @lru_cache(maxsize=65_536)
 def partition_of(host_id: UUID, partitions: int) -> int:
-    """The partition of a host. It never changes: a host that moved would be handled out of order.
+    """Return the partition of a host. It never changes: otherwise events could be handled out of order.
 
-    A hash, since the ids of hosts may be chosen by people.
+    It is a hash, since ids of hosts may be chosen by people.
     """
     digest = hashlib.blake2b(host_id.bytes, digest_size=8).digest()
     return int.from_bytes(digest) % partitions
 
 
 def first_alone(stretch: PartitionBatch) -> PartitionBatch:
-    """Only the first event of a stretch."""
+    """Return a batch with only the first event."""
     if len(stretch.own) < 2:
         return stretch
     return PartitionBatch(stretch.own[:1], stretch.own[1].c_offset)
@@ -45,9 +45,9 @@ def first_alone(stretch: PartitionBatch) -> PartitionBatch:
 def whole_transactions(
     placed: Iterable[Placed], *, partition: int, partitions: int, most: int, end: int
 ) -> PartitionBatch:
-    """The partition's own among these, up to `most`, with the rest of the transaction that reaches it.
+    """Select up to `most` messages of the partition, plus the rest of the last one's transaction.
 
-    `end` is where these end, and no transaction may go on behind it.
+    `end` is the offset after these messages. No transaction may continue beyond it.
     """
     own: list[Placed] = []
     for each in placed:

@@ -1,4 +1,4 @@
-"""What consumers of every kind do beside handling: say that they run, keep claims, replay dead letters."""
+"""What all consumers do besides handling: report that they run, manage claims, replay dead letters."""
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -15,11 +15,11 @@ from foliot.timing.clock import Clock
 SEEN_EVERY_S = 30.0
 REPLAY_EVERY_S = 1.0
 MAX_REPLAYS = 10
-"""Dead letters that are replayed in one step, on request."""
+"""Maximum number of requested dead letters that are replayed per step."""
 
 
 class ConsumerRegistration:
-    """One consumer, as the database knows it."""
+    """A consumer's registration in the database: its claim, its group's last-seen time, requested replays."""
 
     def __init__(self, spec: ConsumerSpec, consumers: Consumers, clock: Clock) -> None:
         self.owner = secrets.token_hex(8)
@@ -32,7 +32,8 @@ class ConsumerRegistration:
         self._replayed_at = float("-inf")
 
     async def keep(self) -> None:
-        """Before each batch: take back what was not finished, say that the group runs, replay on request."""
+        """Prepare for a batch: withdraw an unfinished claim, report that the group runs, replay dead
+        letters."""
         await self.take_back()
         now = self._clock.monotonic()
         if now - self._seen_at >= SEEN_EVERY_S:
@@ -47,12 +48,13 @@ class ConsumerRegistration:
 
     @asynccontextmanager
     async def handling(self, claim: ConsumerClaim) -> AsyncIterator[None]:
-        """A process that fails in here and lives takes its claim back; one that dies leaves it."""
+        """Hold a claim while a batch is handled. On failure it is withdrawn; if the process dies, it
+        stays."""
         self._unfinished = claim
         try:
             yield
         except BaseException:
-            with suppress(FoliotError):  # else before the next batch
+            with suppress(FoliotError):  # otherwise it is withdrawn before the next batch
                 await self.take_back()
             raise
         self._unfinished = None
@@ -62,7 +64,7 @@ class ConsumerRegistration:
             await self.take_back()
 
     async def take_back(self) -> None:
-        """Withdraw the claim that was not finished, and the crash that another may have counted for it."""
+        """Withdraw an unfinished claim, and the crash that another consumer may have counted for it."""
         if self._unfinished is not None:
             await self._consumers.claims.take_back(self._spec.group, self._unfinished, self.owner)
             self._unfinished = None
@@ -71,7 +73,7 @@ class ConsumerRegistration:
 def give_up_crashed(
     waiting: Sequence[PendingTransaction], claim: ConsumerClaim, max_attempts: int
 ) -> Sequence[PendingTransaction]:
-    """The first event is a dead letter if processes have died of it as often as it may be tried."""
+    """Mark the first transaction as failed if processes have died of it as often as it may be tried."""
     if claim.crashes < max_attempts or not waiting:
         return waiting
     failure = HandlerFailure(f"the process ended while it handled the event, {claim.crashes} times", None)

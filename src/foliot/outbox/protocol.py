@@ -1,4 +1,4 @@
-"""What a publisher does: the broker's side of the relay."""
+"""The protocol of publishers: the broker's side of the relay."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from foliot.transport.protocol import BrokerUnreachableError
 
 @dataclass(frozen=True, slots=True)
 class RelayTerm:
-    """From the moment a relay takes over until another does."""
+    """The period in which one relay is active."""
 
     outbox: str
-    """Tells this outbox from others that are shipped to the same broker."""
+    """Id of this outbox, which distinguishes it from others that publish to the same broker."""
     epoch: int
 
 
 SETTING = "FOLIOT_RELAY"
-"""What names the broker that events are shipped to."""
+"""The setting with the address of the broker that events are published to."""
 
 
 class TermOverError(FoliotError):
-    """The broker has seen a later term, and takes nothing of this one."""
+    """The broker has seen a later term and refuses messages of this one."""
 
     def __init__(self, broker: str, epoch: int, seen: int) -> None:
         super().__init__(f"{broker} has seen epoch {seen} and takes nothing of {epoch}")
@@ -32,32 +32,32 @@ class TermOverError(FoliotError):
 
 
 class BrokerRefusedError(BrokerUnreachableError):
-    """The broker is there, and does not take a message: that one, or anything of its topic."""
+    """The broker can be reached but refuses a message, or all messages of a topic."""
 
     def __init__(self, reason: str, *, is_topic: bool, topic: str | None = None) -> None:
         super().__init__(reason)
         self.is_topic = is_topic
         self.topic = topic
-        """Its name at the broker, if the refusal says so; else one of those that were sent was refused."""
+        """Name of the refused topic at the broker. None: unknown which of the sent topics was refused."""
 
 
 class Publisher(Protocol):
-    """A connection to a broker, made by `begin`. Methods raise BrokerUnreachableError, of
-    which RefusedError is one; then begin again."""
+    """A connection to a broker, made by `begin`. Methods raise BrokerUnreachableError (BrokerRefusedError is
+    one); then call `begin` again."""
 
     name: str
 
     async def begin(self, term: RelayTerm) -> None:
-        """Connect, for this term: from now on the broker refuses what an earlier one still sends, where it
-        has the means to. Raises TermOverError."""
+        """Connect for this term. The broker then refuses messages of earlier terms, if it can. Raises
+        TermOverError."""
         ...
 
     async def publish(self, messages: Sequence[OutboxMessage], is_trusted: Callable[[], bool]) -> int:
-        """Hand these to the broker; how many from the first on it has confirmed. Raises TermOverError.
+        """Publish messages; return how many, from the first on, are confirmed. Raises TermOverError.
 
-        A message is sent when the one before it of the same aggregate is confirmed, or together with it as a
-        whole that the broker takes in order or not at all. Before each sending `is_trusted` is asked: when it
-        says no, nothing more is sent.
+        A message is sent only when the previous one of its aggregate is confirmed, or together with it in a
+        batch that the broker accepts completely and in order, or not at all. `is_trusted` is called before
+        each send. When it returns False, nothing more is sent.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""The relay to RabbitMQ: a durable topic exchange, the topic as routing key, publisher confirms.
+"""Publishes events to RabbitMQ: a durable topic exchange, the topic as routing key, publisher confirms.
 
-A durable queue for each topic is bound before the first message of it is sent, so that nothing is dropped
-before the first consumer exists. What no queue takes comes back (mandatory), and is not confirmed.
+Before the first message of a topic, a durable queue is bound for it, so that nothing is dropped before the
+first consumer exists. A message that no queue takes is returned (mandatory) and not confirmed.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from foliot.transport.protocol import BrokerUnreachableError
 EXCHANGE = "foliot.events"
 QUEUE = "foliot.events."
 SETTLE_S = 6.0
-"""How long a quorum queue that was just made is left alone before the first message.
+"""Seconds to wait between creating a quorum queue and its first message.
 
-RabbitMQ writes down that there is such a queue every 5 s. One of a single node that is killed before comes
-back without what it had confirmed, and never confirms anything again (seen with 3.10).
+RabbitMQ records new queues on disk every 5 s. If a single node is killed before that, the queue comes back
+without its confirmed messages, and never confirms anything again (seen with 3.10).
 """
 _REFUSAL = RefusalErrors(
-    # A message that is larger than the server takes closes the channel so.
+    # The server closes the channel like this for a message that is too large.
     of_message=(ChannelPreconditionFailed,),
     # No queue takes it, or the queue is full.
     of_topic=(ChannelAccessRefused, DeliveryError),
@@ -46,7 +46,7 @@ _ERRORS = (AMQPError, ChannelInvalidStateError, OSError)
 
 
 class RabbitPublisher:
-    """`?queues=off` declares no queues: then bind your own before the first event."""
+    """Publishes to RabbitMQ. `?queues=off` declares no queues: then bind your own before the first event."""
 
     name = "rabbitmq"
 
@@ -100,7 +100,8 @@ class RabbitPublisher:
         self._bound |= topics
 
     async def _bind(self, connection: AbstractConnection, topic: str) -> bool:
-        """Whether a quorum queue was made. A refusal closes the channel, so each question has its own."""
+        """Bind a topic's queue; return whether a quorum queue was created. A refusal closes the channel, so
+        each request has its own."""
         try:
             async with connection.channel() as channel:
                 queue = await channel.declare_queue(QUEUE + topic, passive=True)
@@ -116,7 +117,7 @@ class RabbitPublisher:
                 queue = await channel.declare_queue(QUEUE + topic, durable=True, arguments=quorum)
                 await queue.bind(EXCHANGE, topic)
             return True
-        except ChannelPreconditionFailed:  # the server has none
+        except ChannelPreconditionFailed:  # the server has no quorum queues
             async with connection.channel() as channel:
                 queue = await channel.declare_queue(QUEUE + topic, durable=True)
                 await queue.bind(EXCHANGE, topic)

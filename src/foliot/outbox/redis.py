@@ -1,7 +1,7 @@
-"""The relay to Redis: a stream for each topic.
+"""Publishes events to Redis: one stream per topic.
 
-Messages are added by a script that first compares the relay's epoch with the highest that ever began; so one
-that was replaced adds nothing more. A script runs as a whole, in order: nothing else comes between.
+A script adds the messages. It first compares the relay's epoch with the highest that ever began, so a
+replaced relay adds nothing more. A script runs atomically and in order.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,10 +23,10 @@ from foliot.transport.protocol import BrokerUnreachableError
 STREAM = "foliot:events:"
 FENCE = "foliot:relay:"
 REFUSALS = ("WRONGTYPE", "NOPERM")
-"""The key of a stream is taken by something else, or not ours to write: that topic is refused."""
+"""Error prefixes for: the key is of another type, or not ours to write. Then the topic is refused."""
 MAX_MESSAGES = 100
 MAX_BYTES = 1_000_000
-"""For one script: Redis does nothing else while it runs."""
+"""Maximum bytes per script: Redis does nothing else while it runs."""
 
 _BEGIN = """
 local seen = tonumber(redis.call('GET', KEYS[1]) or '0')
@@ -34,7 +34,7 @@ if seen > tonumber(ARGV[1]) then return seen end
 redis.call('SET', KEYS[1], ARGV[1])
 return tonumber(ARGV[1])
 """
-# A script that fails in the middle keeps what it has done, so it says how far it came.
+# A script that fails midway keeps what it has done, so it returns how far it came.
 _ADD = """
 local seen = tonumber(redis.call('GET', KEYS[1]) or '0')
 if seen ~= tonumber(ARGV[1]) then return {-1, tostring(seen)} end
@@ -56,7 +56,7 @@ return {#KEYS - 1, ''}
 
 
 class RedisPublisher:
-    """`?maxlen=N` keeps about so many messages in each stream; left out: all."""
+    """Publishes to Redis Streams. `?maxlen=N` keeps about N messages per stream; without it, all."""
 
     name = "redis"
 
@@ -70,7 +70,7 @@ class RedisPublisher:
 
     async def begin(self, term: RelayTerm) -> None:
         await self.close()
-        # A call that is tried again by the client would tell us nothing of it; the relay tries again itself.
+        # No retries by the client: they would be invisible here. The relay retries itself.
         never = Retry(NoBackoff(), 0)
         self._redis = Redis.from_url(
             self._address, socket_timeout=self._call_s, socket_connect_timeout=self._call_s, retry=never

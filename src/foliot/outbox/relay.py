@@ -1,23 +1,24 @@
-"""The relay: reads the outbox from where it stands, publishes, and moves on by what was confirmed.
+"""The relay: reads the outbox from its offset, publishes the messages, and advances to what was confirmed.
 
     standing by ──took the lease──▶ begin the term at the broker ──▶ read ▶ publish ▶ move the offset ─┐
         ▲                                      ▲                      ▲                               │
         │                                      └── anything failed ◀──┴───────────────────────────────┘
         └── lost the lease · the row says that another has it
 
-Who is right in doubt: the row in `relay_t`. The offset moves only under the epoch that is in it. After
-anything that failed, the connection is made anew and the offset is read again, so an UPDATE whose answer was
-lost does no harm.
+The row in `relay_t` decides who is active. The offset moves only under the epoch in that row. After any
+failure the relay reconnects and reads the offset again, so an UPDATE whose answer was lost does no harm.
 
-Heartbeats are a service of their own: a slow or hung broker does not cost the lease, and a broker that does
-not answer in time (`sending.CALL_S`) is begun with anew. A relay that was replaced sends nothing more once it
-knows: it asks before every message whether its lease can be trusted. What it had under way may still arrive,
-after its successor sent the same; never before what comes before it (`sending.send_in_order`).
+Heartbeats are a separate service: a slow or hung broker does not cost the lease. If a broker does not answer
+in time (`sending.CALL_S`), the relay reconnects. Before every message the relay checks whether its lease is
+valid, so it sends nothing more once it knows that it was replaced. Messages that it had already sent may
+still arrive after its successor sent them again, but never before messages that precede them
+(`sending.send_in_order`).
 
-What the broker refuses holds up nothing else. A message that it does not take, as one that is too large,
-becomes a dead letter in the transaction that moves the offset. A topic that it refuses is parked: the relay
-goes on without it, and tries it again from where it stopped, in order, until it has caught up. A step sends
-at most one portion of a parked topic, and then goes on with the log, so that no topic waits for another.
+Refused messages don't block others. If the broker refuses a message, for example because it is too large, the
+message becomes a dead letter in the transaction that moves the offset. If the broker refuses a topic, the
+topic is parked: the relay continues without it, and retries it later from where it stopped, in order, until
+it has caught up. A step sends at most one portion of a parked topic and then continues with the log, so that
+topics don't wait for each other.
 """
 
 import math
@@ -40,11 +41,11 @@ from foliot.transport.protocol import BrokerUnreachableError
 
 BATCH = 500
 RETRY_REFUSED_S = 30.0
-"""Pause between two attempts to send parked topics, however many there are: a refusal costs a reconnect."""
+"""Seconds between attempts to send parked topics, regardless of their number: a refusal costs a reconnect."""
 MAX_WINDOW = 5_000
-"""Offsets that are searched for messages of a parked topic in one step: no index is by topic."""
+"""Offsets searched per step for messages of a parked topic: there is no index by topic."""
 MAX_REPLAYS = 10
-"""Dead letters that are sent in one step, on request."""
+"""Maximum number of requested dead letters that are sent per step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class RelayOptions:
 
 
 class Relay:
-    """A service, and with it the one that keeps its lease."""
+    """A service that publishes the outbox. `services` also contains the one that renews its lease."""
 
     name = "relay"
 
@@ -86,15 +87,15 @@ class Relay:
         self.leadership.name = "relay-leadership"
         self.leadership.on_elected(lambda _lease: self.wake.set())
         self._begun: Lease | None = None
-        """Under which the connection was made, and the offset read."""
+        """The lease under which the relay connected and read the offset. None: it must begin again."""
         self._next_offset = 0
         self._clock = clock
         self._limits: dict[str | None, int] = {}
-        """How many messages to send at once, fewer after a failure: of a parked topic; None: of the log."""
+        """Batch size by parked topic; key None: the log. It is halved after a failure."""
         self._parked: dict[str, int] = {}
-        """Topics that the broker refuses, and where each of them goes on."""
+        """Topics that the broker refuses, with the offset at which each continues."""
         self._resuming: str | None = None
-        """The parked topic that the broker takes again, until it has caught up."""
+        """The parked topic that the broker accepts again, until it has caught up."""
         self._tried_at: dict[str, float] = {}
         self._retried_at = -math.inf
         self._replayed_at = -math.inf
@@ -148,7 +149,7 @@ class Relay:
             return 0.0
         if sending and not count:
             return self._poll_s
-        # What lies between two that were sent is parked.
+        # Messages between two that were sent belong to parked topics.
         following = sending[count].c_offset if count < len(sending) else messages[-1].c_offset + 1
         lag = await self._store.advance(lease.instance_id, lease.epoch, following)
         self._next_offset = following
@@ -158,9 +159,9 @@ class Relay:
     async def _publish(
         self, lease: Lease, messages: Sequence[OutboxMessage], topic: str | None = None
     ) -> int | None:
-        """How many the broker has confirmed; None: it has refused something, which is dealt with.
+        """Publish; return how many the broker confirmed. None: it refused something, which is handled here.
 
-        `topic`: these are of a parked topic.
+        `topic`: the parked topic that these messages belong to. None: they are from the log.
         """
         if not messages:
             return 0
@@ -179,7 +180,7 @@ class Relay:
             if len(messages) == 1:
                 await self._bury(lease, messages[0], str(error), topic)
             else:
-                self._limits[topic] = 1  # one after the other, until it is known which it was
+                self._limits[topic] = 1  # one by one, until the refused message is found
             return None
         except BrokerUnreachableError:
             self._limits[topic] = max(1, limit // 2)
@@ -213,16 +214,16 @@ class Relay:
         return bool(self._parked) and self._clock.monotonic() - self._retried_at >= RETRY_REFUSED_S
 
     async def _retry_parked(self, lease: Lease) -> None:
-        """Send one portion of a parked topic, if it is time to."""
+        """Send one portion of a parked topic, if a retry is due."""
         if not self._is_retry_due():
             return
-        self._parked = await self._store.parked()  # somebody may have removed one
+        self._parked = await self._store.parked()  # one may have been removed
         self._tried_at = {each: at for each, at in self._tried_at.items() if each in self._parked}
         self._limits = {each: at for each, at in self._limits.items() if each is None or each in self._parked}
         topic = self._resuming if self._resuming in self._parked else None
         if topic is None:
             topic = min(self._parked, key=lambda each: self._tried_at.get(each, -math.inf), default=None)
-        # Noted before the attempt: should it fail, the log and other topics come first.
+        # Set before the attempt: if it fails, the log and other topics come first.
         self._resuming, self._retried_at = None, self._clock.monotonic()
         if topic is None:
             return
@@ -237,10 +238,11 @@ class Relay:
         else:
             await self._store.move_parked(lease.instance_id, lease.epoch, topic, None)
             self._parked.pop(topic)
-            self._retried_at = -math.inf  # others may be taken again as well
+            self._retried_at = -math.inf  # the broker may accept others again as well
 
     async def _send_portion(self, lease: Lease, topic: str, offset: int) -> int | None:
-        """Where the topic goes on; None: not all was sent, and `_publish` has noted what comes next."""
+        """Send a portion of a topic; return its next offset. None: refused (handled by `_publish`) or not
+        sent."""
         end = min(offset + MAX_WINDOW, self._next_offset)
         limit = self._limits.get(topic, BATCH)
         messages = await self._store.read(offset, limit=limit, topic=topic, before=end)
@@ -252,7 +254,7 @@ class Relay:
         return messages[-1].c_offset + 1 if len(messages) == limit else end
 
     async def _replay(self, lease: Lease) -> None:
-        """Send dead letters again that somebody asked for."""
+        """Send the dead letters again whose replay was requested."""
         now = self._clock.monotonic()
         if now - self._replayed_at < self._poll_s:
             return
@@ -281,7 +283,8 @@ class Relay:
         try:
             await self._publisher.begin(RelayTerm(outbox, lease.epoch))
         except TermOverError as error:
-            # The row was set back, as by restoring a backup: its epochs go on above what the broker has seen.
+            # The row is older than the broker's state, for example after restoring a backup. Continue with an
+            # epoch above the one that the broker has seen.
             await self._store.release(lease.instance_id, lease.epoch, above=error.seen)
             self.leadership.lose(str(error))
             return False
@@ -292,12 +295,12 @@ class Relay:
         return lambda: not self._is_stopping and self.leadership.lease == lease
 
     def wind_up(self) -> None:
-        """Send nothing more; what is under way is waited for by the step."""
+        """Send nothing more. The current step still waits for messages that are already sent."""
         self._is_stopping = True
         self.wake.set()
 
     async def release(self) -> None:
-        """Stop being the active relay on purpose; those that stand by are told to take over at once."""
+        """Release the lease, and hint to standby relays that they can take over at once."""
         had_lease = self.leadership.lease is not None
         await self.leadership.release()
         if had_lease:

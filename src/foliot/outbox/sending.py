@@ -1,4 +1,4 @@
-"""Sending one message after the other of each aggregate, and many aggregates at once."""
+"""Sends messages of one aggregate one by one, and those of different aggregates in parallel."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -11,15 +11,15 @@ from foliot.outbox.protocol import BrokerRefusedError
 from foliot.transport.protocol import BrokerUnreachableError
 
 CALL_S = 10.0
-"""How long a broker may take to answer. Heartbeats don't wait for it: it has nothing to do with the TTL."""
+"""Maximum seconds for a broker's answer. Independent of the lease's TTL: heartbeats don't wait for it."""
 GRACE_S = 1.0
-"""How long others may still be confirmed when one was not: whatever is then in doubt is sent again."""
+"""Seconds to wait for other confirmations after one has failed. Unconfirmed messages are sent again."""
 
 Send = Callable[[Parcel], Awaitable[None]]
 
 
 class RefusalErrors(NamedTuple):
-    """How a client says that a broker refuses something."""
+    """The exceptions by which a client library reports that the broker refuses something."""
 
     of_message: tuple[type[BaseException], ...] = ()
     of_topic: tuple[type[BaseException], ...] = ()
@@ -45,9 +45,9 @@ async def asking(
     refusal: RefusalErrors = NOTHING,
     topic: str | None = None,
 ) -> AsyncIterator[None]:
-    """A call to the broker: whatever goes wrong with it is BrokerUnreachableError, and it ends in time.
+    """Limit a broker call to `call_s` seconds, and turn its errors into BrokerUnreachableError.
 
-    A refusal is RefusedError. `topic` is what the call is about.
+    A refusal becomes BrokerRefusedError. `topic`: what the call is about.
     """
     try:
         async with asyncio.timeout(call_s):
@@ -58,7 +58,7 @@ async def asking(
         reason = f"{broker}: {shown(str(error)) or type(error).__name__}"
         raise (refusal.error_of(error, reason, topic) or BrokerUnreachableError(reason)) from error
     except asyncio.CancelledError:
-        # Some clients cancel what waits for an answer when the connection breaks. Nobody cancelled us.
+        # Some clients cancel waiting calls when the connection breaks. Our own task was not cancelled.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
@@ -66,11 +66,11 @@ async def asking(
 
 
 async def send_in_order(parcels: Sequence[Parcel], send: Send, is_trusted: Callable[[], bool]) -> int:
-    """How many from the first on were sent; raises what was raised first if that is none.
+    """Send parcels; return how many, from the first on, are confirmed. If none is, raise the first error.
 
-    `send` returns when the broker has confirmed. The next of an aggregate is sent after that, so whatever is
-    lost or refused, no message of an aggregate arrives for the first time before one that it follows: not
-    even when a relay that was replaced still has one under way.
+    `send` returns when the broker has confirmed. Only then the next message of the same aggregate is sent. So
+    a message never arrives for the first time before one that precedes it in its aggregate, even if messages
+    are lost or refused, or a replaced relay still has one in flight.
     """
     chains: dict[str, list[int]] = {}
     for position, parcel in enumerate(parcels):
@@ -104,6 +104,6 @@ async def send_in_order(parcels: Sequence[Parcel], send: Send, is_trusted: Calla
     first_missing = confirmed.find(0)
     count = len(parcels) if first_missing < 0 else first_missing
     if not count and errors:
-        # A refusal says more than the connection that broke by it.
+        # Prefer a refusal: other errors may only follow from the connection that it broke.
         raise next((each for each in errors if isinstance(each, BrokerRefusedError)), errors[0])
     return count

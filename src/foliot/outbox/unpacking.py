@@ -1,5 +1,5 @@
-"""A message of a broker's as the event that it is. The reverse of `outbox.parcel`, and kinder: events that
-others have put there are taken as they are, as long as they are CloudEvents."""
+"""Converts a broker's message to an Event: the reverse of `outbox.parcel`, but more tolerant. Messages of
+other producers are accepted if they are CloudEvents."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ LARGEST_OFFSET = 2**63 - 1
 
 
 class Arrived(NamedTuple):
-    """A message, and where it was."""
+    """A message and its position at the broker."""
 
     topic: str
     partition: int
@@ -28,10 +28,12 @@ class Arrived(NamedTuple):
 
 
 class Unpacked(NamedTuple):
+    """An event read from a message, or the error that prevented it."""
+
     event: Event
     transaction_id: UUID
     error: str | None = None
-    """Why it can't be read; then the event holds the text as it came."""
+    """Why the message can't be read; then the event holds its text. None: it was read."""
 
 
 def unpack(arrived: Arrived) -> Unpacked:
@@ -101,7 +103,7 @@ def _uuid(value: object) -> UUID | None:
 
 
 def _whole(value: Any) -> Any:
-    """The document as every database can hold it: a dead letter must find room."""
+    """Make a document storable in every database, since it may become a dead letter."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):
