@@ -159,7 +159,7 @@ def _external_id(body: Any) -> str | None:
 def _retry_after_s(answer: AgentResponse, now: datetime) -> float | None:
     asked = answer.headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
-        # Check the length first: converting a number with a thousand digits would overflow.
+        # Check the length first: a number of a thousand digits is not a number of seconds.
         return min(float(asked), RETRY_AFTER_S) if len(asked) < 10 else RETRY_AFTER_S
     at = _instant_of(asked)
     if at is None:

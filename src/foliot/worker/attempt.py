@@ -210,7 +210,7 @@ class Attempt:
                 self._page = self._journal.open(self.claim)
             return self._page
 
-    # --- its end ----------------------------------------------------------------------------------
+    # --- end of the attempt -----------------------------------------------------------------------
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         running.remove(self._redactor.forms)

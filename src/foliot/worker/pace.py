@@ -8,7 +8,8 @@ ALONE_S = 0.5
 """Poll interval on SQLite: hints within a process are calls and can't be lost, but other processes send
 none."""
 CANCEL_SEEN_S = 0.8
-"""Longest renewal interval without hints from other processes, so that a cancel is seen within a second."""
+"""Renewal interval without hints of other processes, if polls are not rarer: a cancel is seen within a
+second."""
 
 
 @dataclass(frozen=True, slots=True)

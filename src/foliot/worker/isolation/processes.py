@@ -60,9 +60,9 @@ class Processes:
         """Start a template process, or a new one if the last has died. Does nothing if one is alive."""
         if self._template is not None and self._template.is_alive:
             return
-        # The start is a task of its own, not part of an attempt. If attempts with timeouts shorter than the
-        # imports could cancel it, no template would ever start. asyncio.wait, not shield: if `close` cancels
-        # the start, its waiters must not look cancelled.
+        # The start is a task of its own, not part of an attempt: attempts with timeouts shorter than the
+        # imports would cancel every start. asyncio.wait, not shield: if `close` cancels the start, its
+        # waiters are not cancelled.
         if self._starting is None or self._starting.done():
             self._starting = asyncio.create_task(self._start())
             self._starting.add_done_callback(_take_notice)
@@ -177,7 +177,7 @@ class Processes:
                     with contextlib.suppress(TemplateLostError):
                         await template.signal(number, signal.SIGKILL)
 
-    # --- what the template says -------------------------------------------------------------------
+    # --- reports of the template ------------------------------------------------------------------
 
     def _take(self, frame: Mapping[str, Any]) -> None:
         if "forked" in frame:
@@ -232,7 +232,7 @@ async def _end_without_template(child: RunningChild) -> None:
 
 
 async def _whole(work: Any) -> None:
-    """Run a coroutine to its end, even if the caller is cancelled meanwhile."""
+    """Run a coroutine to its end, even if the caller is cancelled."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):

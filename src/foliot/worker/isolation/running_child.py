@@ -91,7 +91,7 @@ class RunningChild:
                 self._connection, encode({"task": task, "args": args, "fire": told})
             )
 
-    # --- reading: each returns how many bytes there were ------------------------------------------
+    # --- reading: each returns the number of bytes read -------------------------------------------
 
     def _read_frames(self, descriptor: int) -> int:
         data = self._read(descriptor)
@@ -136,7 +136,7 @@ class RunningChild:
         if not self._readers and not self.silent.done():
             self.silent.set_result(None)
 
-    # --- the end ----------------------------------------------------------------------------------
+    # --- end of the process -----------------------------------------------------------------------
 
     def end(self, why: str) -> None:
         """Read what is left in the pipes and mark the process as ended. Called when the process is gone."""

@@ -88,7 +88,7 @@ class TemplateProcess:
             await self.close()
             raise
 
-    # --- telling ----------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     async def fork(self, attempt: int, descriptors: Sequence[int]) -> None:
         await self._send({"fork": attempt}, descriptors)
@@ -120,7 +120,7 @@ class TemplateProcess:
             if descriptor == self._control.fileno():
                 self._loop.remove_writer(descriptor)
 
-    # --- listening --------------------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------------
 
     def _read(self) -> None:
         try:
