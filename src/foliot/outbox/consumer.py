@@ -59,7 +59,7 @@ class _Batch(NamedTuple):
 
 
 class Consumer:
-    """Runs one handler as a member of its group. A service: run its `step`."""
+    """A service that runs one handler as a member of its consumer group."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class BrokerAddress(NamedTuple):
         return urlsplit(self.url)
 
     def is_on(self, name: str, *, default: bool) -> bool:
-        """Raises SettingError."""
+        """Return an on/off option. Raises SettingError."""
         value = self.options.get(name)
         if value is None:
             return default
@@ -71,7 +71,7 @@ class BrokerAddress(NamedTuple):
         return _SWITCH[value.lower()]
 
     def number(self, name: str) -> int | None:
-        """Raises SettingError."""
+        """Return a positive whole number, or None if the option is missing. Raises SettingError."""
         value = self.options.get(name)
         if value is None:
             return None

@@ -52,10 +52,10 @@ class CeleryTransport:
         return []
 
     async def acknowledge(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """Nothing to do: there are none."""
+        """Do nothing: this transport receives no tickets."""
 
     async def give_back(self, deliveries: Sequence[ReceivedTicket]) -> None:
-        """Nothing to do: there are none."""
+        """Do nothing: this transport receives no tickets."""
 
     async def close(self) -> None:
         """Do nothing: the code that opened the Celery application closes it."""

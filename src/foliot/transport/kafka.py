@@ -45,7 +45,8 @@ quieten(
 
 
 class KafkaTransport:
-    """`kafka://[user:password@]host:port[,host:port]`, with `?tls=on` and `?sasl=SCRAM-SHA-512`."""
+    """The transport over `kafka://[user:password@]host:port[,host:port]`. Options: `?tls=on`,
+    `?sasl=SCRAM-SHA-512`."""
 
     name = "kafka"
 

@@ -11,7 +11,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def access_of(address: BrokerAddress) -> dict[str, Any]:
-    """Raises SettingError."""
+    """Return the keyword arguments of Kafka's clients for an address. Raises SettingError."""
     has_tls = address.is_on("tls", default=False)
     credentials, _, servers = address.parts.netloc.rpartition("@")
     access: dict[str, Any] = {

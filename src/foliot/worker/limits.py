@@ -21,7 +21,8 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def size_of(text: str) -> int:
-    """Bytes of a size such as `2GB`, `512MiB` or `800000`; GB and GiB are both 1024³. Raises ValueError."""
+    """Convert a size like `2GB`, `512MiB` or `800000` to bytes. GB and GiB are both 1024³. Raises
+    ValueError."""
     match = _SIZE.match(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; write it as 512MB or 2GB")

@@ -32,6 +32,6 @@ class Pace:
 
     @classmethod
     def at(cls, poll_s: float, *, lease_s: float, hears_others: bool) -> "Pace":
-        """The intervals that follow from a poll interval chosen in the settings."""
+        """Return the intervals for a poll interval chosen in the settings."""
         renew_s = lease_s / 3
         return cls(poll_s, renew_s if hears_others else min(renew_s, max(CANCEL_SEEN_S, poll_s)))
