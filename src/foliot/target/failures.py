@@ -7,8 +7,13 @@ from pathlib import Path
 from foliot.model.errors import InvalidError
 
 _FOLIOT = Path(__file__).resolve().parent.parent
-_OWN = (f"{_FOLIOT / 'worker'}/", f"{_FOLIOT / 'target'}/", f"{Path(asyncio.__file__).resolve().parent}/")
-"""Folders whose frames only call the task. They are removed from tracebacks."""
+_OWN = (
+    f"{_FOLIOT / 'worker'}/",
+    f"{_FOLIOT / 'target'}/",
+    f"{_FOLIOT / 'blocking_calls.py'}",
+    f"{Path(asyncio.__file__).resolve().parent}/",
+)
+"""Code whose frames only call the task. They are removed from tracebacks."""
 
 
 def error_of(failure: BaseException) -> str:
