@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import the SDK when it is first asked for: `foliot --help` and `foliot version` need none of it."""
+    """Import the SDK on first use: `foliot --help` and `foliot version` don't need it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from foliot import sdk

@@ -1,7 +1,7 @@
-"""The API as an ASGI application, for those who serve it beside their own.
+"""The API as an ASGI application, to serve it beside an application of your own.
 
-By itself it starts an instance when the server starts it. Mounted in another application, whose server knows
-only that one, it serves the instance that `Foliot.lifespan()` started there.
+Run on its own, it starts an instance when the server starts. Mounted in another application, it receives no
+lifespan events; it then serves the instance that `Foliot.lifespan()` started there.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ MakeInstance = Callable[[Sequence[Observer]], Instance]
 
 
 class Serving:
-    """An instance with the HTTP application that serves it."""
+    """An instance together with the HTTP application that serves it."""
 
     def __init__(self, make: MakeInstance, observers: Sequence[Observer] = ()) -> None:
         probes = Probes(SystemClock())
@@ -42,7 +42,7 @@ class AsgiApplication:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Serve for as long as the context lasts."""
+        """Run the instance and serve it until the context ends."""
         serving = Serving(self._make)
         await serving.instance.start()
         self._serving = serving
@@ -69,7 +69,7 @@ class AsgiApplication:
             await response(scope, receive, send)
 
     async def _follow(self, receive: Receive, send: Send) -> None:
-        """Start and stop as the server says."""
+        """Start and stop on the server's lifespan events."""
         await receive()
         try:
             async with self.running():

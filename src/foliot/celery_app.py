@@ -1,13 +1,12 @@
-"""A user's Celery application, as Foliot uses it: by the names of its tasks, in JSON, never for ever.
+"""Wrapper around a user's Celery application. It names tasks, uses JSON only, and has timeouts everywhere.
 
-    load      imports what FOLIOT_CELERY_APP names. Only the operator names it; nothing a user stores does
-    refuse    an application whose results might be pickles: to read one is to run what it says
-    send      over a connection of its own, confirmed by the broker, from a thread that does only this
-    state     as the result backend has it, read by other threads: a backend that hangs keeps nothing from
-              being sent
+    load      imports what FOLIOT_CELERY_APP names. Only the operator sets it, never a stored definition
+    refuse    an application that could read pickled results: to unpickle is to run code
+    send      over a separate connection, confirmed by the broker, in a thread that does nothing else
+    state     from the result backend, in other threads: a backend that hangs does not delay sending
 
-Celery's own pool is not used for sending: a pool whose broker is away tries again for as long as its settings
-say, and by default without end.
+Celery's own pool is not used for sending: while the broker is away it retries for as long as its settings
+say, by default without end.
 """
 
 import asyncio
@@ -39,22 +38,22 @@ _OF_DRIVER: Mapping[str, Mapping[str, Any]] = {
     "amqp": {"confirm_publish": True, "read_timeout": 15, "write_timeout": 15},
     "redis": {"socket_connect_timeout": CONNECT_WITHIN_S, "socket_timeout": 15},
 }
-"""What makes a lost server known, and a message confirmed. Redis confirms each command by its answer."""
+"""Options that detect a lost server and confirm messages. Redis confirms each command by its reply."""
 _PRIORITIES: Mapping[str, Mapping[Priority, int]] = {
     "amqp": {Priority.HIGH: 9, Priority.MEDIUM: 5, Priority.LOW: 1},
     "redis": {Priority.HIGH: 0, Priority.MEDIUM: 3, Priority.LOW: 6},
 }
-"""RabbitMQ's highest number goes first (where the queue has x-max-priority), Redis's lowest."""
+"""RabbitMQ delivers the highest number first (if the queue has x-max-priority), Redis the lowest."""
 _WATCHERS = 2
 DEFAULT_QUEUE = "default"
 
 
 class CeleryUnreachableError(FoliotError):
-    """Celery's broker, or its result backend, can't be reached now."""
+    """Celery's broker or result backend can't be reached now."""
 
 
 class CeleryRefusedError(FoliotError):
-    """What was to be sent or read can't be: trying again would not help."""
+    """A message can't be sent, or a result can't be read; a retry would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +65,27 @@ class CeleryCall:
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     queue: str | None = None
-    """Where to; None: where the application's routes say."""
+    """The destination; None: as the application's routes say."""
     priority: Priority | None = None
     expires_s: float | None = None
-    """A worker that gets it later does not start it."""
+    """A worker that receives it later does not start it; None: no limit."""
     keeps_result: bool = True
     traceparent: str | None = None
-    """The trace that the task goes on with, where its workers are instrumented."""
+    """The trace that the task continues, if its workers are instrumented."""
 
 
 class TaskState(NamedTuple):
-    """What the result backend knows of a task."""
+    """State of a task in the result backend."""
 
     name: str
-    """PENDING also for one that it does not know."""
+    """Celery's state; PENDING also for a task that the backend does not know."""
     result: Any = None
-    """What it returned, the exception it raised, or what it said of itself meanwhile."""
+    """The return value, the exception, or the progress that the task reported."""
     traceback: str | None = None
 
 
 def load_celery(name: str) -> "CeleryApp":
-    """The application that a module calls so (`proj.celery:app`). Raises SettingError."""
+    """Import the application that is named as `proj.celery:app`. Raises SettingError."""
     try:
         import celery  # noqa: F401
     except ImportError:
@@ -106,13 +105,13 @@ def load_celery(name: str) -> "CeleryApp":
         require_json_results(found)
     except SettingError:
         raise
-    except Exception as error:  # the configuration is read when it is first asked for
+    except Exception as error:  # Celery reads its configuration on first access
         raise SettingError(f"{SETTING} {name} can't be used: {type(error).__name__}: {error}") from error
     return CeleryApp(found)
 
 
 def require_json_results(app: Any) -> None:
-    """Raises SettingError for an application whose results are, or could be, anything but JSON."""
+    """Raise SettingError if the application writes, or would read, results in anything but JSON."""
     conf = app.conf
     if conf.result_serializer not in JSON:
         raise SettingError(
@@ -129,56 +128,56 @@ def require_json_results(app: Any) -> None:
 
 
 class CeleryApp:
-    """All that Foliot asks of Celery. Raises CeleryUnreachableError and CeleryRefusedError."""
+    """The operations that Foliot needs. They raise CeleryUnreachableError and CeleryRefusedError."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
         self._sending = BlockingCalls("foliot-celery-send")
         self._watching = BlockingCalls("foliot-celery-watch", threads=_WATCHERS)
         self._connection: Any = None
-        """Used by the one thread that sends."""
+        """Used only by the thread that sends."""
 
     @property
     def can_follow(self) -> bool:
-        """Whether any process may ask how a task stands. Results over `rpc://` come to one process only."""
+        """Whether any process can read task states. Results over `rpc://` reach one process only."""
         from celery.backends.base import DisabledBackend
         from celery.backends.rpc import RPCBackend
 
         return not isinstance(self.app.backend, DisabledBackend | RPCBackend)
 
     def has_queue(self, queue: str) -> bool:
-        """Whether one may send to it: most applications make a queue that they don't know."""
+        """Whether tasks can be sent to this queue. Most applications create unknown queues."""
         return bool(self.app.conf.task_create_missing_queues) or queue in self.app.amqp.queues
 
     def queue_of(self, queue: str) -> str:
-        """Where the tickets of a queue of Foliot's go: as its `foliot_queues` says, else to the same name."""
+        """Return the Celery queue for one of Foliot's queues: from `foliot_queues`, else of the same name."""
         routes = self.app.conf.get("foliot_queues") or {}
         usual = self.app.conf.task_default_queue if queue == DEFAULT_QUEUE else queue
         return str(routes.get(queue, usual))
 
     async def reach(self) -> None:
-        """Returns if the broker is there."""
+        """Return if the broker is reachable."""
         await self._within(self._sending.run(self._reach))
 
     async def send(self, calls: Sequence[CeleryCall]) -> None:
-        """The broker has confirmed all of them when this returns."""
+        """Send the tasks. When this returns, the broker has confirmed all of them."""
         await self._within(self._sending.run(partial(self._on_connection, partial(self._send, calls))))
 
     async def revoke(self, task_id: str) -> None:
-        """Have every worker that is up pass it over, or end it; and have the backend say that it was."""
+        """Ask all running workers to skip or end the task, and mark it as revoked in the backend."""
         revoke = partial(self.app.control.revoke, task_id, terminate=True)
         await self._within(
             self._sending.run(partial(self._on_connection, lambda connection: revoke(connection=connection)))
         )
         if self.can_follow:
-            # Without this a task whose worker is dead would be taken for one that still runs.
+            # Otherwise a task whose worker is dead would seem to run still.
             await self._within(self._watching.run(partial(self._mark_revoked, task_id)))
 
     async def state(self, task_id: str) -> TaskState:
         return await self._within(self._watching.run(partial(self._state, task_id)))
 
     def close(self) -> None:
-        """Waits for nothing: the threads end when they have made the calls that they were given."""
+        """Let the threads end after the calls already submitted. Does not wait for them."""
         self._sending.run_later(self._disconnect)
         self._sending.close()
         self._watching.close()
@@ -211,8 +210,8 @@ class CeleryApp:
                 expires=call.expires_s,
                 retry=False,
                 add_to_parent=False,
-                # Here: don't listen for the result; the Redis backend would subscribe to each task, for ever.
-                # In the message: keep it, or not.
+                # Here it means: don't subscribe to the result. The Redis backend would subscribe to each
+                # task, for ever. The header decides whether the worker stores the result.
                 ignore_result=True,
                 headers=headers,
                 **options,
@@ -220,11 +219,11 @@ class CeleryApp:
 
     def _reach(self) -> None:
         self._disconnect()
-        # Asking for it connects.
+        # Reading the attribute connects.
         self._on_connection(lambda connection: connection.default_channel)
 
     def _on_connection(self, use: Any) -> None:
-        """Use the connection; one that broke since it was last used is made anew, once."""
+        """Call `use` with the connection. If an open connection turns out broken, reconnect once."""
         from celery.exceptions import QueueNotFound
         from kombu.exceptions import EncodeError
 

@@ -1,4 +1,4 @@
-"""Steering from Python: what a script or an application does to its schedules and executions.
+"""Control schedules and executions from Python, in a script or an application.
 
 async with app.connect() as client:
     execution_id = await client.trigger("report-eu", args={"region": "fr"})
@@ -26,7 +26,7 @@ from foliot.timing.calendar import parse_ical
 
 
 class Client:
-    """A connection to the database that other processes run schedules from. Schedules go by name."""
+    """A connection to the database of running instances. Schedules are identified by name."""
 
     def __init__(self, plan: InstanceSpec, *, user: str | None = None) -> None:
         self._instance = Instance(plan)
@@ -42,14 +42,14 @@ class Client:
     # --- schedules --------------------------------------------------------------------------------
 
     async def schedule(self, name: str) -> Schedule:
-        """Raises NotFoundError."""
+        """Return the schedule. Raises NotFoundError."""
         found = await self._instance.store.schedules.find(DEFAULT_HOST_ID, name)
         if found is None:
             raise NotFoundError("schedule", name)
         return found
 
     async def pause(self, name: str, *, reason: str | None = None, until: datetime | None = None) -> Schedule:
-        """Nothing becomes due until it is resumed, or until then."""
+        """Pause the schedule until it is resumed, or until the given time."""
         schedule = await self.schedule(name)
         author = Author(self._user, reason)
         return await self._instance.steering.schedules.pause(schedule.schedule_id, author, until_ts=until)
@@ -59,7 +59,7 @@ class Client:
         return await self._instance.steering.schedules.resume(schedule.schedule_id, Author(self._user))
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
-        """Run it now, besides its own times; the arguments go over those of the schedule."""
+        """Run the schedule now, besides its fire times. `args` override the schedule's arguments."""
         schedule = await self.schedule(name)
         made = await self._instance.steering.schedules.trigger(
             schedule.schedule_id, Author(self._user), by=TriggeredBy.API, args=args
@@ -67,7 +67,7 @@ class Client:
         return made.execution_id
 
     async def backfill(self, name: str, from_ts: datetime, to_ts: datetime) -> Backfill:
-        """Run it for the times it would have had from `from_ts` up to, but not including, `to_ts`."""
+        """Run the schedule for its fire times from `from_ts` up to, but not including, `to_ts`."""
         schedule = await self.schedule(name)
         author = Author(self._user)
         return await self._instance.steering.schedules.backfill(schedule.schedule_id, from_ts, to_ts, author)
@@ -81,7 +81,7 @@ class Client:
         return await self._instance.store.executions.get(execution_id)
 
     async def executions(self, name: str, *, limit: int = 50) -> list[Execution]:
-        """The latest of a schedule."""
+        """Return the latest executions of a schedule."""
         schedule = await self.schedule(name)
         return await self._instance.store.executions.for_schedule(schedule.schedule_id, limit=limit)
 
@@ -89,21 +89,21 @@ class Client:
         return await self._instance.store.executions.attempts(execution_id)
 
     async def logs(self, execution_id: UUID) -> list[LoggedLine]:
-        """What the code logged, also while it still runs."""
+        """Return the log lines of the task function, also while it still runs."""
         return await self._instance.store.executions.logs(execution_id)
 
     async def cancel(self, execution_id: UUID, *, reason: str | None = None) -> Execution:
-        """Stop it: at once what waits, within a second what runs."""
+        """Cancel an execution: at once if it waits, within a second if it runs."""
         return await self._instance.steering.executions.cancel(execution_id, Author(self._user, reason))
 
     async def retry(self, execution_id: UUID) -> Execution:
-        """Try an execution that ended badly once more, under the same id."""
+        """Retry an execution that failed, under the same id."""
         return await self._instance.steering.executions.retry(execution_id, Author(self._user))
 
     # --- queues, calendars and secrets ------------------------------------------------------------
 
     async def pause_queue(self, queue: str) -> None:
-        """Workers claim nothing from it until it is resumed; what runs goes on."""
+        """Stop workers from claiming from the queue until it is resumed. Running executions continue."""
         author = Author(self._user)
         await self._instance.steering.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=True)
 
@@ -112,11 +112,11 @@ class Client:
         await self._instance.steering.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=False)
 
     async def set_secret(self, name: str, value: str) -> None:
-        """Keep a value for `${secret:name}`; it can't be read back."""
+        """Store a value for `${secret:name}`. It can't be read back."""
         await self._instance.secrets.set(DEFAULT_HOST_ID, name, value, Author(self._user))
 
     async def set_calendar(self, name: str, **fields: Any) -> None:
-        """Make or replace a named set of excluded days: `days`, `weekdays`, `countries`, `timezone`."""
+        """Create or replace a named set of excluded days: `days`, `weekdays`, `countries`, `timezone`."""
         try:
             spec = CalendarSpec(name=name, **fields)
         except ValidationError as error:
@@ -124,10 +124,10 @@ class Client:
         await self._instance.steering.shared.set_calendar(DEFAULT_HOST_ID, spec, Author(self._user))
 
     async def import_calendar(self, name: str, ical: str, **fields: Any) -> None:
-        """The days of the events of an iCal file, as a calendar."""
+        """Create a calendar from the days of the events in an iCal file."""
         days = await asyncio.to_thread(parse_ical, ical)
         await self.set_calendar(name, days=days, **fields)
 
     async def delete_calendar(self, name: str) -> None:
-        """Raises CalendarInUseError while a schedule names it."""
+        """Delete a calendar. Raises CalendarInUseError while a schedule names it."""
         await self._instance.steering.shared.delete_calendar(DEFAULT_HOST_ID, name, Author(self._user))

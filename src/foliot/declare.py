@@ -1,4 +1,4 @@
-"""Declaring a schedule: an upsert by name, so any number of processes or restarts never doubles it."""
+"""Declare schedules from code: an upsert by name, so restarts and several processes create no duplicates."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ class Declarer:
     async def declare(
         self, host_id: UUID, spec: ScheduleSpec, author: Author, managed_by: ManagedBy
     ) -> Schedule:
-        """Create the schedule, or bring the one of that name up to date. A pause is never lifted by this."""
+        """Create the schedule, or update the one of that name. Never ends a pause."""
         for _ in range(TRIES):
             known = await self._store.find(host_id, spec.name)
             if known is not None:
@@ -29,11 +29,11 @@ class Declarer:
             try:
                 return await self._steering.create(host_id, spec, author, managed_by=managed_by)
             except NameTakenError:
-                continue  # another process declared it between our look and our insert
+                continue  # another process declared it between our read and our insert
         raise NameTakenError(spec.name)
 
     async def _revive(self, known: Schedule, author: Author) -> Schedule:
-        """Try again to plan a schedule that could not be planned; it stays as it is if it still can't."""
+        """Try again to plan a schedule in state `error`. Leave it unchanged if that still fails."""
         try:
             return await self._steering.edit(known.schedule_id, known.spec, author)
         except InvalidError:

@@ -1,6 +1,6 @@
-"""How each part of an instance is made, of its settings and of what all parts share.
+"""Factories for the parts of an instance.
 
-Which of them an instance has, and how they live and end, is the runtime's.
+`runtime` decides which parts an instance has, and starts and stops them.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all parts of an instance stand on."""
+    """The objects that all parts of an instance share."""
 
     instance_id: str
     plan: InstanceSpec
@@ -81,7 +81,10 @@ class Ground:
 def make_scheduler(
     ground: Ground, outgoing: Mapping[Priority, Outgoing], on_led: Callable[[], None]
 ) -> tuple[Scheduler, Witness | None]:
-    """And the witness of its leases, if there is one. `on_led`: the first shard is led from now on."""
+    """Make the scheduler, and the witness of its leases if one is configured.
+
+    `on_led` is called when this instance becomes leader of the first shard.
+    """
     settings = ground.settings
     leases = LeaseOptions(
         ground.instance_id,
@@ -175,7 +178,7 @@ def make_worker(
 
 
 def worker_services(ground: Ground, worker: Worker, pace: Pace) -> tuple[Service, ...]:
-    """What a worker needs for as long as anything of it runs."""
+    """The services that a worker needs until its last execution has ended."""
     lease_s = ground.settings.worker_lease_seconds
     renewer = Renewer(worker, ground.store.work, ground.clock, ground.hints, lease_s, pace.renew_s)
     return renewer, worker.journal, worker.settler
@@ -197,7 +200,7 @@ def make_receivers(worker: Worker, carriers: Mapping[Priority, Carrier]) -> tupl
     return tuple(
         Receiver(worker, carrier, [each for each in Priority if carriers.get(each) is carrier])
         for carrier in dict.fromkeys(carriers.values())
-        # Celery's own workers receive what Celery carries.
+        # Celery's own workers receive the tickets that Celery transports.
         if carrier.kind is not BrokerKind.CELERY
     )
 
@@ -205,14 +208,14 @@ def make_receivers(worker: Worker, carriers: Mapping[Priority, Carrier]) -> tupl
 def open_plan_carriers(
     plan: InstanceSpec, clock: ClusterClock, observer: Observer, celery: CeleryApp | None
 ) -> Mapping[Priority, Carrier]:
-    """The brokers that tickets travel over, for those who publish or receive them."""
+    """Open the brokers that carry tickets; empty for instances that neither publish nor receive them."""
     if not plan.roles & ENGINE:
         return {}
     return open_carriers(plan.settings.transport, clock, observer, plan.transport_pace, celery)
 
 
 def open_celery(plan: InstanceSpec) -> CeleryApp | None:
-    """The Celery application that targets of kind celery and the transport use, if there is one."""
+    """Load the Celery application for `celery` targets and the transport; None: there is none."""
     if plan.settings.celery_app is not None:
         return load_celery(plan.settings.celery_app)
     return None if plan.celery is None else CeleryApp(plan.celery)
@@ -268,7 +271,7 @@ def make_relay(ground: Ground) -> Relay:
 def make_api(
     ground: Ground, services: "Services", targets: Mapping[str, Target], is_running: Callable[[], bool]
 ) -> "RestApi":
-    # A process that serves no HTTP starts in half the time without all that it takes.
+    # Imported here: a process that serves no HTTP then starts in half the time.
     from foliot.api.build import RestApi
 
     return RestApi(
@@ -317,7 +320,7 @@ def watch_replica(ground: Ground) -> ReplicaWatch | None:
 def open_span_observer(
     plan: InstanceSpec, instance_id: str, roles: Sequence[str], clock: ClusterClock
 ) -> "TraceObserver | None":
-    """None: nobody wants spans, and nothing that makes them is even imported."""
+    """Open the observer that makes spans. None: tracing is off, and its libraries are not imported."""
     url = plan.settings.traces_url
     if url is None:
         return None
@@ -330,7 +333,7 @@ def open_span_observer(
 
 
 def open_shared_hints(settings: Settings, observer: Observer) -> SharedHints | None:
-    """What carries hints to other processes; None: nothing does."""
+    """Open what carries hints to other processes; None: nothing does."""
     if settings.hints_redis_url is not None:
         with _redis_there():
             from foliot.store.redis_hints import RedisHints
@@ -355,7 +358,7 @@ def keep_answers(ground: Ground) -> "KeptAnswers | None":
 
 @contextlib.contextmanager
 def _redis_there() -> Iterator[None]:
-    """Say what is wrong with FOLIOT_REDIS_URL."""
+    """Turn errors about FOLIOT_REDIS_URL into a SettingError."""
     try:
         yield
     except ImportError:

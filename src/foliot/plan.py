@@ -1,4 +1,4 @@
-"""What an instance is to be: its settings, its roles, and what an application has registered with it."""
+"""Specification of an instance: its settings, its roles, and what an application registered."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,39 +24,42 @@ class InstanceRole(StrEnum):
 
 
 ENGINE = frozenset({InstanceRole.SCHEDULER, InstanceRole.WORKER})
-"""What an application that embeds Foliot runs."""
+"""The roles that an application with embedded Foliot runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
-    """What an instance is to be."""
+    """Everything that an instance is built from."""
 
     settings: Settings
     roles: frozenset[InstanceRole] = ENGINE
     tasks: TaskRegistry = field(default_factory=TaskRegistry)
     schedules: Sequence[ScheduleSpec] = ()
-    """Declared by code: created or brought up to date when the instance starts."""
+    """Schedules declared by code: created or updated when the instance starts."""
     queues: Sequence[str] | None = None
-    """What a worker serves; None: every queue."""
+    """The queues that a worker serves; None: every queue."""
     consumers: Sequence[ConsumerSpec] = ()
-    """Handlers of events, which a worker runs."""
+    """Event handlers, which a worker runs."""
     celery: Any = None
-    """A Celery application in whose process the instance runs; FOLIOT_CELERY_APP goes before it."""
+    """The Celery application in whose process the instance runs; FOLIOT_CELERY_APP takes precedence."""
     upgrades_schema: bool = False
-    """Bring the schema up to date at the start."""
+    """Whether to upgrade the schema at the start."""
     creates_schema: bool = False
-    """Make the schema in an empty database, and leave one that exists as it is."""
+    """Whether to create the schema in an empty database; an existing schema is left as it is."""
     isolates: bool = True
-    """Whether sync functions run in processes of their own; else in threads."""
+    """Whether sync functions run in separate processes; False: in threads."""
     is_own_process: bool = False
-    """Whether the process is there for this instance alone: then its limits are the process's."""
+    """Whether the process runs only this instance. Then the worker's limits apply to the process."""
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
     transport_pace: TransportPace = field(default_factory=TransportPace)
 
 
 def possible_roles(plan: InstanceSpec) -> frozenset[InstanceRole]:
-    """A process of several roles is a relay only where it is told what to ship to."""
+    """Return the roles that can run. An instance with several roles drops `relay` if FOLIOT_RELAY is unset.
+
+    Raises SettingError if `relay` is the only role.
+    """
     if plan.settings.relay is not None or InstanceRole.RELAY not in plan.roles:
         return plan.roles
     if len(plan.roles) == 1:

@@ -1,4 +1,4 @@
-"""An instance's row in the registry: who runs, where, what it can do, and whether it leads."""
+"""An instance's row in the registry: where it runs, its roles and capacity, and whether it leads."""
 
 from collections.abc import Awaitable, Callable
 
@@ -27,9 +27,9 @@ _TOLD_AT_ONCE = (
 
 
 class InstancePresence:
-    """A service that keeps the row fresh, quickly says who leads, and hears whether to drain.
+    """A service that updates the row, and reads from it whether to drain.
 
-    A row that grows old is forgotten.
+    Changes of leadership and of brokers are written at once. Rows that are not updated are deleted.
     """
 
     name = "presence"

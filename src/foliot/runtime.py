@@ -1,4 +1,4 @@
-"""The only place that joins the parts: settings in, a running instance out."""
+"""Builds a running instance from its settings. This is the only module that connects all parts."""
 
 import asyncio
 import contextlib
@@ -92,13 +92,13 @@ if TYPE_CHECKING:
 
 REGISTRY_EVERY_S = 5.0
 WARMING_S = 30.0
-"""How long the imports of task functions may hold up a start."""
+"""Timeout for importing the task functions at the start."""
 OUTGROWN_GRACE_S = 7 * 86400.0
-"""How long a worker that has outgrown its memory may finish what runs."""
+"""How long a worker that passed its memory limit may go on to finish its running executions."""
 
 
 class OutgrownError(FoliotError):
-    """The worker has passed its memory limit; it finished what ran and ended, to be started anew."""
+    """The worker passed its memory limit. It finished its executions and ended, and must be restarted."""
 
     def __init__(self, limit: str) -> None:
         super().__init__(
@@ -107,7 +107,7 @@ class OutgrownError(FoliotError):
 
 
 class Instance:
-    """A running Foliot process, or the part of one that an application embeds."""
+    """A running Foliot process, or the part of Foliot that runs inside an application."""
 
     def __init__(self, plan: InstanceSpec) -> None:
         self.plan = plan
@@ -122,7 +122,7 @@ class Instance:
         self.store: SqlStore = open_store(
             settings.database_url,
             clock=plan.clock,
-            # Each holds a connection for as long as its handler runs, and must not wait for another's.
+            # One connection per consumer: each holds its connection while its handler runs.
             pools=settings.pools | {Pool.CONSUMER: max(1, len(plan.consumers))},
             ttl_s=settings.lease_ttl_seconds,
             uses_hints=settings.uses_hints,
@@ -143,7 +143,7 @@ class Instance:
         guard = AddressGuard(settings.http_allowed)
         certificates = httpx2.create_ssl_context(trust_env=False)
         pool = guarded_pool(guard, connections=settings.worker_concurrency, ssl_context=certificates)
-        # With connections of its own: of agents that hang and take all of theirs, people are to be told.
+        # A separate pool: notifications must go out even when hanging agents use all other connections.
         letters = guarded_pool(guard, connections=AT_ONCE, ssl_context=certificates)
         self._sender = Sender(guard, letters, self._resolver)
         self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool, observer=self.observer)
@@ -155,7 +155,7 @@ class Instance:
         self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
         self.scheduler: Scheduler | None = None
         self.witness: Witness | None = None
-        """Of who leads, beside the database: etcd or Redis."""
+        """The second witness of leadership beside the database (etcd or Redis); None: not configured."""
         self._notifier = make_notifier(ground, self._first_leadership)
         if InstanceRole.SCHEDULER in plan.roles:
             outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
@@ -193,11 +193,11 @@ class Instance:
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self._is_shown = False
         self.is_running = False
-        """Started, and not asked to stop yet."""
+        """True from the start until a stop is requested."""
         self._hurry = asyncio.Event()
         self._stopping = asyncio.Event()
         self.has_outgrown = False
-        """Stops because its process has passed its memory limit."""
+        """Whether it stops because the process passed its memory limit."""
 
     def _join_worker(self, ground: Ground) -> None:
         pace = choose_pace(ground.settings, hears_others=self._notify is not None)
@@ -226,14 +226,20 @@ class Instance:
         return make_api(ground, services, self.targets, lambda: self.is_running)
 
     def _first_leadership(self) -> Leadership | None:
-        """Of the shard whose leader also looks for what is to be told; None: it is not ours to lead."""
+        """Return the leadership of the first shard, whose leader also evaluates notification rules.
+
+        None: this instance has no shards.
+        """
         shards = [] if self.scheduler is None else self.scheduler.shards
         return shards[0].leadership if shards else None
 
     # --- life -------------------------------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """Check the database, read its clock, declare what code declares. Raises rather than half-start."""
+        """Check the database, read its clock, and declare the schedules of the code.
+
+        Raises if anything is wrong, so that an instance never runs half started.
+        """
         database = self.store.database
         await self._read_clock()
         await require_primary(database)
@@ -272,7 +278,7 @@ class Instance:
             )
 
     async def refresh(self) -> None:
-        """Read again what operators may have switched, and how far off this machine's clock is."""
+        """Read again which tasks are inactive, and the offset of this machine's clock."""
         self.functions.inactive = await self.store.work.inactive_tasks()
         await self._read_clock()
         self.observer.notify(ClockObserved(self.clock.offset_s))
@@ -282,7 +288,7 @@ class Instance:
         self.clock.observe(await self.store.now(), sent_at)
 
     async def tokens(self) -> CallbackTokens:
-        """By which agents prove that an attempt was given to them."""
+        """Return the tokens with which agents prove that they were given an attempt."""
         if self._tokens is None:
             self._tokens = CallbackTokens(await callback_key(self.store.database))
         return self._tokens
@@ -297,7 +303,7 @@ class Instance:
 
     @property
     def services(self) -> tuple[Service, ...]:
-        """Everything that wants to be stepped."""
+        """All services that this instance runs."""
         found: list[Service] = []
         if self._notify is not None:
             found.append(self._notify)
@@ -326,14 +332,14 @@ class Instance:
             await self.store.close()
             raise
         if self.processes is not None:
-            # The imports of all task functions must not count against the timeout of the first attempt.
-            with contextlib.suppress(Exception):  # which meets what is wrong again, and can say so
+            # Otherwise these imports would count against the timeout of the first attempt.
+            with contextlib.suppress(Exception):  # the first attempt fails the same way and reports it
                 async with asyncio.timeout(WARMING_S):
                     await self.processes.start()
         self.begin()
 
     async def connect(self) -> None:
-        """For one that only steers: checks the database, and sends hints; steps nothing else."""
+        """Connect as a client: check the database and start sending hints. Runs no other service."""
         try:
             await self._read_clock()
             await require_schema(self.store.database)
@@ -353,37 +359,37 @@ class Instance:
         await self.close()
 
     def begin(self) -> None:
-        """Step every service from now on; the instance is prepared."""
+        """Run every service from now on. Call `prepare` first."""
         if self.scheduler is not None:
             self.scheduler.on_changed = self._exchange
         self._exchange((), self.services)
         self.is_running = True
 
     async def stop(self) -> None:
-        """Stop cleanly: finish what is under way, hand back the rest, release the lease."""
+        """Stop cleanly: finish the current steps, hand back unfinished executions, release the lease."""
         self.is_running = False
         if self.api is not None:
             self.api.end_streams()
         for loop, _task in self._loops.values():
-            # What still runs needs its leases and its journal, and others need the last hints.
+            # Running executions still need lease renewals and the journal; the last hints must go out.
             if loop.service not in self._worker_services and loop.service is not self._notify:
                 loop.stop()
         if self.scheduler is not None:
-            # Firing first, so that nothing is in flight when the lease is given up.
+            # Stop firing first, so that no transaction is in flight when the lease is released.
             await self._finished([s for s in self.scheduler.services if s in self._loops])
             with contextlib.suppress(Exception):
                 await self.scheduler.release()
         if self.relay is not None:
-            # Publishing first, so that nothing is under way when another takes over.
+            # Stop publishing first, so that nothing is in flight when another relay takes over.
             self.relay.wind_up()
             await self._finished([s for s in self.relay.services if s in self._loops])
             with contextlib.suppress(Exception):
                 await self.relay.release()
         if self.worker is not None:
-            # A claim in flight brings more work, so its step comes to an end first.
+            # A claim in flight brings more work, so wait for its step first.
             await self._finished([s for s in (self.worker, *self._receivers) if s in self._loops])
             with contextlib.suppress(Exception):
-                # What it runs may take minutes; nobody is to count on it for more.
+                # Running executions may take minutes; other instances must not plan with this one.
                 await self.store.surveys.withdraw(self.instance_id)
             with contextlib.suppress(Exception):
                 await self._drain(self.worker)
@@ -428,7 +434,7 @@ class Instance:
         on_started: Callable[[], Awaitable[None]] | None = None,
         on_stopping: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start, and stop cleanly on SIGTERM or SIGINT; a second one hands back at once what still runs."""
+        """Start, and stop cleanly on SIGTERM or SIGINT. A second signal hands back running executions."""
         stopping = self._stopping
         loop = asyncio.get_running_loop()
 
@@ -456,7 +462,7 @@ class Instance:
         self._stopping.set()
 
     async def _drain(self, worker: Worker) -> None:
-        # One that has outgrown its memory harms nobody by finishing; its supervisor may lose patience.
+        # After the memory limit, finishing harms nobody. A supervisor may still end the process earlier.
         grace_s = OUTGROWN_GRACE_S if self.has_outgrown else self.plan.settings.stop_grace_seconds
         draining = asyncio.create_task(worker.drain(grace_s))
         hurried = asyncio.create_task(self._hurry.wait())
@@ -469,7 +475,7 @@ class Instance:
             draining.result()
 
     def _set_draining(self, is_draining: bool) -> None:
-        """Take on nothing more, or again; the scheduler sees for itself whom to hand over to."""
+        """Stop or resume claiming. The scheduler finds out by itself to whom it hands its shards."""
         if self.worker is not None:
             self.worker.rest(is_draining)
 
@@ -482,21 +488,21 @@ class Instance:
             self._loops[service] = (loop, asyncio.create_task(loop.run(), name=service.name))
 
     def stuck(self, limit_s: float) -> Mapping[str, float]:
-        """What its roles can't do without and has not come to a good end for so long, and for how long."""
+        """Return the required services that are stuck longer than the limit, with their seconds."""
         needed: list[Service] = []
         if self.scheduler is not None:
             needed += [self.scheduler, *(each for shard in self.scheduler.shards for each in shard.services)]
         if self.worker is not None:
             needed += [self.worker, *self._worker_services]
         if self.relay is not None and self.api is None:
-            # A broker that is away is no reason for a balancer to keep requests from the API.
+            # A broker that is away is no reason to take the API out of a load balancer.
             needed += self.relay.services
         ages = [(each.name, self._loops[each][0].stuck_s) for each in needed if each in self._loops]
-        # Services of several shards share a name: the worst of them counts.
+        # Services of several shards share a name: the longest time counts.
         return {name: age_s for name, age_s in sorted(ages) if age_s > limit_s}
 
     def show(self, probes: "Probes") -> None:
-        """Let its probes know what to watch, and measure for them what nobody else needs."""
+        """Tell the probes what to watch, and start measuring the figures that only they need."""
         self._is_shown = True
         settings = self.plan.settings
         probes.watch(
@@ -521,7 +527,7 @@ class Instance:
         return tuple(sorted(role.value for role in self.roles))
 
     def record(self) -> InstanceRecord:
-        """What others may know of this instance."""
+        """Return this instance's row for the registry."""
         return InstanceRecord(
             instance_id=self.instance_id,
             hostname=socket.gethostname(),
@@ -540,11 +546,11 @@ class Instance:
 
 
 def spare_collector() -> None:
-    """For a process that is Foliot's own: let the cyclic garbage collector look less often.
+    """Make the cyclic garbage collector run less often. Only for a process that is Foliot's own.
 
-    A leader keeps hundreds of thousands of small tuples and makes thousands a second, none of them in cycles.
-    By default the collector would walk them all again and again: 15 % of the time of firing, and pauses of
-    half a second with half a million schedules in memory.
+    A leader holds hundreds of thousands of small tuples and creates thousands a second, none of them in
+    cycles. With default thresholds the collector scans them again and again: 15 % of the time of firing, and
+    pauses of half a second with half a million schedules in memory.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

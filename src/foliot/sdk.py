@@ -83,7 +83,7 @@ Duration = str | float | timedelta
 
 
 def cron(expression: str, tz: str = "UTC") -> CronTrigger:
-    """At the times of a cron expression: 5 fields, 6 with seconds first, or `@daily` and its kin."""
+    """Return a trigger for a cron expression: 5 fields, 6 with seconds first, or an alias as `@daily`."""
     return _checked(CronTrigger, expression=expression, timezone=tz)
 
 
@@ -97,7 +97,7 @@ def every(
     months: int = 0,
     tz: str = "UTC",
 ) -> IntervalTrigger:
-    """Every so often, counted from the schedule's start."""
+    """Return a trigger that fires at a fixed interval, counted from the schedule's start."""
     parts = {
         "seconds": seconds,
         "minutes": minutes,
@@ -119,19 +119,19 @@ def every(
 
 
 def once(at: datetime) -> OnceTrigger:
-    """At a single instant."""
+    """Return a trigger that fires once, at the given time."""
     if not isinstance(at, datetime) or at.tzinfo is None:  # type: ignore[redundant-expr] # users err
         raise InvalidError.at("/at", "timezone", "must be a datetime with a zone", "datetime(…, tzinfo=UTC)")
     return _checked(OnceTrigger, at=at)
 
 
 def rrule(rule: str, tz: str = "UTC") -> RRuleTrigger:
-    """At the times of an RFC 5545 recurrence rule."""
+    """Return a trigger for an RFC 5545 recurrence rule."""
     return _checked(RRuleTrigger, rule=rule, timezone=tz)
 
 
 def delay(duration: Duration) -> DelayTrigger:
-    """So long after the end of the last run."""
+    """Return a trigger that fires a fixed time after the end of the last run."""
     return _checked(DelayTrigger, seconds=seconds_of(duration, "/delay"))
 
 
@@ -143,7 +143,7 @@ def http(
     body: Any = None,
     expected_status: Sequence[int] | None = None,
 ) -> HttpTarget:
-    """A request to an HTTP agent, in the place of a task function."""
+    """Return a target that sends a request to an HTTP agent, instead of running a task function."""
     return _checked(
         HttpTarget,
         method=method,
@@ -155,9 +155,9 @@ def http(
 
 
 def event(topic: str, type: str, data: Mapping[str, Any] | str | None = None) -> EventTarget:  # noqa: A002
-    """An event, written to the outbox in the transaction that fires, in the place of a task function.
+    """Return a target that writes an event to the outbox in the firing transaction.
 
-    `data` is what it says, or the text of a whole CloudEvent.
+    `data` is the event's data, or the text of a whole CloudEvent.
     """
     said = data if isinstance(data, str) else dict(data or {})
     return _checked(EventTarget, event_topic=topic, event_type=type, event_data=said)
@@ -175,7 +175,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 
 
 def seconds_of(duration: Duration, pointer: str) -> float:
-    """A duration in seconds: a number, a timedelta, or text such as `10m` or `1h30m`."""
+    """Convert a duration to seconds: a number, a timedelta, or text such as `10m` or `1h30m`."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, int | float):
@@ -190,8 +190,7 @@ def seconds_of(duration: Duration, pointer: str) -> float:
 class Foliot:
     """An application's task functions and schedules.
 
-    `url` is the database: `postgresql://…`, `sqlite:///…`, or `memory` in tests; left out, it is
-    FOLIOT_DATABASE_URL.
+    `url` is the database: `postgresql://…`, `sqlite:///…`, or `memory` in tests. None: FOLIOT_DATABASE_URL.
     """
 
     def __init__(self, url: str | None = None) -> None:
@@ -238,9 +237,9 @@ class Foliot:
         system: bool = False,
         isolation: IsolationKind | None = None,
     ) -> F | Callable[[F], F]:
-        """Register a function under its name; its signature becomes the schema of its arguments.
+        """Register a function as a task. Its signature becomes the schema of its arguments.
 
-        A sync function runs in a process of its own, which a timeout or a cancel really ends; with
+        A sync function runs in a separate process, which a timeout or a cancel ends. With
         `isolation="thread"` it runs in a thread of the worker, which shares memory and can't be stopped.
         """
         given: dict[str, Any] = {
@@ -273,8 +272,8 @@ class Foliot:
     ) -> ScheduleSpec:
         """Declare a schedule: an upsert by name when the application starts.
 
-        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …); `overlap` and
-        `misfire` may be given by the name of their policy alone. Wrong ones raise an InvalidError here.
+        `fields` are those of a schedule (`queue`, `priority`, `start_ts`, `labels` …). For `overlap` and
+        `misfire` the name of the policy is enough. Raises InvalidError for wrong fields.
         """
         spec = self.define(name, task, when=when, args=args, retries=retries, timeout=timeout, **fields)
         self.schedules[name] = spec
@@ -291,7 +290,7 @@ class Foliot:
         timeout: Duration | None = None,
         **fields: Any,
     ) -> ScheduleSpec:
-        """The definition that `schedule` would declare: it is checked, and not declared."""
+        """Check a definition and return it, without declaring it. Takes the arguments of `schedule`."""
         if "target" in fields:
             raise InvalidError.at("/target", "unexpected", "is the second argument", "leave it out")
         known = None if isinstance(task, HttpTarget | EventTarget) else self._task_of(task)
@@ -331,8 +330,8 @@ class Foliot:
     ) -> Callable[[H], H]:
         """Register an async function that handles events: `async def handle(transaction: EventTransaction)`.
 
-        A worker runs it. What it writes through `transaction.connection` commits together with the group's
-        offset. `source` is the database, or a Kafka that a relay fills: `kafka://host:9092`.
+        A worker runs it. Writes through `transaction.connection` commit together with the group's offset.
+        `source` is the database, or a Kafka that a relay fills: `kafka://host:9092`.
         """
         if isinstance(topics, str):
             raise InvalidError.at("/topics", "consumer", "must be a list", f"topics=[{topics!r}]")
@@ -377,9 +376,9 @@ class Foliot:
         observers: Sequence[Observer] = (),
         upgrade: bool = False,
     ) -> Instance:
-        """An instance with this application's tasks and schedules, not started yet.
+        """Make an instance with this application's tasks and schedules, not started yet.
 
-        It makes the schema in an empty database. One that exists is brought up to date only with `upgrade`.
+        It creates the schema in an empty database. It upgrades an existing schema only with `upgrade`.
         """
         return Instance(
             InstanceSpec(
@@ -395,13 +394,13 @@ class Foliot:
         )
 
     def run(self) -> None:
-        """Run everything in this process until it is told to stop: the same as `foliot up`."""
-        from foliot.cli.up import run_app  # the CLI stands above the SDK; only this door leads back
+        """Run everything in this process until it is stopped, as `foliot up` does."""
+        from foliot.cli.up import run_app  # here because the CLI imports the SDK
 
         run_app(self)
 
     def connect(self, settings: Settings | None = None, *, user: str | None = None) -> Client:
-        """Steer what other processes run: `async with app.connect() as client: await client.trigger(…)`."""
+        """Control what other processes run: `async with app.connect() as client: await client.trigger(…)`."""
         plan = InstanceSpec(
             settings=settings or self._settings_to_connect(), roles=frozenset(), tasks=self.tasks
         )
@@ -409,7 +408,7 @@ class Foliot:
 
     def _settings_to_connect(self) -> Settings:
         if self.url is None:
-            # Otherwise an isolated function would silently work on the default database.
+            # Otherwise a function in a separate process would silently use the default database.
             refuse_without("FOLIOT_DATABASE_URL")
         return load_settings(database_url=self.url)
 
@@ -427,7 +426,7 @@ class Foliot:
         *,
         user: str | None = None,
     ) -> AsyncWithin | Within:
-        """Act inside a transaction of your own, on the same database: what is asked for commits with it.
+        """Schedule and trigger inside your own transaction, on the same database; all commit together.
 
         `await app.within(session).trigger("receipt", {"order": 7})`; without `await` for a plain session.
         """
@@ -440,7 +439,7 @@ class Foliot:
 
     @asynccontextmanager
     async def dead_letters(self, group: str, settings: Settings | None = None) -> AsyncIterator[DeadLetters]:
-        """What a group could not handle: `async with app.dead_letters("billing") as letters: …`."""
+        """Open the dead letters of a group: `async with app.dead_letters("billing") as letters: …`."""
         if group not in self.consumers:
             raise NotFoundError("handler of group", group)
         settings = settings or self._settings_to_connect()
@@ -453,10 +452,10 @@ class Foliot:
             await store.close()
 
     def lifespan(self, *, upgrade: bool = False) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-        """For FastAPI: `FastAPI(lifespan=app.lifespan())`. Any number of server processes may do this.
+        """Return a lifespan for FastAPI: `FastAPI(lifespan=app.lifespan())`.
 
-        It logs to `logging.getLogger("foliot")`. An empty database gets its schema; one whose schema is older
-        than this version is refused by SchemaError, unless `upgrade` lets it be brought up to date.
+        Several server processes may use it. It logs to `logging.getLogger("foliot")`. It creates the schema in an
+        empty database. An older schema raises SchemaError, unless `upgrade` is true: then it is upgraded.
         """
         self._upgrades = self._upgrades or upgrade
 
@@ -476,10 +475,11 @@ class Foliot:
         return running
 
     def asgi(self, *, upgrade: bool = False) -> "AsgiApplication":
-        """The REST API as an ASGI application: for a server, or to mount in an application of your own.
+        """Return the REST API as an ASGI application, to serve or to mount in your own application.
 
-        Mounted (`api.mount("/foliot", app.asgi())`) it needs `FastAPI(lifespan=app.lifespan())` there. Set
-        FOLIOT_ADMIN_KEY, or have made a key. Logs and schema are as with `lifespan`.
+        If mounted (`api.mount("/foliot", app.asgi())`), your application needs
+        `FastAPI(lifespan=app.lifespan())`. Set FOLIOT_ADMIN_KEY, or create a key before. Logs and schema
+        are as with `lifespan`.
         """
         from foliot.asgi import AsgiApplication
 

@@ -1,8 +1,8 @@
-"""How long-lived work runs. A service is a named `step`; looping, backing off and stopping exist once, here.
+"""How long-lived work runs: a service is a named `step`. Looping, backoff and stopping exist only here.
 
-A step does what is due now and says how long nothing will be. It is called again after that time, or as soon
-as it is woken. A step that raises is told to the observer and tried again after a growing pause, so that a
-database that is away stops nothing for good.
+A step does what is due now, and returns the seconds until the next one. It is called again after that time,
+or as soon as it is woken. If it raises, the observer is notified and the step is retried after a growing
+pause. So an unreachable database stops no service for good.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Wake:
         self._event.clear()
 
     async def wait(self, timeout_s: float | None) -> None:
-        """Return when woken, or after so many seconds; being woken is then forgotten."""
+        """Return when woken, or after the timeout. Then clear the wake-up."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
@@ -50,30 +50,30 @@ class Service(Protocol):
     wake: Wake
 
     async def step(self) -> float | None:
-        """Do what is due; the seconds until the next step, None to wait until woken."""
+        """Do what is due. Return the seconds until the next step; None: wait until woken."""
         ...
 
 
 class Loop:
-    """Runs one service until it is told to stop."""
+    """Runs one service until it is stopped."""
 
     def __init__(self, service: Service, observer: Observer, clock: Clock | None = None) -> None:
         self.service = service
         self._observer = observer
         self._clock = clock or SystemClock()
         self._began_at: float | None = None
-        """When the first step began that has not come to a good end; None: there is none such."""
+        """When the current step, or the first of a series of failed steps, began; None: no step runs."""
         self._failures = 0
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Let the step that is under way finish, and begin no other."""
+        """Let the current step finish, and begin no other."""
         self._is_stopping = True
         self.service.wake.set()
 
     @property
     def stuck_s(self) -> float:
-        """For how long a step has been under way, or has failed again and again; 0 while all is well."""
+        """Seconds that a step has been running, or that steps have been failing in a row; 0: neither."""
         return 0.0 if self._began_at is None else self._clock.monotonic() - self._began_at
 
     async def run(self) -> None:
@@ -85,7 +85,7 @@ class Loop:
                 await self.service.wake.wait(pause_s)
 
     async def turn(self) -> float | None:
-        """One step, whatever it raises."""
+        """Run one step. If it raises, notify the observer and return the backoff."""
         if self._began_at is None:
             self._began_at = self._clock.monotonic()
         try:
@@ -103,12 +103,12 @@ class Loop:
 
 
 def _reason_of(error: Exception) -> str:
-    """What an error says; of one that says nothing, as a TimeoutError does, where it came from."""
+    """Return the error's text. If it has none (TimeoutError), return the line of ours that raised it."""
     kind = type(error).__name__
     if str(error).strip():
         return f"{kind}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
-    last = [frame for frame in frames if _is_ours(frame.filename)][-1]  # the first is this file's
+    last = [frame for frame in frames if _is_ours(frame.filename)][-1]  # never empty: this file is in it
     return f"{kind} in {last.name} ({Path(last.filename).name}, line {last.lineno})"
 
 

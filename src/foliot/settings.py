@@ -1,4 +1,4 @@
-"""Settings: environment variables `FOLIOT_*`, or `foliot.toml`; checked once at start, wrong ones named."""
+"""Settings from `FOLIOT_*` variables or `foliot.toml`, checked once at the start. Errors name the setting."""
 
 import difflib
 import os
@@ -45,7 +45,7 @@ class Settings(BaseSettings):
     api_host: str = "127.0.0.1"
     api_port: int = Field(default=8700, ge=0, le=65535)
     api_processes: int = 1
-    """Kept to refuse what it once allowed."""
+    """Must be 1. The setting exists only to explain what to do instead."""
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = Field(default=None, ge=0, le=65535)
     admin_key: SecretStr | None = None
@@ -234,7 +234,7 @@ class Settings(BaseSettings):
 
     @property
     def lease_address(self) -> str:
-        """Where the lease provider is; the database needs no address of its own."""
+        """Address of the lease provider; empty for the database."""
         by_provider = {"database": None, "etcd": self.etcd_url, "redis": self.redis_url}
         return by_provider[self.lease_provider] or ""
 
@@ -275,17 +275,17 @@ class Settings(BaseSettings):
 
     @property
     def uses_hints(self) -> bool:
-        """Whether the database may be expected to keep sessions, as LISTEN and prepared statements do."""
+        """Whether database connections keep their session, which LISTEN and prepared statements need."""
         return self.hints == "on"
 
     @property
     def hints_redis_url(self) -> str | None:
-        """Where Redis carries the hints; None: the database does, or nobody."""
+        """The Redis that carries hints; None: the database carries them, or nothing does."""
         return None if self.hints == "off" else self.redis_url
 
     @property
     def traces_url(self) -> str | None:
-        """Where spans go; None: none are made. Raises SettingError for a wrong OTEL_* variable."""
+        """Where spans are sent; None: tracing is off. Raises SettingError for a wrong OTEL_* variable."""
         return traces_url(self.otlp_endpoint, os.environ)
 
     @property
@@ -305,7 +305,7 @@ class Settings(BaseSettings):
 
 
 class _Environment(EnvSettingsSource):
-    """The environment without what Kubernetes injects for services."""
+    """Environment variables, without those that Kubernetes sets for its services."""
 
     def __call__(self) -> dict[str, Any]:
         return {
@@ -316,7 +316,7 @@ class _Environment(EnvSettingsSource):
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings; a SettingError names each that is wrong and says what would be right."""
+    """Read the settings. Raises a SettingError that names each wrong one and says what would be right."""
     _refuse_unknown()
     try:
         return Settings(**{name: value for name, value in overrides.items() if value is not None})

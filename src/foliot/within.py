@@ -1,14 +1,14 @@
-"""Acting inside a transaction of the application's own: an order and its reminder, both or neither.
+"""Schedule and trigger inside the application's own transaction: an order and its reminder, both or neither.
 
 async with session.begin():
     session.add(order)
     await app.within(session).create_schedule("remind-7", remind, when=once(tomorrow))
     await app.within(session).trigger("receipt", {"order": 7})
 
-Its engine has to connect to Foliot's own database. Schedulers and workers see what was asked for when the
-transaction commits. A schedule that `trigger` names is locked until then, as by anybody who changes it: its
-own fire times wait for the commit, those of other schedules don't. One whose target is an event is not locked
-at all; its event gets its offset right after the commit, from the leader (`store.pending_events`).
+The application's engine must connect to Foliot's database. Schedulers and workers see the changes when the
+transaction commits. `trigger` locks the schedule until then: its own fire times wait for the commit, those of
+other schedules don't. A schedule whose target is an event is not locked. The leader gives its event an offset
+right after the commit (`store.pending_events`).
 """
 
 import os
@@ -51,7 +51,7 @@ Act = Callable[["_Acts"], Awaitable[T]]
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What an application brings along: its settings, its task functions, and how it defines schedules."""
+    """What the application provides: its settings, its task functions, and how it defines schedules."""
 
     settings: Settings
     tasks: TaskRegistry
@@ -60,12 +60,12 @@ class Joining:
 
     @property
     def sends_hints(self) -> bool:
-        """Over PostgreSQL, so that they belong to the transaction; Redis would tell too early."""
+        """Whether to send hints in the transaction, by PostgreSQL. Redis would send before the commit."""
         return self.settings.uses_hints and self.settings.hints_redis_url is None
 
 
 class _Acts:
-    """What can be done, over a connection whose transaction is not ours."""
+    """The operations, on a connection whose transaction belongs to the application."""
 
     def __init__(self, joining: Joining, database: JoinedDatabase) -> None:
         self._joining = joining
@@ -89,7 +89,7 @@ class _Acts:
         return await self._steering.delete(schedule.schedule_id, self._author)
 
     async def do(self, act: Act[T]) -> T:
-        """All of an act, with its hints, or nothing of it."""
+        """Run an operation and send its hints; if it fails, undo all of it."""
 
         async def work() -> T:
             result = await act(self)
@@ -100,7 +100,7 @@ class _Acts:
         return await self._database.act(work)
 
     async def _find(self, name: str) -> Schedule:
-        # What can't be stored is no name of anything; drivers differ in what they say to it.
+        # Such a text can't be stored, so no schedule has it as a name; drivers raise different errors for it.
         can_be = "\0" not in name and name == name.encode("utf-8", "replace").decode()
         found = await self._store.schedules.find(DEFAULT_HOST_ID, name) if can_be else None
         if found is None:
@@ -109,18 +109,21 @@ class _Acts:
 
 
 class AsyncWithin:
-    """For an AsyncSession or an AsyncConnection. Raises InvalidError, NotFoundError, NameTakenError."""
+    """Operations for an AsyncSession or an AsyncConnection.
+
+    Raises InvalidError, NotFoundError, NameTakenError.
+    """
 
     def __init__(self, joining: Joining, transaction: AsyncSession | AsyncConnection) -> None:
         self._joining = joining
         self._transaction = transaction
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
-        """Enqueue a run of the schedule; the arguments go over those of the schedule."""
+        """Enqueue a run of the schedule. `args` override the schedule's arguments."""
         return await self._do(lambda acts: acts.trigger(name, args))
 
     async def create_schedule(self, name: str, task: Any, **definition: Any) -> Schedule:
-        """As `app.schedule` takes it; made once, and not declared anew at every start."""
+        """Create a schedule, with the arguments of `app.schedule`. It is not declared again at each start."""
         spec = self._joining.define(name, task, **definition)
         return await self._do(lambda acts: acts.create(spec))
 
@@ -140,18 +143,18 @@ class AsyncWithin:
 
 
 class Within:
-    """For a plain Session or Connection: the same acts, and nothing to await."""
+    """Operations for a plain Session or Connection, without `await`."""
 
     def __init__(self, joining: Joining, transaction: Session | Connection) -> None:
         self._joining = joining
         self._transaction = transaction
 
     def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
-        """Enqueue a run of the schedule; the arguments go over those of the schedule."""
+        """Enqueue a run of the schedule. `args` override the schedule's arguments."""
         return self._do(lambda acts: acts.trigger(name, args))
 
     def create_schedule(self, name: str, task: Any, **definition: Any) -> Schedule:
-        """As `app.schedule` takes it; made once, and not declared anew at every start."""
+        """Create a schedule, with the arguments of `app.schedule`. It is not declared again at each start."""
         spec = self._joining.define(name, task, **definition)
         return self._do(lambda acts: acts.create(spec))
 
@@ -171,7 +174,7 @@ class Within:
 
 
 def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run what waits for nothing: every answer of a plain connection is there when it is awaited."""
+    """Run a coroutine that never suspends: with a plain connection every await has its result at once."""
     try:
         coroutine.send(None)
     except StopIteration as ended:
@@ -182,7 +185,7 @@ def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _targets(joining: Joining, database: JoinedDatabase) -> dict[str, Target]:
-    """What checks the targets of schedules; none of these is run here."""
+    """Return targets for checking definitions only; they never run."""
     settings, clock = joining.settings, SystemClock()
     secrets = SecretResolver(Secrets(database, settings.cipher), os.environ, settings.secrets_dir)
     http = HttpRunner(AddressGuard(settings.http_allowed), secrets, clock, pool=_no_connections())
@@ -194,5 +197,5 @@ def _targets(joining: Joining, database: JoinedDatabase) -> dict[str, Target]:
 
 @cache
 def _no_connections() -> httpcore2.AsyncConnectionPool:
-    # Made once: to read the certificates of TLS took 30 ms, in each act, of whoever's loop it was.
+    # Cached: reading the TLS certificates takes 30 ms, and blocks the application's event loop.
     return guarded_pool(AddressGuard())

@@ -1,9 +1,9 @@
-"""What must not be said aloud by what runs here now: told by whoever puts secrets in place, asked by logs.
+"""Secrets in use, redacted from logs.
 
-It is remembered twice, since neither is enough. A context variable follows awaits, tasks and the threads
-that Foliot starts, also those that outlive their attempt; but a thread that code starts by itself has no
-context of anybody's. So the secrets of all attempts that run in this process, and of all messages that it
-sends, are hidden in every line of it, whoever says it.
+There are two registries, because neither is enough. A context variable follows awaits, tasks and the threads
+that Foliot starts, also those that outlive their attempt. But a thread that user code starts has no such
+context. So the secrets of all running attempts, and of all messages being sent, are redacted from every log
+line of this process.
 """
 
 import re
@@ -16,21 +16,21 @@ from threading import Lock
 HIDDEN = "***"
 
 Mask = Callable[[str], str]
-"""Hides secrets in a text."""
+"""Redacts secrets in a text."""
 
 hiding: ContextVar[Mask | None] = ContextVar("foliot_hiding", default=None)
-"""Of the attempt that this is a part of."""
+"""The mask of the current attempt; None: no attempt, or no secrets."""
 
 
 def pattern_of(texts: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds any of the texts; None: there are none."""
-    # Longest first: one may contain another.
+    """Return a pattern that matches any of the texts; None: there are no texts."""
+    # Longest first: one text may contain another.
     ordered = sorted(set(texts), key=lambda text: (-len(text), text))
     return re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
 
 class ActiveSecrets:
-    """The secrets of everything that runs, each for as long as the last that has it."""
+    """The secrets of everything that runs. Each is redacted until its last user ends."""
 
     def __init__(self) -> None:
         self._users: Counter[str] = Counter()
@@ -54,7 +54,7 @@ class ActiveSecrets:
 
     @contextmanager
     def hidden(self, texts: Collection[str]) -> Iterator[None]:
-        """While they are in use."""
+        """Redact these texts until the context ends."""
         self.add(texts)
         try:
             yield
@@ -63,7 +63,7 @@ class ActiveSecrets:
 
     @property
     def mask(self) -> Mask | None:
-        """None: there is nothing to hide."""
+        """Redacts all of these secrets; None: there are none."""
         if self._is_stale:
             with self._lock:
                 pattern = pattern_of(self._users)
@@ -73,11 +73,11 @@ class ActiveSecrets:
 
 
 running = ActiveSecrets()
-"""Of this process."""
+"""The secrets in use in this process."""
 
 
 def current_mask(everywhere: ActiveSecrets = running) -> Mask | None:
-    """What hides all that is known to be secret here; None: nothing is."""
+    """Return a function that redacts all secrets known here; None: there are none."""
     own, others = hiding.get(), everywhere.mask
     if own is None or others is None:
         return own or others
