@@ -454,8 +454,9 @@ class Foliot:
     def lifespan(self, *, upgrade: bool = False) -> Callable[[Any], AbstractAsyncContextManager[None]]:
         """Return a lifespan for FastAPI: `FastAPI(lifespan=app.lifespan())`.
 
-        Several server processes may use it. It logs to `logging.getLogger("foliot")`. It creates the schema in an
-        empty database. An older schema raises SchemaError, unless `upgrade` is true: then it is upgraded.
+        Several server processes may use it. It logs to `logging.getLogger("foliot")`. It creates the schema
+        in an empty database. An older schema raises SchemaError, unless `upgrade` is true: then it is
+        upgraded.
         """
         self._upgrades = self._upgrades or upgrade
 

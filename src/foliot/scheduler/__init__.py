@@ -1,14 +1,14 @@
-"""Time into executions.
+"""Turns fire times into executions.
 
-One ShardScheduler per shard, of services that share a Term (what the leader knows while it leads):
+There is one ShardScheduler per shard. Its services share a LeaderState (what the leader knows in its term):
 
-    leadership   keeps the lease (room `lease/`)
-    loader       fills the wheel: the horizon by pages, changes by hints, whatever those missed by polling
+    leadership   renews the lease (folder `lease/`)
+    loader       fills the wheel: the horizon by pages, changes by hints, and by polling what hints missed
     firing       takes what is due, plans it, commits it in batches
-    janitor      rescues, releases, restarts, prunes; each duty is a service of its own
-    backfiller   makes the executions of backfills, a few at a time
+    janitor      rescues, releases, restarts, prunes; each duty is a separate service
+    backfiller   creates the executions of backfills, a few at a time
 
-The wheel is only a memory of the past, so nothing depends on it being right: the firing transaction moves a
-row only if it is still as it was planned, and reads again those that are not. A crash at any line leaves the
-wheel lost and the rows as they are; the next leader loads one horizon from them.
+The wheel is only a cache, and nothing depends on it being right. The firing transaction updates a row only if
+it is still as it was planned, and other rows are read again. A crash at any point loses the wheel and leaves
+the rows as they are; the next leader loads one horizon from them.
 """

@@ -1,7 +1,7 @@
-"""Carries out backfills, a little at a time, so that the past never keeps the present waiting.
+"""Runs backfills in small steps, so that they never delay what is due now.
 
-Backfills take turns in the order of their ids, and a schedule has only so many of their executions open at
-once. Where each stands is in its row, so a new leader goes on where the last one stopped.
+Backfills are served round robin, in the order of their ids. The number of open executions per schedule is
+limited. The position of each backfill is in its row, so a new leader continues where the last one stopped.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from foliot.store.protocol import BackfillAdvance, BackfillStore
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 
 PER_STEP = 100
-"""Executions made in one step, by all backfills together."""
+"""Executions created in one step, by all backfills together."""
 TURNS_PER_STEP = 10
 MAX_OPEN = 200
-"""Executions of backfills that a schedule may have open, held ones among them."""
+"""Limit of open executions from backfills per schedule, held ones included."""
 PACE_S = 0.1
 
 
@@ -52,7 +52,7 @@ class Backfiller:
         self._has_work = False
 
     def ended(self) -> None:
-        """Executions have ended: there may be room for more."""
+        """Executions have ended, so a schedule may be below its limit: wake up if a backfill waits."""
         if self._has_work:
             self.wake.set()
 
@@ -72,12 +72,12 @@ class Backfiller:
             return self._every_s
 
     async def _take_turns(self, lease: Lease) -> bool:
-        """Let the next few have their turn; whether there is more to do right away."""
+        """Advance the next few backfills; return whether there is more to do right away."""
         turns = await self._next(lease)
         self._has_work = bool(turns)
         ready, has_more, has_events = 0, False, False
         for backfill_id in turns:
-            self._last = backfill_id  # also if it fails: its turn is over, so it can't hold up the others
+            self._last = backfill_id  # also if it fails, so that it can't block the others
             advance = await self._advance(lease, backfill_id, PER_STEP // len(turns))
             ready += advance.ready
             if advance.fired:
@@ -96,13 +96,13 @@ class Backfiller:
         try:
             return await self._store.step(lease, backfill_id, self._plan, most=most, most_open=MAX_OPEN)
         except (InvalidError, UnreadableError):
-            # Its schedule can't be read or planned here, which firing reports. It goes on once it can be.
+            # The schedule can't be read or planned, which firing reports. The backfill continues once it can.
             return BackfillAdvance()
 
     async def _next(self, lease: Lease) -> list[UUID]:
         turns = await self._store.running(lease.shard, after=self._last, limit=TURNS_PER_STEP)
         if len(turns) < TURNS_PER_STEP and self._last is not None:
-            # Round the corner, to those that had their turn before; none twice.
+            # Wrap around to the first ids; none twice.
             first = await self._store.running(lease.shard, after=None, limit=TURNS_PER_STEP - len(turns))
             turns += [each for each in first if each not in turns]
         return turns

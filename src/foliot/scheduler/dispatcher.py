@@ -1,13 +1,14 @@
-"""Sees to it that what waits is published, when brokers carry it to workers.
+"""Publishes waiting executions to the brokers that carry them to workers.
 
-    fired        what a leader has just fired goes to the broker as soon as it is committed
+    fired        a leader publishes what it fires, as soon as the transaction has committed
     look         what became ready otherwise (triggered, retried, released, rescued, handed back, backfilled)
-                 is looked for at every poll, and at once when somebody hints
-    again        what is ready and was not taken for a while is published once more, the oldest first: a
-                 ticket may have been lost anywhere, and this is what makes it good
+                 is found by polling, and at once after a hint
+    again        what is ready and was not claimed for a while is published again, oldest first, because
+                 tickets may get lost anywhere
 
-Every leader does the first for what it fires; the leader of the first shard does the others, for all. A crash
-between commit and publish is made good by the first look of its successor, which takes in what was fired.
+Every leader publishes what it fires. The leader of the first shard does the rest for all shards. After a
+crash between commit and publish, the first poll of the next leader finds the executions: it includes fired
+ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,17 +29,18 @@ PAGE = 1000
 MAX_PAGES = 10
 MAX_AGAIN = 1000
 MIN_PAUSE_S = 0.05
-"""However many hints come."""
+"""Minimum pause between polls, however many hints arrive."""
 OVERLAP = timedelta(seconds=2)
-"""A transaction commits later than the moment it writes down: looks overlap, and age finds the rest."""
+"""Polls overlap by this much, since a transaction commits later than the time it writes. Later ones are
+found by their age."""
 FIRST_LOOK = timedelta(seconds=15)
 AHEAD = timedelta(seconds=5)
-"""Our idea of the database's clock is behind it; what is not ready yet is left out by the database itself."""
+"""Our estimate of the database's clock is behind it. The database itself leaves out what is not ready yet."""
 EVER = timedelta(days=3650)
 
 
 class Dispatcher:
-    """A service, of a shard that is led here."""
+    """A service of a shard that this instance leads."""
 
     name = "dispatching"
 
@@ -63,7 +65,7 @@ class Dispatcher:
         self.begin()
 
     def begin(self) -> None:
-        """We lead from now on, and know nothing of what others have published."""
+        """Start a term as leader. What other leaders have published is not known."""
         self._published = Published(first_s=self._pace.untaken_s, longest_s=self._pace.longest_s)
         self._looked_at = float("-inf")
         self._looked_until: datetime | None = None
@@ -71,7 +73,7 @@ class Dispatcher:
         self.wake.set()
 
     def fired(self, firings: Sequence[Firing], fired: Fired) -> None:
-        """What has just been committed, except what is held."""
+        """Publish what has just been committed, except held executions."""
         definitions = {firing.due.schedule_id: firing.due.definition for firing in firings}
         now, found = self._clock.monotonic(), list[Ticket]()
         for each in fired.fired:

@@ -1,8 +1,8 @@
 """Due schedules waiting to be planned: by priority, fair between hosts.
 
-Most of the time everything that is due fits into a batch and order does not matter. With a backlog the most
-urgent priority goes first, hosts take turns within it, and a share of each batch is kept for the lower
-priorities, so that nothing starves.
+Most of the time everything due fits into one batch, and the order does not matter. With a backlog the
+most urgent priority goes first, hosts take turns within it, and a share of each batch is reserved for the
+lower priorities, so that nothing starves.
 """
 
 from collections import OrderedDict, deque
@@ -13,7 +13,7 @@ from foliot.model.policy import Priority
 from foliot.planning.fire import Due
 
 LOWER_SHARE = 10
-"""One in so many places of a batch is kept for each priority below the most urgent one that waits."""
+"""One in this many places of a batch is reserved for each priority below the most urgent waiting one."""
 
 
 class DueQueue:
@@ -30,11 +30,11 @@ class DueQueue:
         return schedule_id in self._waiting
 
     def __iter__(self) -> Iterator[UUID]:
-        """The ids of the schedules that wait."""
+        """Iterate over the ids of the waiting schedules."""
         return iter(self._waiting)
 
     def put(self, due: Due) -> None:
-        """Add a schedule; one that waits already keeps its place and gets the newer facts."""
+        """Add a schedule. If it waits already, it keeps its place and its data is replaced."""
         before = len(self._waiting)
         self._waiting[due.schedule_id] = due
         if len(self._waiting) > before:
@@ -45,11 +45,11 @@ class DueQueue:
             line.append(due)
 
     def discard(self, schedule_id: UUID) -> None:
-        """Forget a schedule; its place is passed over when its turn comes."""
+        """Remove a schedule. Its place in the queue is skipped later."""
         self._waiting.pop(schedule_id, None)
 
     def oldest(self) -> Due | None:
-        """The longest waiting one, near enough: the first of each host in line."""
+        """Return approximately the longest waiting schedule: the oldest among the first of each host."""
         first = [line[0] for lane in self._lanes.values() for line in lane.values() if line]
         return min(first, key=lambda due: due.run_ts, default=None)
 
@@ -60,7 +60,7 @@ class DueQueue:
             below = len(lanes) - index - 1
             kept = below * (most // LOWER_SHARE)
             self._take_turns(lane, most - kept, taken)
-        # What the reserved places did not need goes to whoever waits, most urgent first.
+        # Unused reserved places go to any waiting schedule, most urgent first.
         for lane in lanes:
             self._take_turns(lane, most, taken)
         return taken

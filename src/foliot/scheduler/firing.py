@@ -1,8 +1,8 @@
-"""Takes what is due, plans it, commits it in batches.
+"""Takes what is due, plans it, and commits it in batches.
 
-Planning a batch overlaps with committing the one before, where the store gains from it. What is in flight is
-marked, so nothing is planned twice by one leader; what the guarded update refuses is read again. A
-transaction whose outcome is not known is treated the same way: its rows say what became of it.
+Where the store gains from it, one batch is planned while the previous one commits. Schedules in flight are
+marked, so that one leader plans nothing twice. Schedules that the guarded update refuses are read again. If
+the outcome of a transaction is not known, its schedules are read again too: the rows say what happened.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ from foliot.timing.clock import ClusterClock
 
 BATCH = 1000
 MAX_STEP_S = 1.0
-"""After so long no further batch begins in a step: a step that takes very long is seen as one that hangs."""
+"""After this time no further batch begins in a step. The probes report a very long step as stuck."""
 MAX_REPORTED = 10_000
 TURN_S = 0.005
-"""How long plans are made before the event loop gets a turn: heartbeats and commits go on meanwhile."""
+"""Planning yields to the event loop after this time, so that heartbeats and commits continue."""
 
 
 class FiringService:
@@ -59,7 +59,7 @@ class FiringService:
         self.reload_wake: Wake | None = None
         self.read_calendars: Callable[[LeaderState], Awaitable[None]] | None = None
         self.on_fired: Callable[[Sequence[Firing], Fired], None] | None = None
-        """Told what was fired for workers, when it is committed."""
+        """Called with what was fired for workers, after the commit."""
         self.term: LeaderState | None = None
         self._leadership = leadership
         self._store = store
@@ -68,7 +68,7 @@ class FiringService:
         self._observer = observer
         self._idle_s = idle_s
         self._reported: set[tuple[UUID, int]] = set()
-        """Versions of schedules that were reported as parked."""
+        """Versions of schedules that were already reported as parked."""
 
     def begin(self, term: LeaderState) -> None:
         self.term = term
@@ -100,7 +100,7 @@ class FiringService:
         return self._idle_s if pause_s is None else min(pause_s, self._idle_s)
 
     async def _fire_all(self, term: LeaderState) -> None:
-        """Decide what is in the queue, a batch at a time, while we lead; not for too long in one step."""
+        """Plan and commit the queue in batches while we lead, for at most MAX_STEP_S."""
         commits: set[asyncio.Task[None]] = set()
         ends_at = self._clock.monotonic() + MAX_STEP_S
         try:
@@ -121,7 +121,7 @@ class FiringService:
                 if self._clock.monotonic() >= ends_at:
                     break
         finally:
-            # Also when one failed: the others go on to their end, and then the first failure is told.
+            # Also after a failure: the other commits finish, then the first error is raised.
             results = await asyncio.gather(*commits, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
@@ -158,7 +158,7 @@ class FiringService:
     async def _plan_once_more(
         self, term: LeaderState, missing: Sequence[Due], failed: list[Unplanned]
     ) -> list[Firing]:
-        """A calendar may be newer than what the term knows; only one that is really gone parks a schedule."""
+        """Plan with calendars read again. Only a calendar that is really missing parks a schedule."""
         if self.read_calendars is not None:
             await self.read_calendars(term)
         firings, now = [], self._clock.now()
@@ -171,7 +171,7 @@ class FiringService:
         return firings
 
     async def _park(self, term: LeaderState, unplanned: Sequence[Unplanned]) -> None:
-        """What can't be planned, at least not here, must not hold up the others: it is tried again later."""
+        """Set aside schedules that can't be planned, so that they don't block others; they are retried."""
         parked = await self._store.park(term.lease, unplanned, now=self._clock.now())
         dues = [each.due for each in unplanned]
         term.in_flight.difference_update(due.schedule_id for due in dues)
@@ -182,7 +182,7 @@ class FiringService:
                 self._observer.notify(ScheduleParked(due.schedule_id, reason))
 
     def _is_news(self, due: Due) -> bool:
-        """Whether it was not reported yet that this version of the schedule can't be planned."""
+        """Whether this version of the schedule was not reported as parked yet."""
         version = (due.schedule_id, due.aggregate_version)
         if version in self._reported:
             return False
@@ -210,7 +210,7 @@ class FiringService:
             self._step_down(term)
             return
         except BaseException:
-            # Committed or not: nobody knows. The rows do.
+            # It may have committed or not; only the rows say.
             self._give_up(term, [firing.due for firing in firings])
             raise
         self._land(term, firings)
@@ -251,13 +251,13 @@ class FiringService:
         await self._commit(term, others, planned_ts)
 
     def _step_down(self, term: LeaderState) -> None:
-        """A write was fenced: another instance leads."""
+        """Stop leading after a fenced write: another instance leads."""
         self._observer.notify(WriteFenced(term.lease.shard.number, term.lease.epoch))
         if self._leadership.lease == term.lease:
             self._leadership.lose("a write was fenced")
 
     def _give_up(self, term: LeaderState, dues: Sequence[Due]) -> None:
-        """What becomes of these is not known here; their rows are read again."""
+        """Read these rows again: their outcome is not known here."""
         term.in_flight.difference_update(due.schedule_id for due in dues)
         self._read_again(term, dues)
 
@@ -265,7 +265,7 @@ class FiringService:
         term.in_flight.difference_update(firing.due.schedule_id for firing in firings)
 
     def _remember(self, term: LeaderState, firings: Sequence[Firing], fired: Fired) -> None:
-        """Put the schedules back with their next times; read those again that are other than planned."""
+        """Put the schedules back with their next times. Read again those that differ from the plan."""
         others = _not_as_planned(firings, fired)
         again, moved = [], []
         for firing in firings:
@@ -295,10 +295,10 @@ class FiringService:
 
 
 def _not_as_planned(firings: Sequence[Firing], fired: Fired) -> set[UUID]:
-    """Schedules that were refused, or of which fewer times fired than planned.
+    """Return schedules that were refused, or that fired less often than planned.
 
-    Overlap skipped or postponed a time, or the time was decided before. The store does not count such a run,
-    and the next time may differ from the planned one.
+    Then overlap skipped or postponed a time, or the time was decided before. The store does not count this
+    as a run, and the next time may differ from the planned one.
     """
     others = {due.schedule_id for due in fired.refused}
     if len(fired.fired) < sum(firing.fires for firing in firings):
@@ -316,7 +316,7 @@ def _reason_of(error: Exception) -> str:
 
 
 def _apart(firings: Sequence[Firing]) -> list[Sequence[Firing]]:
-    """Events commit apart from the rest: their offsets make one batch of them wait for another."""
+    """Split off events, which commit separately: batches of events wait for each other's offsets."""
     events = [firing for firing in firings if firing.due.definition.is_event]
     if not events:
         return [firings]

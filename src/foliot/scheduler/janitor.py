@@ -1,7 +1,7 @@
-"""Housekeeping: what nobody else does if a worker vanishes, a hint is lost, or history grows.
+"""Housekeeping after vanished workers and lost hints, and pruning of history.
 
-Each duty is a service of its own, with its own loop and backoff: one that fails or is slow delays no other.
-Every step of a duty handles a bounded portion; what is left is done in the next.
+Each duty is a separate service with its own loop and backoff: one that fails or is slow delays no other.
+Every step of a duty handles a bounded number of rows; the next step does the rest.
 
     rescue     executions whose lease ran out
     release    held executions that may run now
@@ -39,14 +39,14 @@ from foliot.timing.clock import ClusterClock
 
 BATCH = 500
 MAX_SCANNED = 200
-"""How many schedules with held executions one step looks at."""
+"""How many schedules with held executions one step examines."""
 PRUNE_EVERY_S = 60.0
 PRUNE_BATCH = 1000
 FORGET_AFTER_S = 120.0
 MIN_PAUSE_S = 0.05
-"""However often executions end, held ones are looked for no more often than this."""
+"""Minimum pause between scans for held executions, however often executions end."""
 SCAN_PAUSE_S = 0.01
-"""Between two portions of one look at all held executions."""
+"""Pause between two portions of one scan over all held executions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class HousekeepingOptions:
     every_s: float
     retention_days: float
     worker_lease_s: float = 15.0
-    """Within this time every worker that lives has renewed its leases."""
+    """Within this time every live worker has renewed its leases."""
 
 
 class Duty:
@@ -110,9 +110,9 @@ class Janitor:
         self._retention = timedelta(days=options.retention_days)
         self._prune_every_s = max(PRUNE_EVERY_S, options.every_s)
         self._position: UUID | None = None
-        """How far the present look at held executions has come."""
+        """Cursor of the current scan over held executions; None: no scan runs."""
         self._is_look_wanted = False
-        """Executions have ended since it began."""
+        """Whether executions have ended since the current scan began."""
         self._delays_position: UUID | None = None
 
         def duty(name: str, work: Callable[[Lease], Awaitable[float]], every_s: float) -> Duty:
@@ -134,13 +134,13 @@ class Janitor:
         return self.duties
 
     def begin(self) -> None:
-        """A term begins."""
+        """Start over for a new term."""
         self._position = self._delays_position = None
         for each in self.duties:
             each.wake.set()
 
     def ended(self, _schedule_ids: tuple[UUID, ...]) -> None:
-        """Executions have ended: held ones may go on."""
+        """Executions have ended, so held ones may run now: scan for them."""
         self._is_look_wanted = True
         self._release_duty.wake.set()
         self.on_ended()
@@ -160,10 +160,10 @@ class Janitor:
     async def _rescue(self, lease: Lease) -> float:
         since_step_s = self._clock.monotonic() - self._clock.stepped_at
         if since_step_s < self._options.worker_lease_s:
-            # The database's clock was set forward, and with it all leases ran out at once. Workers that live
-            # renew theirs before this time is over.
+            # The database's clock was set forward, so all leases expired at once. Live workers renew
+            # theirs within this time.
             return min(self._options.every_s, self._options.worker_lease_s - since_step_s)
-        # A step of that clock that was not seen yet must not end a lease either.
+        # Our clock, not the database's: a step of that clock may not be noticed yet.
         rescued = await self._upkeep.rescue(lease, limit=BATCH, until=self._clock.now())
         if rescued:
             for event in _told(lease.shard.number, rescued):
@@ -199,12 +199,12 @@ class Janitor:
         return self._prune_every_s
 
     def _pause_s(self, count: int, portion: int, every_s: float) -> float:
-        """Soon again after a full portion: there may be more."""
+        """Return a short pause after a full portion, because there may be more."""
         return MIN_PAUSE_S if count >= portion else every_s
 
 
 def _told(shard: int, lost: Sequence[LostAttempt]) -> Iterator[DomainEvent]:
-    """An agent that let its time pass is no worker that vanished: its attempt has timed out."""
+    """Return the events to publish. A remote attempt timed out at its agent; no worker vanished."""
     vanished = [each for each in lost if not each.is_remote]
     if vanished:
         yield ExecutionsRescued(shard, {each.execution_id: each.status for each in vanished}, vanished)

@@ -1,13 +1,14 @@
 """Fills the wheel.
 
-Three ways in: the horizon, by pages, soonest first, beginning with the term; changed rows, by hints, one row
-each; and a poll for what is overdue, which finds whatever was due before the term or missed its hint. A
-backlog larger than a page is read in portions that are fair between hosts (`scheduler.backlog`).
+There are three sources. The horizon is loaded by pages, soonest first, from the start of the term. Changed
+rows are loaded one by one after hints. A poll loads what is overdue: what was due before the term, or whose
+hint was lost. A backlog larger than a page is read in portions that are fair between hosts
+(`scheduler.backlog`).
 
-Every step reads a bounded number of rows. While enough is queued, nothing overdue is read: it would only wait
-here instead of in the database.
+Every step reads a bounded number of rows. While enough is queued, nothing overdue is read: it can just as
+well wait in the database.
 
-Calendars come in with the poll, and before anything else: a term has no schedules before it has them.
+Calendars are read with the poll, and first of all: a term loads no schedules before its calendars.
 """
 
 from datetime import timedelta
@@ -26,14 +27,14 @@ PAGE = 2000
 POLL_PAGE = 1000
 MAX_ENTRIES = 500_000
 MAX_QUEUED = 2000
-"""While more than this is queued, what is overdue is read only now and then."""
+"""While more than this is queued, overdue schedules are read only every BUSY_POLLS polls."""
 BUSY_POLLS = 5
-"""So many poll intervals apart: what nobody knows of must not wait until the queue is empty."""
+"""In poll intervals. Unknown overdue schedules must not wait until the queue is empty."""
 IN_FLIGHT_PAUSE_S = 0.01
-"""Rows to read again that are being fired right now are waited for so long at a time. Also how long to wait
-before looking again whether the queue has become short."""
+"""Pause before retrying to reload rows that are in flight, and before checking again whether the queue has
+become short."""
 OVERDUE_AFTER_S = 0.25
-"""The poll looks for what should have fired this long ago, so that it does not read what is just firing."""
+"""The poll reads what is overdue by at least this, so that it skips what is just firing."""
 
 
 class Loader:
@@ -74,7 +75,7 @@ class Loader:
         self._poll_now()
 
     def hint(self, schedule_ids: tuple[UUID, ...]) -> None:
-        """These schedules have changed; none named: hints may have been lost, so look now."""
+        """Reload these schedules, which have changed. No ids: hints may have been lost, so poll now."""
         if schedule_ids:
             self._hinted.update(schedule_ids)
             self.wake.set()
@@ -90,8 +91,8 @@ class Loader:
         if term is None or self._leadership.lease != term.lease:
             self.term = None
             return None
-        # Added up as the pause below is: rounded in another way, a step would ask to be repeated for ever on
-        # a clock that stands still.
+        # The same sum as in the pause below. With another rounding, a step on a clock that stands still
+        # would repeat for ever.
         is_poll_wanted = self._clock.monotonic() >= self._polled_at + self._poll_s
         if is_poll_wanted:
             await self.read_calendars(term)
@@ -99,7 +100,7 @@ class Loader:
         changed = self._hinted | term.to_reload
         if changed:
             await self._reload(term, changed)
-        # Also while pages are still to be loaded: they begin with the term.
+        # Also while pages are still to be loaded: they contain only what is due since the term began.
         has_read = self._is_overdue_wanted(term, is_poll_wanted=is_poll_wanted)
         if has_read:
             await self._read_overdue(term)
@@ -114,13 +115,13 @@ class Loader:
         return max(0.0, self._polled_at + self._poll_s - self._clock.monotonic())
 
     async def read_calendars(self, term: LeaderState) -> None:
-        """Take over the calendars as they are now, unless none has changed."""
+        """Update the term's calendars if any has changed."""
         revision = await self._calendars.revision()
         if revision == term.calendar_revision:
             return
         known = term.calendars
         specs = await self._calendars.snapshot()
-        # One that is as it was keeps the years it has worked out.
+        # An unchanged calendar keeps its computed years.
         term.calendars = {
             key: known[key] if key in known and known[key].spec == spec else Calendar(spec)
             for key, spec in specs.items()
@@ -128,7 +129,7 @@ class Loader:
         term.calendar_revision = revision
 
     async def _reload(self, term: LeaderState, schedule_ids: set[UUID]) -> None:
-        # A row in flight is looked at when its transaction has returned.
+        # A row in flight is read after its transaction has returned.
         asked = list(schedule_ids - term.in_flight)[:PAGE]
         if not asked:
             return
@@ -148,13 +149,13 @@ class Loader:
         if len(term.wheel) + len(term.queue) >= MAX_ENTRIES:
             return False
         ahead_s = (term.position.run_ts - self._clock.now()).total_seconds()
-        # Not for every second that passes: a sixtieth of the horizon at a time.
+        # In steps of a sixtieth of the horizon, not for every second that passes.
         return ahead_s < self._horizon_s * 59 / 60
 
     async def _load_page(self, term: LeaderState) -> None:
         until = self._clock.now() + timedelta(seconds=self._horizon_s)
-        # Before the read: what is fired meanwhile may get a next time that this page should have had, and its
-        # row may not show it yet.
+        # Set before the read: firing may meanwhile write a next time that belongs in this page, and the
+        # read may not see it yet.
         term.known_until = until
         try:
             page = await self._store.load(term.lease.shard, until=until, after=term.position, limit=PAGE)

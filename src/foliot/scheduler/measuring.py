@@ -1,5 +1,5 @@
-"""Every scheduler measures what is of nobody in particular: what waits for workers, how many schedules there
-are, and what no relay has shipped."""
+"""Measures the whole database in every scheduler: waiting executions, active schedules, and events that no
+relay has shipped."""
 
 from foliot.model.event import Observer, OutboxMeasured, QueuesMeasured, SchedulesCounted, ServiceFailed
 from foliot.service import Wake
@@ -9,14 +9,14 @@ from foliot.timing.clock import Clock
 
 MIN_EVERY_S = 5.0
 MIN_REST = 100
-"""How many times as long as it took: a large database spends no more than a hundredth of its time on this."""
+"""Pause as a multiple of the measured duration: a large database spends at most 1 % of its time on this."""
 MAX_REST_S = 300.0
-"""A process that was stopped in mid-measure would take that for the database's work, and rest for hours."""
+"""If the process was suspended during a measurement, it would seem very long and cause hours of pause."""
 MAX_REST_AFTER_FAILURE_S = 60.0
 
 
 class Measuring:
-    """A service. Whoever reads the figures of several schedulers takes the largest."""
+    """A service. If several schedulers report figures, use the largest."""
 
     name = "measuring"
 
@@ -35,8 +35,8 @@ class Measuring:
         try:
             await self._measure()
         except Exception as error:
-            # Not left to the loop, which would try again at once: a database that is too slow for this would
-            # then do little else, on connections that leaders need for their heartbeats.
+            # Not raised: the loop would retry soon, and a slow database would do little else, on
+            # connections that leaders need for their heartbeats.
             pause_s = min(self._rest_s(began_at), MAX_REST_AFTER_FAILURE_S)
             self._observer.notify(ServiceFailed(self.name, f"{type(error).__name__}: {error}", pause_s))
             return pause_s
@@ -48,7 +48,7 @@ class Measuring:
         self._observer.notify(SchedulesCounted(active, shards))
         lag = await self._measures.outbox_lag()
         if lag is not None:
-            # A relay that does not run can't tell that it ships nothing.
+            # A relay that does not run can't report that it ships nothing.
             self._observer.notify(OutboxMeasured(lag))
 
     def _rest_s(self, began_at: float) -> float:

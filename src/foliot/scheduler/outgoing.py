@@ -1,4 +1,4 @@
-"""Tickets on their way to one broker."""
+"""Queue of tickets to be published to one broker."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from foliot.transport.protocol import BrokerUnreachableError, Ticket
 BATCH = 1000
 MAX_KEPT = 20_000
 AGAIN_S = 0.5
-"""After the broker did not answer."""
+"""Pause after the broker did not answer."""
 
 
 class Outgoing:
-    """A service. Whoever has tickets puts them here and never waits for a broker.
+    """A service that publishes tickets, so that their senders never wait for a broker.
 
-    They are kept while it does not answer for a moment. Those of one that is away are dropped: workers look
-    into the database then, and what is still waiting when it comes back is published again by its age.
+    Tickets are queued while the broker does not answer for a moment. If it is away they are dropped: workers
+    then poll the database. When it is back, executions still waiting are published again by their age.
     """
 
     def __init__(self, carrier: Carrier) -> None:
@@ -38,7 +38,7 @@ class Outgoing:
             self._tickets.clear()
         if not self._tickets and not self.carrier.is_failing:
             return None
-        # Of one that failed it is asked whether it is there again, also when there is nothing to publish.
+        # After a failure an empty batch is published too, to find out whether the broker is back.
         batch = list(islice(self._tickets, BATCH))
         try:
             await self.carrier.publish(batch)

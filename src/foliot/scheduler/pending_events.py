@@ -1,4 +1,4 @@
-"""Gives offsets to events that were triggered inside an application's own transaction, once it committed."""
+"""Gives offsets to events that were triggered inside an application's own transaction, after its commit."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -13,13 +13,13 @@ from foliot.timing.clock import Clock
 
 BATCH = 500
 RETRY_FAILED_S = 60.0
-"""How long schedules are left out whose pending events could not be written."""
+"""How long schedules are excluded after their pending events could not be written."""
 MAX_FAILED = 10_000
-"""Schedules that are left out at once."""
+"""Limit of excluded schedules."""
 
 
 class PendingEventPublisher:
-    """A service of the leader. Woken by a hint, and by polling where there are no hints."""
+    """A service of the leader. It is woken by hints, and polls in case there are none."""
 
     name = "pending-events"
 
@@ -41,7 +41,7 @@ class PendingEventPublisher:
         self._observer = observer
         self._every_s = every_s
         self._after: UUID | None = None
-        """The schedule that the last step ended with; None: begin with the first."""
+        """Cursor: the last schedule of the previous step; None: begin with the first."""
         self._failed_at: dict[UUID, float] = {}
 
     async def step(self) -> float | None:

@@ -1,4 +1,4 @@
-"""What a leader has published, for as long as it matters: so that it does not do so again and again."""
+"""Remembers what a leader has published, so that it does not publish it again too soon."""
 
 from collections import OrderedDict
 from typing import NamedTuple
@@ -14,9 +14,9 @@ class _Once(NamedTuple):
 
 
 class Published:
-    """Executions by id and attempt: one that waits again after a claim is something new.
+    """Executions by id and attempt: one that waits again after a claim counts as new.
 
-    Bounded: of too many the oldest are forgotten, and a ticket that is published twice does no harm.
+    Bounded: beyond the limit the oldest are forgotten. A ticket published twice does no harm.
     """
 
     def __init__(self, *, first_s: float, longest_s: float, most: int = MAX_REMEMBERED) -> None:
@@ -30,11 +30,11 @@ class Published:
         return known is not None and known.attempt == attempt
 
     def is_due_again(self, execution_id: UUID, attempt: int, now: float) -> bool:
-        """Whether one that is still waiting should be published now: after a pause that doubles each time."""
+        """Whether to publish a waiting execution again. The pause doubles each time."""
         known = self._known.get(execution_id)
         if known is None or known.attempt != attempt:
             return True
-        # Beyond 64 doublings the longest is long reached.
+        # Caps the exponent: after 64 doublings the maximum is long reached.
         pause_s = min(self._first_s * 2.0 ** min(known.times - 1, 64), self._longest_s)
         return now - known.at >= pause_s
 

@@ -1,4 +1,4 @@
-"""The scheduler of one instance: a ShardScheduler for every shard there is, leading its share of them."""
+"""The scheduler of one instance: a ShardScheduler for every shard. It leads its share of them."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,23 +18,23 @@ MakeShard = Callable[[Shard], ShardScheduler]
 Changed = Callable[[tuple[Service, ...], tuple[Service, ...]], None]
 
 MIN_LIVE_S = 15.0
-"""How old a row of the registry may be to be looked at: a leader renews its own only every few seconds."""
+"""Maximum age of a registry row to count as live: a leader renews its row only every few seconds."""
 KEEPS_FOR_TTLS = 10
-"""How long a scheduler that had to take another's share keeps it: that one does not take what it is left."""
+"""In TTLs. A scheduler that had to take another's share keeps it this long: the other does not take it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharingPace:
     every_s: float
-    """How often to look who else is there."""
+    """Interval of checking which other schedulers are live."""
     ttl_s: float
 
 
 class Scheduler:
-    """A service that keeps one ShardScheduler per shard, and has those campaign that are its share.
+    """A service that keeps one ShardScheduler per shard, and lets its share of them campaign.
 
-    Resharding ends every lease and raises every epoch in one transaction, so that whatever the old shards
-    still do is fenced; here they are only replaced.
+    Resharding ends every lease and raises every epoch in one transaction. So all later writes of the old
+    shards are fenced; here they are only replaced.
     """
 
     name = "shards"
@@ -83,17 +83,17 @@ class Scheduler:
             self._replace_shards(len(survey.shards))
         await self._share_out(survey)
         if not self.leases:
-            # Whoever leads is known to be there by its leases.
+            # A leader needs no sign of life: its leases show that it is live.
             await self._surveys.say_present(self._instance_id)
         return self._pause_s(survey)
 
     def _pause_s(self, survey: Survey) -> float:
-        """Until the next look, or until a leader that has fallen silent may be replaced."""
+        """Seconds until the next check, or until a silent leader may be replaced."""
         ages = [shard.heartbeat_age_s for shard in survey.shards if shard.heartbeat_age_s <= self._pace.ttl_s]
         return min([self._pace.every_s, *(self._pace.ttl_s - age + MIN_WAIT_S for age in ages)])
 
     async def release(self) -> None:
-        """Stop leading for good; from now on nothing is left to this instance."""
+        """Stop leading for good. Other schedulers no longer leave shards to this instance."""
         await self._surveys.withdraw(self._instance_id)
         for shard in self.shards:
             await shard.release()
@@ -137,7 +137,7 @@ class Scheduler:
 
     @property
     def _led(self) -> list[ShardScheduler]:
-        """Those that hints concern: one that begins to lead later looks for itself."""
+        """Shards that need hints. A shard that is led later reads everything at its start."""
         return [shard for shard in self.shards if shard.leadership.lease is not None]
 
     def _schedules_changed(self, schedule_ids: tuple[UUID, ...]) -> None:

@@ -1,4 +1,4 @@
-"""All services of one shard, joined."""
+"""All services of one shard."""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from foliot.timing.clock import ClusterClock
 
 LANDING_S = 0.01
 MAX_LANDINGS = 50
-"""How often to look whether what is under way has ended, before the shard is handed over regardless."""
+"""How often to check whether writes in flight have ended, before the shard is handed over anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SchedulerOptions:
 
 
 class ShardScheduler:
-    """Campaigns for a shard, and while it leads turns its due times into executions."""
+    """Campaigns for a shard. While it leads, it turns due times into executions."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class ShardScheduler:
         return NO_CALENDARS if term is None else term.calendars
 
     async def hand_over(self) -> None:
-        """Let another lead. What is under way comes to its end first: later the fence would refuse it."""
+        """Let another instance lead. Wait for writes in flight first: later they would be fenced."""
         lease = self.leadership.lay_down()
         if lease is None:
             return
@@ -146,7 +146,7 @@ class ShardScheduler:
         self._hints.send(Hint.LEASE)
 
     async def release(self) -> None:
-        """Stop leading on purpose; followers are told to take over at once."""
+        """Stop leading on purpose, and send a hint so that a follower takes over at once."""
         had_lease = self.leadership.lease is not None
         await self.leadership.release()
         if had_lease:

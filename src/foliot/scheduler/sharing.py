@@ -1,15 +1,14 @@
-"""Who leads which shards: every scheduler works it out for itself, from what all of them can see.
+"""Who leads which shards. Every scheduler computes it for itself, from what all of them can see.
 
-With N shards and M candidates each has room for N/M of them, rounded down, and the N mod M that lead most
-already for one more. So whoever leads its share keeps it: an assignment that is even is never changed, and
-an uneven one is evened out by the fewest hand-overs. A shard that nobody leads goes to whoever has the most
-room.
+With N shards and M candidates each may lead N/M of them, rounded down. The N mod M candidates that lead most
+already may lead one more. So an even assignment never changes, and an uneven one is balanced by the fewest
+hand-overs. A shard without a leader goes to the candidate that is furthest below its share.
 
-Two that look at different moments may come to different answers. That costs a lost race or a moment's delay,
-never a shard: the database decides who leads, and what nobody has led for a TTL is for anyone to take.
+Schedulers that read at different moments may decide differently. That costs a lost race or a short delay,
+never a shard: the database decides who leads, and any candidate may take what nobody has led for a TTL.
 
-Candidates are the live schedulers that are not draining; where all are draining, they go on, since somebody
-has to. A shard alone is the classic case of one leader and its followers: every candidate campaigns for it.
+Candidates are the live schedulers that are not draining. If all are draining, all are candidates, since one
+has to lead. With a single shard every candidate campaigns for it: one leader and its followers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +19,12 @@ from foliot.store.survey import Survey
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A survey as far as sharing out goes."""
+    """Who leads and who could lead, as read from a survey."""
 
     holders: tuple[str | None, ...]
-    """Who leads each shard; None: nobody."""
+    """The leader of each shard; None: nobody."""
     candidates: frozenset[str]
-    """Who is to lead."""
+    """The instances that may lead."""
 
     @property
     def unled(self) -> frozenset[int]:
@@ -34,17 +33,17 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class ShareDecision:
-    """What one scheduler is to do."""
+    """Which shards one scheduler takes, and which it hands over."""
 
     take: frozenset[int] = frozenset()
     leave: frozenset[int] = frozenset()
 
 
 def view_of(survey: Survey, me: str, ttl_s: float) -> ClusterView:
-    """Who leads, and who could. A heartbeat from the future is as good as none, as for those who take leases.
+    """Read from a survey who leads and who could. A heartbeat from the future counts as missing.
 
-    Who leads gives signs of life by its leases. Whose lease ran out is gone, whatever its row in the registry
-    still says: a killed leader's shards are shared out at once.
+    Its leases show that a leader is live. If its lease expired it is gone, whatever its registry row says. So
+    the shards of a killed leader are reassigned at once.
     """
     holders = tuple(
         shard.holder if shard.holder and abs(shard.heartbeat_age_s) <= ttl_s else None
@@ -58,13 +57,13 @@ def view_of(survey: Survey, me: str, ttl_s: float) -> ClusterView:
         or (abs(seen.heartbeat_age_s) <= ttl_s and seen.instance_id not in silent)
     } | {me}
     draining = {seen.instance_id for seen in survey.schedulers if seen.is_draining}
-    # One that leads without a row in the registry has lost it for a moment: it will be back.
+    # A leader without a registry row has lost it only for a moment.
     live |= {holder for holder in holders if holder is not None}
     return ClusterView(holders, frozenset(live - draining or live))
 
 
 def decide(me: str, view: ClusterView) -> ShareDecision:
-    """What `me` is to take of what is free, and to hand over of what it leads."""
+    """Decide which free shards `me` takes, and which of its own it hands over."""
     mine = [number for number, holder in enumerate(view.holders) if holder == me]
     if me not in view.candidates:
         return ShareDecision(leave=frozenset(mine))
@@ -73,13 +72,13 @@ def decide(me: str, view: ClusterView) -> ShareDecision:
     shares = shares_of(view)
     return ShareDecision(
         take=frozenset(_given_out(view, shares)[me]),
-        # The last ones: those that have led for long are rather the first.
+        # The last numbers: the first ones have usually been led for longer.
         leave=frozenset(mine[shares[me] :]),
     )
 
 
 def shares_of(view: ClusterView) -> Mapping[str, int]:
-    """How many shards each candidate is to lead."""
+    """Return how many shards each candidate should lead."""
     held = _held(view)
     richest_first = sorted(view.candidates, key=lambda each: (-held[each], each))
     least, more = divmod(len(view.holders), len(richest_first))
@@ -87,7 +86,7 @@ def shares_of(view: ClusterView) -> Mapping[str, int]:
 
 
 def _given_out(view: ClusterView, shares: Mapping[str, int]) -> Mapping[str, Sequence[int]]:
-    """Each free shard to the candidate with the most room."""
+    """Assign each free shard to the candidate furthest below its share."""
     held = _held(view)
     room = {each: shares[each] - held[each] for each in view.candidates}
     given: dict[str, list[int]] = {each: [] for each in view.candidates}
@@ -103,14 +102,14 @@ def _held(view: ClusterView) -> Mapping[str, int]:
 
 
 class LeaderlessTimer:
-    """How long each shard has been led by nobody, as one scheduler has seen it."""
+    """Measures how long each shard has had no leader, as one scheduler has seen it."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._unled_since: dict[int, float] = {}
 
     def ended(self, unled: Collection[int], at: float) -> frozenset[int]:
-        """Which of the unled shards have waited for their candidate long enough."""
+        """Return the shards whose candidate has not taken them in time."""
         self._unled_since = {number: self._unled_since.get(number, at) for number in unled}
         return frozenset(
             number for number, since in self._unled_since.items() if at - since >= self._patience_s

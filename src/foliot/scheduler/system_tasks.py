@@ -1,4 +1,4 @@
-"""Foliot's own upkeep, as the list of task functions shows it: done by the leader, without a schedule."""
+"""Foliot's own maintenance tasks for the list of task functions. The leader runs them without a schedule."""
 
 from foliot.store.protocol import TaskRecord
 

@@ -1,4 +1,4 @@
-"""What a leader knows while it leads. A new lease is a new term: nothing is carried over."""
+"""What a leader knows during its term. A new lease begins a new term with nothing carried over."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from foliot.timing.wheel import TimingWheel
 
 LOCKED_PAUSE_US = 500_000
 LOAD_BEGINS_BEFORE = timedelta(seconds=1)
-"""The load begins so long before the term. What is due since longer is a backlog, and is read as one."""
+"""The load begins this long before the term. What has been due for longer is read as a backlog."""
 MOVED_PER_SLICE = 1_000
-"""When very many schedules come due at one instant, the event loop gets a turn after so many of them."""
+"""When many schedules come due at once, yield to the event loop after this many."""
 
 
 class LeaderState:
@@ -27,27 +27,27 @@ class LeaderState:
         self.wheel: TimingWheel[Due] = TimingWheel(micros_of(now))
         self.queue = DueQueue()
         self.in_flight: set[UUID] = set()
-        """Being decided by a transaction that has not returned yet."""
+        """Schedules in a transaction that has not returned yet."""
         self.position = LoadPosition(now - LOAD_BEGINS_BEFORE, UUID(int=0))
-        """How far the load has come."""
+        """Cursor of the load."""
         self.known_until = self.position.run_ts
-        """What is due up to then belongs in memory: it was loaded, or a page with it is being read."""
+        """What is due up to this time belongs in memory: it was loaded, or its page is being read."""
         self.refused: dict[UUID, tuple[int, datetime]] = {}
-        """What the store would not move on, as it was planned."""
+        """Version and fire time of schedules as planned, whose update the store refused."""
         self.locked: set[UUID] = set()
-        """Overdue schedules that wait in the wheel, because somebody else has their rows locked."""
+        """Overdue schedules that wait in the wheel because another transaction locks their rows."""
         self.to_reload: set[UUID] = set()
-        """Rows that turned out to be other than remembered."""
+        """Schedules whose rows differ from what is in memory."""
         self.calendars: CalendarBook = NO_CALENDARS
         self.calendar_revision: int | None = None
-        """What the calendars were read at; None: not yet."""
+        """Revision of the calendars; None: not read yet."""
 
     def knows(self, instant: datetime) -> bool:
-        """Whether a schedule that is due then belongs in memory."""
+        """Whether a schedule that is due at this time belongs in memory."""
         return instant <= self.known_until
 
     def put(self, dues: Iterable[Due]) -> int:
-        """Remember schedules, unless what is known of them is as new; returns how many were news."""
+        """Put schedules into the wheel, unless a version as new is known; return how many were put."""
         news = 0
         for due in dues:
             key = due.schedule_id
@@ -61,7 +61,7 @@ class LeaderState:
         return news
 
     def enqueue(self, dues: Iterable[Due]) -> int:
-        """Queue overdue schedules, unless what is known of them is as new; return how many were queued."""
+        """Queue overdue schedules, unless a version as new is known; return how many were queued."""
         count = 0
         for due in dues:
             key = due.schedule_id
@@ -80,7 +80,7 @@ class LeaderState:
         return list(islice(chain(self.in_flight, self.locked, self.queue), limit))
 
     def replace(self, asked: Iterable[UUID], found: Iterable[Due], now: datetime) -> None:
-        """Take over what the store says of these schedules; those it does not speak of are not due."""
+        """Replace the `asked` schedules by those `found` in the store; the others are not due."""
         found_ids = set()
         for due in found:
             key = due.schedule_id
@@ -90,7 +90,7 @@ class LeaderState:
                 self.locked.discard(key)
                 due_us = micros_of(due.run_ts)
                 if self.refused.pop(key, None) == _age(due):
-                    # Just as it was planned: somebody has it locked. Not at once again.
+                    # Unchanged since it was refused, so its row is locked: wait before the next try.
                     due_us = max(due_us, micros_of(now) + LOCKED_PAUSE_US)
                     self.locked.add(key)
                 self.wheel.insert(key, due_us, due)
@@ -102,13 +102,13 @@ class LeaderState:
                 self.refused.pop(key, None)
 
     def refuse(self, dues: Iterable[Due]) -> None:
-        """The store did not move these on; they are to be read again."""
+        """Note that the store did not update these; they are read again."""
         for due in dues:
             self.refused[due.schedule_id] = _age(due)
             self.to_reload.add(due.schedule_id)
 
     async def advance(self, now: datetime) -> int:
-        """Move what is due from the wheel to the queue; returns how many."""
+        """Move what is due from the wheel to the queue; return how many."""
         dues = self.wheel.advance(micros_of(now))
         if self.locked:
             self.locked.difference_update(due.schedule_id for due in dues)
@@ -125,7 +125,7 @@ class LeaderState:
         return None if due_us is None else max(0.0, (due_us - micros_of(now)) / 1_000_000)
 
     def lag(self, now: datetime) -> timedelta:
-        """How long the oldest undecided time known here has been waiting."""
+        """Return how long the oldest queued schedule has been due."""
         oldest = self.queue.oldest()
         return timedelta(0) if oldest is None else max(timedelta(0), now - oldest.run_ts)
 

@@ -1,7 +1,7 @@
-"""Every scheduler, leading or not, watches whether due times pass undecided, and raises the alarm.
+"""Checks in every scheduler, leading or not, whether due times pass undecided, and reports it.
 
-A leader that hangs, or that there is none, is seen by those who are not concerned: the watchdog looks into
-the database, not at what its own instance believes.
+The watchdog reads the database, not the state of its own instance. So other instances notice when a leader
+hangs or is missing.
 """
 
 from foliot.model.event import Observer, OverdueCounted, OverdueEnded, OverdueFound
@@ -11,11 +11,11 @@ from foliot.timing.clock import ClusterClock
 
 MIN_EVERY_S = 5.0
 REMIND_EVERY_S = 60.0
-"""While schedules stay overdue, the log is told again this often."""
+"""While schedules stay overdue, it is logged again at this interval."""
 
 
 class Watchdog:
-    """A service. What is overdue is counted at every look, and told when it begins, lasts, and ends."""
+    """A service that counts overdue schedules, and reports when that begins, continues and ends."""
 
     name = "watchdog"
 
@@ -29,7 +29,7 @@ class Watchdog:
         self._ttl_s = ttl_s
         self._every_s = max(MIN_EVERY_S, every_s)
         self._told_at: float | None = None
-        """When the log was last told that there is something overdue; None: there is nothing."""
+        """When overdue schedules were last reported; None: nothing is overdue."""
 
     async def step(self) -> float | None:
         found = await self._overviews.overdue_anywhere(ttl_s=self._ttl_s)
