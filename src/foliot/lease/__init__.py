@@ -1,4 +1,4 @@
-"""Who leads.
+"""Leader election: which instance leads a shard.
 
 A shard of the schedules has one leader. Leading is a lease: the row of the shard in `scheduler_lock_t`, with
 the holder, its last heartbeat by the database's clock, and an epoch that grows each time the lease changes
@@ -8,19 +8,19 @@ hands.
        ▲                                         │
        └──── lost the row · could not renew in time · released on a clean stop ◀──┘
 
-Who is right in doubt: the database. Every write of a leader carries its epoch and is refused when the row
-has moved on (`store.leases.require_lease`), so a deposed leader that does not know it yet can't fire.
+In doubt the database is right. Every write of a leader carries its epoch, and is refused if the row has a
+newer one (`store.leases.require_lease`). So a deposed leader that does not know it yet can't fire.
 
-The trust window makes that rare: a leader trusts its lease only until the moment it *sent* its last good
-renewal + TTL − margin, on its own monotonic clock. Others take over at the earliest TTL after the database
-*received* it, which is later. A leader whose event loop was blocked, or that was stopped, finds the window
-closed when it wakes, and steps down by itself.
+The trust window makes that rare. A leader trusts its lease until it *sent* its last successful renewal
++ TTL − margin, on its own monotonic clock. Others take over at the earliest TTL after the database *received*
+the renewal, which is later. A leader whose event loop was blocked, or whose process was suspended, finds the
+window closed when it continues, and steps down by itself.
 
-What a crash leaves behind: the row with an old heartbeat. A follower takes it after the TTL, waiting (FOR
-UPDATE) for a firing transaction in flight, which the database ends by itself if its client is gone.
+A crash leaves the row with an old heartbeat. A follower takes it after the TTL. It waits (FOR UPDATE) for a
+firing transaction in flight, which the database ends by itself if its client is gone.
 
-`protocol.py` is what a provider does, `database.py` the provider that needs nothing but the database,
-`leadership.py` the state machine above, over any provider. `external.py` is the provider that has a witness
-beside the database and follows a dead leader sooner; `witness.py` keeps the keys there, in `etcd.py` or
-`redis.py`; `opening.py` finds the one that the settings name.
+`protocol.py` defines what a provider does. `database.py` is the provider that needs only the database.
+`leadership.py` is the state machine above, for any provider. `external.py` is the provider that has a witness
+beside the database and replaces a dead leader sooner. `witness.py` keeps the keys at the witness, which is
+`etcd.py` or `redis.py`. `opening.py` opens the provider that the settings name.
 """

@@ -1,11 +1,11 @@
-"""Leases by the database alone."""
+"""Lease provider that uses only the database."""
 
 from foliot.lease.protocol import LeaseReply
 from foliot.model.lease import Lease, Shard
 from foliot.store.protocol import LeaseState, LeaseStore
 
 MIN_WAIT_S = 0.01
-"""A row is stale when it is older than the TTL, not when it is as old."""
+"""Added to waiting times, since a row is stale only when it is older than the TTL, not when as old."""
 
 
 class DatabaseLeases:
@@ -26,7 +26,7 @@ class DatabaseLeases:
 
 
 def answer_of(standing: LeaseState, ttl_s: float) -> LeaseReply:
-    """What became of an attempt to take a row that is free once it has been silent for so long."""
+    """Return the reply to an attempt to take a row that is free after `ttl_s` without a heartbeat."""
     if standing.lease is not None:
         return LeaseReply(standing.lease, standing.store_now, "acquired")
     if standing.is_contended:

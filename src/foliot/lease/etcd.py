@@ -1,12 +1,12 @@
-"""Keys at etcd, through its JSON gateway (`/v3/…`, etcd 3.4 and later).
+"""Keys in etcd, through its JSON gateway (`/v3/…`, etcd 3.4 and later).
 
-All keys of an owner hang on one etcd lease, so that one keepalive extends them all. A key is put by a
-transaction on condition that it does not exist, and deleted on condition that it is ours.
+All keys of an owner belong to one etcd lease, so that one keepalive extends them all. A transaction creates a
+key only if it does not exist, and deletes it only if it is ours.
 
-etcd counts leases in whole seconds, gives none shorter than one and a half of its election timeouts (2 s with
-its defaults), looks twice a second for those that have run out, and gives each a whole new term when its own
-leader changes. So a key may outlive its owner by more than was asked for: a row that has become stale
-meanwhile is taken without it.
+etcd counts leases in whole seconds. It grants none shorter than 1.5 election timeouts (2 s by default),
+checks twice a second for expired ones, and gives each a full new TTL when its own leader changes. So a key
+may outlive its owner for longer than requested. A row that has become stale meanwhile is taken without the
+key.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from foliot.lease.etcd_gateway import EtcdGateway, EtcdRefusedError, encoded
 from foliot.lease.protocol import ProviderUnreachableError
 
 NOT_FOUND = 5
-"""gRPC's code: the lease has run out."""
+"""gRPC code: the lease has expired."""
 MAX_AT_ONCE = 100
-"""Keys in a transaction; etcd takes 128 operations by default."""
+"""Keys per transaction; etcd allows 128 operations by default."""
 
 
 class EtcdLeases:
@@ -42,7 +42,7 @@ class EtcdLeases:
                 except EtcdRefusedError as error:
                     if error.code != NOT_FOUND:
                         raise
-                    # It has run out since: once more, with a new one.
+                    # The lease has expired: retry with a new one.
                     self._forget(lease)
             return False
 
@@ -50,7 +50,7 @@ class EtcdLeases:
         with _as_unreachable():
             lease = self._lease
             if not keys or lease is None:
-                # A read that a majority must agree to: a node that is alone can't answer it.
+                # This read needs a majority, so a node that is cut off can't answer it.
                 await self._read([encoded("foliot")])
                 return frozenset()
             kept = (await self._gateway.call("lease/keepalive", {"ID": lease})).get("result", {})
@@ -90,7 +90,7 @@ class EtcdLeases:
             [{"request_put": {"key": key, "value": self._owner, "lease": lease}}],
             [{"request_range": {"key": key}}],
         )
-        # It is also ours when the reply to an earlier put was lost.
+        # It is also ours if the reply to an earlier put was lost.
         return bool(answer.get("succeeded")) or self._is_ours(next(_ranges(answer), None), lease)
 
     async def _read(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
@@ -110,7 +110,7 @@ class EtcdLeases:
 
 
 def _ranges(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any] | None]:
-    """What each read of a transaction found."""
+    """Yield the result of each read of a transaction; None: the key does not exist."""
     for each in answer.get("responses", []):
         found = each["response_range"].get("kvs")
         yield found[0] if found else None
@@ -123,7 +123,7 @@ def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @contextlib.contextmanager
 def _as_unreachable() -> Iterator[None]:
-    """One that refuses to serve us is as good as away: the database goes on alone."""
+    """Treat a refusal or a wrong answer as unreachable: the database then decides alone."""
     try:
         yield
     except EtcdRefusedError as error:

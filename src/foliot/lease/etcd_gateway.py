@@ -1,4 +1,4 @@
-"""etcd's JSON gateway: one call, at whichever of several endpoints answers."""
+"""Client for etcd's JSON gateway. Each call tries several endpoints until one answers."""
 
 import json
 from base64 import b64encode
@@ -13,23 +13,23 @@ from foliot.model.broker import shown
 from foliot.model.errors import FoliotError
 
 UNAUTHENTICATED = 16
-"""gRPC's code: the token has run out, or its node was restarted."""
+"""gRPC code: the token has expired, or its node was restarted."""
 
 
 class EtcdRefusedError(FoliotError):
-    """etcd answered, and would not do it."""
+    """etcd answered with an error."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
-        """gRPC's."""
+        """gRPC status code."""
 
 
 class EtcdGateway:
-    """The endpoints of one etcd cluster, comma separated; a user and password may be in any of them.
+    """The endpoints of one etcd cluster, comma separated; any of them may contain user and password.
 
-    The endpoint that answered last is asked first. Each gets its share of the time of a call, so that one
-    that is there and says nothing does not use up that of the others.
+    The endpoint that answered last is tried first. Each endpoint gets a share of the timeout, so that one
+    that accepts and never answers does not use up the time of the others.
     """
 
     def __init__(self, addresses: str, *, call_s: float) -> None:
@@ -45,9 +45,9 @@ class EtcdGateway:
         self._client = httpx2.AsyncClient(timeout=call_s / len(self._endpoints), trust_env=False)
 
     async def call(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises EtcdRefusedError, or ProviderUnreachableError when no endpoint can do anything now.
+        """Call the gateway. Raises EtcdRefusedError, or ProviderUnreachableError if no endpoint works.
 
-        A call that is sent to a second endpoint may have been carried out by the first.
+        If a second endpoint was tried, the first may have executed the call too.
         """
         reasons = []
         for endpoint in list(self._endpoints):
@@ -85,7 +85,7 @@ class EtcdGateway:
         headers = {} if self._token is None else {"Authorization": self._token}
         response = await self._client.post(f"{endpoint}/v3/{path}", json=body, headers=headers)
         if response.status_code >= httpx2.codes.INTERNAL_SERVER_ERROR:
-            # Without a leader, overloaded, or stopping: another node may do better.
+            # The node has no leader, is overloaded, or stops: another node may work.
             raise httpx2.HTTPError(
                 f"{endpoint} answered {response.status_code}: {response.text[:200].strip()}"
             )
@@ -96,5 +96,5 @@ class EtcdGateway:
 
 
 def encoded(text: str) -> str:
-    """Keys and values travel as base64."""
+    """Encode as base64, which the gateway uses for keys and values."""
     return b64encode(text.encode()).decode()

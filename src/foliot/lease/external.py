@@ -1,15 +1,15 @@
-"""Leases by the database and a second witness: etcd or Redis.
+"""Lease provider that uses the database and a second witness: etcd or Redis.
 
-Whoever leads heartbeats the database row and, beside it, keeps a key at the witness (`witness.py`). The row
-is where leadership is; the key tells followers sooner that a leader is gone. A row may be taken
+A leader sends heartbeats to the database row, and also holds a key at the witness (`witness.py`). The row
+decides who leads. The key shows followers sooner that a leader is gone. A row may be taken
 
-    when its heartbeat is older than the TTL: by anybody, whatever the witness says
-    when it is older than `quiet_s`:          by who has got its key, so that the leader is silent there too
+    if its heartbeat is older than the TTL:  by any instance, whatever the witness says
+    if it is older than `quiet_s`:           by who got its key, so the leader is silent there too
 
-`quiet_s` lies between the end of the leader's own trust in its lease and the TTL. So nobody takes a row from
-a leader that may still act on it, and a row whose heartbeat goes on is never taken: a witness that goes away,
-loses its keys or comes back changes no leader. The database answers first in everything here; an instance
-that can't reach it neither campaigns nor keeps its key.
+`quiet_s` lies between the end of the leader's trust in its own lease and the TTL. So nobody takes a row from
+a leader that may still act on it. A row with fresh heartbeats is never taken: a witness that goes away, loses
+its keys or comes back changes no leader. The database is always asked first. An instance that can't reach it
+neither campaigns nor keeps its key.
 """
 
 from foliot.lease.database import answer_of
@@ -22,12 +22,13 @@ from foliot.store.protocol import LeaseStore
 from foliot.timing.clock import ClusterClock
 
 QUIET = 1 - 0.9 * MARGIN
-"""The part of the TTL after which two silences are enough. A leader trusts its lease for 1 − MARGIN of it,
-from a moment before the database's count begins; the rest is for clocks that run at different rates."""
+"""The part of the TTL after which silence in both places is enough to take a row. A leader trusts its lease
+for 1 − MARGIN of the TTL, from before the database's count begins. The rest covers clocks that run at
+different rates."""
 
 
 class WitnessedLeases:
-    """The provider for FOLIOT_LEASE_PROVIDER=etcd and =redis."""
+    """Provider for FOLIOT_LEASE_PROVIDER=etcd and =redis."""
 
     def __init__(
         self, store: LeaseStore, witness: Witness, clock: ClusterClock, instance_id: str, ttl_s: float
@@ -45,7 +46,7 @@ class WitnessedLeases:
         answer = answer_of(standing, self._ttl_s)
         if answer.result == "held":
             if standing.silent_s <= self._quiet_s:
-                # A key is only asked for when it could be used: a leader that does well is left in peace.
+                # Ask for the key only when it could be used, and so not while the leader is healthy.
                 return answer_of(standing, self._quiet_s if self._witness.is_answering else self._ttl_s)
             if not await self._witness.acquire(shard):
                 return answer
@@ -57,7 +58,7 @@ class WitnessedLeases:
     async def _take_quiet(self, shard: Shard) -> LeaseReply:
         lease = None
         try:
-            # Looks again, with the row locked: the leader may only have been late.
+            # Checks again with the row locked: the leader may only have been late.
             standing = await self._store.take(shard, self._instance_id, self._quiet_s)
             lease = standing.lease
             return answer_of(standing, self._quiet_s)

@@ -1,4 +1,4 @@
-"""Following and leading: the state machine of one shard on one instance, over any provider."""
+"""State machine of a follower or leader: one shard on one instance, with any provider."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,11 +18,11 @@ from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 
 MARGIN = 1 / 6
-"""The part of the TTL by which a leader stops trusting its lease earlier than others may take it."""
+"""The part of the TTL by which a leader stops trusting its lease before others may take it."""
 
 
 class Leadership:
-    """A service. `lease` is what the rest of the scheduler asks before it acts."""
+    """A service that gets and renews the lease of a shard. Other services check `lease` before they act."""
 
     name = "leadership"
 
@@ -52,7 +52,7 @@ class Leadership:
 
     @contextmanager
     def acting(self) -> Iterator[None]:
-        """While writes are made under the lease: they come to their end before it is handed over."""
+        """Mark writes under the lease as in flight. A hand-over waits until they have ended."""
         self._acts += 1
         try:
             yield
@@ -64,7 +64,7 @@ class Leadership:
         return self._acts > 0
 
     def want(self, is_wanted: bool) -> None:
-        """Whether to campaign while it does not lead; what it leads it keeps either way."""
+        """Set whether to campaign. A lease that is held is kept either way."""
         was_wanted, self._is_wanted = self._is_wanted, is_wanted
         if is_wanted and not was_wanted:
             self.wake.set()
@@ -74,7 +74,7 @@ class Leadership:
 
     @property
     def lease(self) -> Lease | None:
-        """Our lease, if it can be trusted at this moment."""
+        """Our lease; None: there is none that can be trusted now."""
         if self._lease is not None and self._clock.monotonic() >= self._trusted_until:
             self.lose("it could not be renewed in time")
         return self._lease
@@ -100,7 +100,7 @@ class Leadership:
         try:
             answer = await self._provider.acquire(self.shard)
         except FencedError:
-            # The number of shards has changed: this one is about to be replaced.
+            # The number of shards has changed: this object will be replaced.
             return self._heartbeat_s
         self._clock.observe(answer.store_now, sent_at)
         self._observer.notify(LeaseAttempted(self.shard.number, answer.result))
@@ -111,7 +111,7 @@ class Leadership:
             )
             for listener in self._on_elected:
                 listener(answer.lease)
-        # A leader that has fallen silent is replaced as soon as it may be, not at the next round.
+        # Wake up when a silent leader may be replaced, if that is before the next heartbeat.
         return self._heartbeat_s if answer.free_in_s is None else min(self._heartbeat_s, answer.free_in_s)
 
     async def _renew(self, lease: Lease) -> float:
@@ -126,7 +126,7 @@ class Leadership:
         if answer.lease is None:
             self.lose("another instance has taken it")
         elif self.lease is not None:
-            # Not if the window closed while the renewal was under way: the leader has stepped down already.
+            # If the trust window closed during the renewal, the leader has already stepped down.
             self._trust(lease, sent_at)
         return self._heartbeat_s
 
@@ -135,18 +135,18 @@ class Leadership:
         self._trusted_until = sent_at + self._ttl_s * (1 - MARGIN)
 
     async def release(self) -> None:
-        """Stop leading on purpose, and for good."""
+        """Stop leading on purpose, for good."""
         self._is_stopping = True
         lease = self.lay_down()
         if lease is not None:
             await self.give_back(lease)
 
     def lay_down(self) -> Lease | None:
-        """Stop acting as the leader. The row stays ours until it is given back, or grows old."""
+        """Stop acting as the leader. The row stays ours until `give_back`, or until it becomes stale."""
         lease, self._lease = self._lease, None
         return lease
 
     async def give_back(self, lease: Lease) -> None:
-        """Let another take what was laid down."""
+        """Release the row, so that another instance can take it."""
         await self._provider.release(lease)
         self._observer.notify(LeaseReleased(self.shard.number, lease.epoch))

@@ -1,4 +1,4 @@
-"""A lease provider by its name."""
+"""Opens the lease provider that the settings name."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,12 +22,15 @@ class LeaseOptions:
     heartbeat_s: float
     kind: Literal["database", "etcd", "redis"] = "database"
     address: str = ""
-    """Where the witness is; the database needs none."""
+    """Address of the witness; empty for the database."""
 
     @property
     def key_ttl_s(self) -> float:
-        """Short enough for a dead leader's key to have run out when its row is quiet, although it may have
-        been extended a heartbeat later; long enough to outlive the time between two extensions."""
+        """TTL of a key at the witness.
+
+        Short enough that a dead leader's key has expired when its row is quiet, even if the key was extended
+        a heartbeat later than the row. Long enough to last from one extension to the next.
+        """
         return max(self.ttl_s * QUIET - self.heartbeat_s, 1.5 * self.heartbeat_s)
 
     @property
@@ -38,9 +41,9 @@ class LeaseOptions:
 def open_leases(
     options: LeaseOptions, store: LeaseStore, clock: ClusterClock, observer: Observer
 ) -> tuple[LeaseProvider, Witness | None]:
-    """The provider, and its witness if it has one: a service to be stepped and closed. Connects nothing yet.
+    """Return the provider, and its witness if it has one: a service to run and close. Does not connect yet.
 
-    Raises SettingError when what it needs is not installed.
+    Raises SettingError if a required package is not installed.
     """
     if options.kind == "database":
         return DatabaseLeases(store, options.instance_id, options.ttl_s), None

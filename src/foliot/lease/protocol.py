@@ -1,4 +1,4 @@
-"""What a lease provider does. Providers only decide who leads; the fence is always in the database."""
+"""Interface of lease providers. They only decide who leads; writes are always fenced by the database."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -9,21 +9,21 @@ from foliot.model.lease import Lease, Shard
 
 
 class LeaseReply(NamedTuple):
-    """What a provider says about a lease."""
+    """A provider's reply about a lease."""
 
     lease: Lease | None
-    """Ours, or None."""
+    """Our lease; None: we don't have it."""
     store_now: datetime
-    """The database's clock, read on the way."""
+    """The database's clock, read with the same call."""
     result: str
     """`acquired`, `renewed`, `held` by another, or `contended`: another was quicker."""
     free_in_s: float | None = None
-    """When to ask again, if the holder stays as silent as it is; None: nothing to wait for."""
+    """Seconds until the lease is free if its holder sends no heartbeat; None: nothing to wait for."""
 
 
 class LeaseProvider(Protocol):
     async def acquire(self, shard: Shard) -> LeaseReply:
-        """Become the leader, if nobody is."""
+        """Become the leader if there is none."""
         ...
 
     async def renew(self, lease: Lease) -> LeaseReply:
@@ -31,34 +31,34 @@ class LeaseProvider(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Stop being the leader, so that another can follow at once."""
+        """Stop being the leader, so that another instance can take over at once."""
         ...
 
 
 class ProviderUnreachableError(FoliotError):
-    """etcd or Redis does not answer, or not with anything of use."""
+    """etcd or Redis does not answer, or gives no usable answer."""
 
 
 class ExternalLeases(Protocol):
-    """Keys with an owner, kept outside of the database. One object is one owner: ours.
+    """Keys with an owner, stored outside of the database. Each object acts for one owner: us.
 
-    Everything may raise ProviderUnreachableError, and then may have happened or not.
+    Every method may raise ProviderUnreachableError. Then the call may have been executed or not.
     """
 
     name: str
     address: str
-    """For people: without user and password."""
+    """For display: without user and password."""
 
     async def acquire(self, key: str) -> bool:
-        """Own the key, if nobody else does; what is ours already stays ours for a whole TTL."""
+        """Take the key if nobody else owns it. A key that is ours already is extended by a full TTL."""
         ...
 
     async def extend(self, keys: Collection[str]) -> frozenset[str]:
-        """Own these for another TTL; returns those that were still ours, the others are left as they are."""
+        """Extend these keys by a full TTL if they are still ours; return those that are."""
         ...
 
     async def give_up(self, key: str) -> None:
-        """Let others have the key at once; nothing happens to one that is not ours."""
+        """Delete the key if it is ours, so that others can take it at once."""
         ...
 
     async def close(self) -> None: ...

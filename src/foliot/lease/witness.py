@@ -1,9 +1,9 @@
-"""The second witness of leadership: who keeps its keys, and whether it answers.
+"""The second witness of leadership: keeps our keys there, and tracks whether it answers.
 
-Calls to it never hold up a heartbeat of the database row. They are made by a service of its own, which every
-heartbeat extends the keys of the shards that are led here, or asks for those that it has lost, and gives up
-those whose row could not be renewed for as long as a lease is trusted. A follower calls as well, with no key
-to extend: so every instance knows whether the witness is there.
+Calls to the witness never delay a heartbeat of the database row: a separate service makes them. At every
+heartbeat it extends the keys of the shards led here and asks again for lost ones. It gives up the keys of
+shards whose row could not be renewed for as long as a lease is trusted. Followers call too, without a key to
+extend. So every instance knows whether the witness is reachable.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 
 AWAY_PAUSE_S = 1.0
-"""How often at most a witness that does not answer is asked again."""
+"""Minimum pause between calls to a witness that does not answer."""
 
 T = TypeVar("T")
 
 
 class Witness:
-    """A service. It is *away* once it has not answered for a TTL; a single answer brings it back."""
+    """A service. The witness is *away* if it has not answered for a TTL; one answer ends that."""
 
     name = "lease_provider"
 
@@ -42,7 +42,7 @@ class Witness:
         self.wake = Wake()
         self.is_away = False
         self.since_ts: datetime | None = None
-        """Since when it is as it is; None: it has not answered yet, nor been away."""
+        """Since when it is up or away; None: it has neither answered nor been away yet."""
         self.cluster = "default"
         """Part of every key, so that several clusters can share a witness."""
         self._external = external
@@ -61,13 +61,13 @@ class Witness:
         return self._silent_since is None
 
     def keep(self, shard: Shard, sent_at: float) -> None:
-        """This instance leads the shard: have its key, for as long as its row is renewed."""
+        """Keep the key of a shard that this instance leads, as long as its row is renewed."""
         if shard not in self._wanted:
             self.wake.set()
         self._wanted[shard] = sent_at
 
     async def acquire(self, shard: Shard) -> bool:
-        """Whether we own the shard's key now; not, while nobody can know."""
+        """Try to get the shard's key; return whether we own it. False if the witness does not answer."""
         if not self.is_answering:
             return False
         key, asked_at = self._key(shard), self._clock.monotonic()
@@ -81,7 +81,7 @@ class Witness:
         return is_ours
 
     async def give_up(self, shard: Shard) -> None:
-        """Let others have the shard's key; one that can't be given up runs out by itself."""
+        """Release the shard's key. If that fails, the key expires by itself."""
         self._wanted.pop(shard, None)
         key = self._key(shard)
         if key in self._owned:
@@ -90,7 +90,7 @@ class Witness:
                 await self._try_to_give_up(key)
 
     def drop(self, shard: Shard) -> None:
-        """Let others have the shard's key soon; nobody waits for it, since its row is free already."""
+        """Release the shard's key at the next step. Nobody waits for it: its row is free already."""
         self._wanted.pop(shard, None)
         self.wake.set()
 
@@ -105,18 +105,18 @@ class Witness:
         now = self._clock.monotonic()
         for shard, sent_at in list(self._wanted.items()):
             if now - sent_at >= self._trusted_s:
-                # Nobody acts on this lease any more: the row is free for the first who sees it silent.
+                # Nobody acts on this lease any more: let a follower take the silent row.
                 await self.give_up(shard)
         wanted = {self._key(shard) for shard in self._wanted}
         asked = wanted & self._owned
-        # Also with no key to extend: so a follower knows whether it could ask.
+        # Also without keys, so that a follower knows whether the witness answers.
         still_ours = await self._ask(lambda: self._external.extend(asked))
         self._owned -= asked - still_ours
         for key in wanted - self._owned:
             if await self._ask(lambda key=key: self._external.acquire(key)):  # type: ignore[misc]
                 self._owned.add(key)
         for key in self._owned - {self._key(shard) for shard in self._wanted}:
-            # Given up while it was being asked for.
+            # The shard was given up during the calls above.
             self._owned.discard(key)
             await self._try_to_give_up(key)
 
@@ -135,7 +135,7 @@ class Witness:
         await self._external.close()
 
     def describe(self) -> dict[str, str | None]:
-        """What others may know of it."""
+        """Return its state for the instance's registry row."""
         return {
             "kind": self._external.name,
             "address": self._external.address,

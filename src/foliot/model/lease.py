@@ -1,24 +1,24 @@
-"""The right to lead a shard."""
+"""A shard, and the lease of its leader."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A slice of the schedules: those whose slot mod `of` is `number`."""
+    """A part of the schedules: those whose slot mod `of` is `number`."""
 
     number: int
     of: int
 
     @property
     def lock_id(self) -> int:
-        """Its row in `scheduler_lock_t`; rows count from 1, as a classic single lock does."""
+        """Its row in `scheduler_lock_t`; rows are numbered from 1."""
         return self.number + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Proof that an instance was made the leader of a shard, under a number that is never given again."""
+    """Proof that an instance became leader of a shard. Its epoch is never used again."""
 
     shard: Shard
     epoch: int

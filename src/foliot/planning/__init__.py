@@ -1,5 +1,5 @@
 """Pure decisions: what is admitted, what fires, what is skipped and why, what is next.
 
-Functions on frozen values. Time is a parameter, the database is not here: the scheduler and the store carry
-out what these functions decide, and tests run them by the million.
+Functions on frozen values, without a database; time is a parameter. The scheduler and the store carry out
+what these functions decide. Tests run them by the million.
 """

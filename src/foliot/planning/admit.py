@@ -1,4 +1,4 @@
-"""Is a definition meaningful? Asked before anything is stored."""
+"""Checks whether a definition makes sense, before it is stored."""
 
 import difflib
 from collections.abc import Callable, Set
@@ -28,9 +28,9 @@ def admit(
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
 ) -> Cadence:
-    """Compile the definition, or raise an InvalidError that names every field that is wrong.
+    """Compile the definition, or raise an InvalidError that names every wrong field.
 
-    `calendars` are the names that the host has; None: not known here, and not looked at.
+    `calendars` are the names of the host's calendars; None: not known, so not checked.
     """
     problems = [
         *_check_zones(spec),
@@ -62,7 +62,7 @@ def admit_new(
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
 ) -> Cadence:
-    """Compile a definition whose timing is new: it must also fire at some time from now on."""
+    """Compile a definition with new timing. It must also have a fire time from now on."""
     if isinstance(spec.trigger, RRuleTrigger):
         require_bounded_count(spec.trigger.rule)
     cadence = admit(spec, schedule_id, now, check_target=check_target, calendars=calendars)
@@ -74,9 +74,9 @@ def admit_new(
 def first_fire(
     cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, includes_now: bool = False
 ) -> Next | None:
-    """The first time that a definition which holds from now on fires at; now itself if that is its start."""
+    """Return the first fire time from now on. `includes_now`: now itself counts if it is the start."""
     if isinstance(spec.trigger, OnceTrigger):
-        # A single instant that has just passed is still meant; `misfire.grace_seconds` says for how long.
+        # A time that has just passed still fires, within `misfire.grace_seconds`.
         oldest = now - timedelta(seconds=spec.misfire.grace_seconds)
         at = cadence.recurrence.after(oldest - INSTANT)
         if at is None or (spec.end_ts is not None and at > spec.end_ts):

@@ -1,7 +1,7 @@
-"""Which times of the past a backfill fires: those that the schedule, as it is defined now, has there.
+"""Which past times a backfill fires: the fire times of the schedule's current definition in a range.
 
-A range is half open, [from_ts, to_ts), so that neighbouring ranges share no time. Times that the window or a
-calendar excludes are passed over. Misfire does not apply: being late is the point.
+A range is half open, [from_ts, to_ts), so that adjacent ranges share no time. Times that the window or a
+calendar excludes are not fired. Misfire policies do not apply, since all times are late.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from foliot.timing.window import is_inside
 
 MAX_TIMES = 100_000
 MAX_LOOKED_AT = 2_000
-"""Times that one step looks at, so that a narrow window does not make it long."""
+"""Limit of times that one step examines, so that a narrow window does not make it slow."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillStep:
-    """What one step of a backfill is to do."""
+    """What one step of a backfill does."""
 
     fire_times: tuple[datetime, ...]
     passed_over: int
     position_ts: datetime
-    """Where the next step goes on."""
+    """Where the next step continues."""
     is_last: bool
 
 
 def admit_backfill(
     schedule: Schedule, cadence: Cadence, from_ts: datetime, to_ts: datetime, now: datetime
 ) -> int:
-    """How many times lie in the range, or an InvalidError that says what is wrong with it."""
+    """Return how many times lie in the range. Raises InvalidError if the range is wrong."""
     if isinstance(schedule.spec.trigger, DelayTrigger):
         raise InvalidError.at(
             "/trigger", "no_times", "a delay counts from the end of a run and has no times of its own"
@@ -70,7 +70,7 @@ def plan_backfill(
     most: int,
     calendars: CalendarBook = NO_CALENDARS,
 ) -> BackfillStep:
-    """The next times to fire, at most so many, from the position on. Raises MissingCalendarError."""
+    """Return the next times to fire from the position on, up to `most`. Raises MissingCalendarError."""
     if cadence.policies.calendars:
         cadence = with_calendars(cadence, schedule.host_id, calendars)
     first, last = _bounds(schedule, position_ts, to_ts)
@@ -89,13 +89,13 @@ def plan_backfill(
 
 
 def _bounds(schedule: Schedule, from_ts: datetime, to_ts: datetime) -> tuple[datetime, datetime]:
-    """The range, cut to where the schedule has times."""
+    """Limit the range to where the schedule has times."""
     spec = schedule.spec
     first, last = from_ts, to_ts - INSTANT
     if spec.start_ts is not None:
         first = max(first, spec.start_ts)
     elif isinstance(spec.trigger, IntervalTrigger | RRuleTrigger):
-        # They count from the moment they were defined, and that moment itself is no fire time.
+        # They count from when they were defined; that moment itself is no fire time.
         first = max(first, schedule.effective_ts + INSTANT)
     if spec.end_ts is not None:
         last = min(last, spec.end_ts)

@@ -1,8 +1,8 @@
 """What creating, editing, pausing, resuming and deleting do to a schedule.
 
-Each returns the schedule as it will be, and the row that decides times which were already due and can't
-fire any more. The store writes both in one transaction, under the schedule's lock, so a leader that still
-has the old version in its wheel finds its guarded update refused.
+Each function returns the changed schedule, and a decision about times that were already due and can't fire
+any more. The store writes both in one transaction, under the schedule's lock. So a leader that still has the
+old version in its wheel finds its guarded update refused.
 """
 
 from collections.abc import Set
@@ -25,7 +25,7 @@ from foliot.planning.next import Next, next_after, run_ts_of
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who asked for a change, and why; and by what, for the audit."""
+    """Who asked for a change, why, and from where, for the audit log."""
 
     name: str | None = None
     reason: str | None = None
@@ -33,7 +33,7 @@ class Author:
     request_id: str | None = None
     address: str | None = None
     trace_context: str | None = None
-    """The `traceparent` that the request came with."""
+    """The `traceparent` of the request."""
 
     def because(self, reason: str | None) -> "Author":
         """Return the author with this reason for the change; None keeps the reason."""
@@ -41,21 +41,21 @@ class Author:
 
 
 class Owner(NamedTuple):
-    """In whose hands a schedule is."""
+    """Who manages a schedule."""
 
     managed_by: ManagedBy
     source: str | None = None
-    """Which set of files, if it is one."""
+    """Which set of files it comes from; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """A schedule as it will be."""
+    """A changed schedule, to be stored."""
 
     kind: ChangeKind
     schedule: Schedule
     decision: FireDecision | None = None
-    """Decides what was already due and may not fire any more."""
+    """Decides the times that were already due and may not fire any more; None: there are none."""
 
 
 def create(
@@ -101,10 +101,10 @@ def edit(
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
 ) -> PlannedChange | None:
-    """Give the schedule another definition; None when it says nothing new and is being followed.
+    """Replace the definition. Return None if it is equal and the schedule is not in state `error`.
 
-    A time already due fires once, with the new version. A changed trigger counts from after now. Other edits
-    do not move the cadence. A pause stays.
+    A time that is already due fires once, with the new version. A changed trigger counts from now. Other
+    edits do not move the fire times. A pause stays.
     """
     was_parked = schedule.state is ScheduleState.ERROR
     if spec == schedule.spec and not was_parked:
@@ -130,7 +130,7 @@ def edit(
         return PlannedChange(ChangeKind.EDITED, _with_next(changed, upcoming, ScheduleState.PAUSED))
     if is_due(schedule, now):
         if was_parked:
-            changed = replace(changed, next_run_ts=now)  # not only when it would have been tried again
+            changed = replace(changed, next_run_ts=now)  # don't wait for the time of the next retry
         return _edit_due(schedule, changed, now, is_retimed=is_retimed)
     upcoming = _after_edit(schedule, changed, cadence, now, is_retimed=is_retimed)
     return PlannedChange(ChangeKind.EDITED, _activated(changed, upcoming))
@@ -144,7 +144,7 @@ def adopt(
     now: datetime,
     author: Author,
 ) -> PlannedChange | None:
-    """Extend an edit (or none) so that the schedule also gets a new owner."""
+    """Extend an edit (None: no edit) by a change of the owner."""
     if (schedule.managed_by, schedule.managed_source) == owner:
         return change
     edited = change or PlannedChange(ChangeKind.EDITED, _touched(schedule, now, author))
@@ -153,12 +153,12 @@ def adopt(
 
 
 def without_next(change: PlannedChange) -> PlannedChange:
-    """The change of a schedule whose only time left was decided before: it is completed."""
+    """Return the change as completed: the schedule's only remaining time was decided before."""
     return replace(change, schedule=_with_next(change.schedule, None, ScheduleState.COMPLETED))
 
 
 def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retimed: bool) -> PlannedChange:
-    """Keep what is due. Of several times that the new definition does not have, only the latest fires."""
+    """Keep what is due. If the new timing has none of several due times, only the latest fires."""
     changed = replace(changed, state=ScheduleState.ACTIVE)
     end_ts = changed.spec.end_ts
     if not is_retimed and (end_ts is None or end_ts >= now):
@@ -166,7 +166,7 @@ def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retime
     due = due_of(schedule)
     cadence = _compiled(schedule)
     if cadence is None:
-        # Which times were due can't be told any more: one row decides the first, which stands for all.
+        # The due times are not known any more: one row decides the first, for all of them.
         mended = compile_spec(changed.spec, schedule.schedule_id, changed.effective_ts)
         changed = replace(changed, next_fire_ts=None, next_run_ts=None)
         upcoming = _after_edit(changed, changed, mended, now, is_retimed=is_retimed)
@@ -203,14 +203,14 @@ def _after_edit(
             return None
         return Next(fire_ts, run_ts_of(cadence, changed.schedule_id, fire_ts))
     if cadence.delay_s is not None and schedule.state is ScheduleState.ACTIVE:
-        return None  # a run is under way; its end sets the next time
+        return None  # a run is in progress; its end sets the next time
     return _from_now_on(changed, cadence, now)
 
 
 def pause(
     schedule: Schedule, *, now: datetime, author: Author, until_ts: datetime | None = None
 ) -> PlannedChange | None:
-    """Hold the schedule back; a time already due becomes `skipped: paused`."""
+    """Pause the schedule. A time that is already due becomes `skipped: paused`."""
     if schedule.paused and (schedule.pause_reason, schedule.paused_until_ts) == (author.reason, until_ts):
         return None
     schedule = as_of(schedule, now)
@@ -232,8 +232,10 @@ def pause(
 
 
 def resume(schedule: Schedule, *, now: datetime, author: Author) -> PlannedChange | None:
-    """Go on with the first time after now, on the same grid. Raises InvalidError if it has none that can be
-    worked out."""
+    """End the pause. Continue with the first fire time after now, of the same sequence as before.
+
+    Raises InvalidError if the definition can't be planned.
+    """
     if not schedule.paused:
         return None
     changed = replace(
@@ -245,7 +247,7 @@ def resume(schedule: Schedule, *, now: datetime, author: Author) -> PlannedChang
     )
     if _is_at_rest(schedule):
         return PlannedChange(ChangeKind.RESUMED, changed)
-    if is_due(schedule, now):  # the pause had an end, which has passed: what is due since then stands
+    if is_due(schedule, now):  # the pause has ended by itself: what became due since then still fires
         return PlannedChange(ChangeKind.RESUMED, replace(changed, state=ScheduleState.ACTIVE))
     cadence = compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
     return PlannedChange(ChangeKind.RESUMED, _activated(changed, _from_now_on(changed, cadence, now)))
@@ -262,14 +264,14 @@ def delete(schedule: Schedule, *, now: datetime, author: Author) -> PlannedChang
 
 
 def is_due(schedule: Schedule, now: datetime) -> bool:
-    """Whether a nominal time has come that is not decided yet."""
+    """Whether a fire time has come that is not decided yet."""
     if schedule.next_fire_ts is None or schedule.next_run_ts is None or schedule.deleted_ts is not None:
         return False
     return schedule.next_fire_ts <= now
 
 
 def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> FireDecision | None:
-    """The row for what is already due on a schedule that may not fire any more."""
+    """Return the decision for what is already due on a schedule that may not fire any more."""
     if not is_due(schedule, now):
         return None
     due, cadence = due_of(schedule), _compiled(schedule)
@@ -279,7 +281,7 @@ def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> FireDec
 
 
 def _compiled(schedule: Schedule) -> Cadence | None:
-    """What the definition comes to; None: it can't be planned, at least not here."""
+    """Compile the definition; None: it can't be planned, at least not by this version."""
     try:
         return compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
     except InvalidError:
@@ -316,7 +318,7 @@ def _timing_of(spec: ScheduleSpec) -> tuple[object, ...]:
 
 
 def _is_at_rest(schedule: Schedule) -> bool:
-    """Not going to fire, for a reason that a pause neither adds to nor lifts."""
+    """Whether it will not fire for a reason that has nothing to do with a pause."""
     return schedule.state in (ScheduleState.INACTIVE, ScheduleState.COMPLETED)
 
 
@@ -325,7 +327,7 @@ def _has_run_enough(schedule: Schedule) -> bool:
 
 
 def as_of(schedule: Schedule, now: datetime) -> Schedule:
-    """A pause whose end has passed is over, though nobody has written that down yet."""
+    """Return the schedule without a pause whose end has passed, since the row may still show it."""
     if not schedule.paused or schedule.paused_until_ts is None or schedule.paused_until_ts > now:
         return schedule
     state = ScheduleState.ACTIVE if schedule.state is ScheduleState.PAUSED else schedule.state
@@ -360,7 +362,7 @@ def _activated(schedule: Schedule, upcoming: Next | None) -> Schedule:
 def _while_paused(
     schedule: Schedule, cadence: Cadence, until_ts: datetime | None, now: datetime
 ) -> Next | None:
-    """What is next for a paused schedule: the first time at or after the end of the pause, if it has one."""
+    """Return the next time of a paused schedule: the first at or after the end of the pause, if any."""
     if until_ts is None or _is_at_rest(schedule) or _has_run_enough(schedule):
         return None
     if cadence.delay_s is not None:

@@ -1,7 +1,7 @@
-"""What firing needs of a schedule, slim enough to keep half a million of them in memory.
+"""The part of a schedule that firing needs, small enough to keep half a million of them in memory.
 
-A Definition holds the stored JSON texts and is compiled only when it is planned: texts are shared between
-equal schedules, and the compiled recurrences live in bounded caches.
+A FiringDefinition holds the stored JSON texts and is compiled only when it is planned. Equal schedules share
+the texts, and compiled recurrences are in bounded caches.
 """
 
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ from foliot.timing.zone import zone
 
 
 class Policies(Document):
-    """The policies of a schedule, as one document of the store."""
+    """The policies of a schedule, as one stored document."""
 
     misfire: Misfire = Misfire()
     overlap: Overlap = Overlap()
@@ -66,32 +66,32 @@ class FiringDefinition(NamedTuple):
     queue: str
     priority: Priority
     is_event: bool = False
-    """Its target is an event: it is over in the transaction that fires it."""
+    """Whether its target is an event, so that the execution ends in the firing transaction."""
     unknown_priority: str | None = None
-    """A priority that only a newer version knows."""
+    """The priority as stored, if only a newer version knows it."""
 
 
 class Cadence(NamedTuple):
-    """A Definition, compiled for one schedule."""
+    """A FiringDefinition, compiled for one schedule."""
 
     trigger: Trigger
     recurrence: Recurrence
     policies: Policies
     effective_ts: datetime
-    """The schedule has only times after this: when its timing was set, or right before its `start_ts`."""
+    """The schedule has only times after this: when its timing was set, or just before its `start_ts`."""
     end_ts: datetime | None
     max_runs: int | None
     calendars: tuple[Calendar, ...] = ()
-    """Those that `policies.calendars` names, once they were looked up."""
+    """The calendars that `policies.calendars` names, after lookup."""
 
     @property
     def zone(self) -> ZoneInfo:
-        """Whose days are meant where nothing else says so: the trigger's, else UTC."""
+        """The zone for calendar days: the trigger's, else UTC."""
         return zone(getattr(self.trigger, "timezone", "UTC"))
 
     @property
     def delay_s(self) -> float | None:
-        """The delay of a `delay` trigger; None for all others."""
+        """The delay of a `delay` trigger in seconds; None: another kind of trigger."""
         return self.trigger.seconds if isinstance(self.trigger, DelayTrigger) else None
 
 
@@ -105,12 +105,12 @@ def _trigger_of(text: str) -> Trigger:
 
 @lru_cache(maxsize=4_096)
 def policies_from(text: str) -> Policies:
-    """Parse the stored document, once for all schedules that share it."""
+    """Parse the stored document. Schedules with the same text share the result."""
     return Policies.model_validate_json(text, extra="ignore")
 
 
 class _Remembering:
-    """A recurrence that many schedules share: what follows an instant is worked out once for all of them."""
+    """A recurrence that many schedules share. It caches the last answer of `after` for all of them."""
 
     __slots__ = ("_asked", "_found", "_times", "before", "count")
 
@@ -123,21 +123,21 @@ class _Remembering:
 
     def after(self, instant: datetime) -> datetime | None:
         if instant != self._asked:
-            # Found first: a caller in between must not see an answer to another question.
+            # Compute first: a caller in between must not see an answer to another question.
             found = self._times.after(instant)
             self._asked, self._found = instant, found
         return self._found
 
 
 class _Parsed(NamedTuple):
-    """What the stored texts of a definition say, and all that can be made of them without the schedule."""
+    """The parsed texts of a definition, and what can be compiled without the schedule."""
 
     trigger: Trigger
     policies: Policies
     shared: Recurrence | None
-    """The times, if they depend on the trigger alone: one computation serves all schedules with it."""
+    """The recurrence, if it depends on the trigger alone: then all schedules with this trigger share it."""
     step: timedelta | None
-    """The length of an interval of elapsed time."""
+    """The length of an interval of elapsed time; None: another kind of trigger."""
 
 
 @lru_cache(maxsize=16_384)
@@ -150,7 +150,7 @@ def _parsed(trigger_text: str, policies_text: str) -> _Parsed:
 
 
 def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Cadence:
-    """Raises InvalidError or ValidationError when what is stored can't be understood any more."""
+    """Compile a stored definition. Raises InvalidError or ValidationError if this version can't read it."""
     if definition.unknown_priority is not None:
         raise InvalidError.at("/priority", "enum", f'"{definition.unknown_priority}" is not known')
     trigger, policies, recurrence, step = _parsed(definition.trigger, definition.policies)
@@ -172,7 +172,7 @@ def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Caden
 
 
 def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) -> Cadence:
-    """Compile a definition that a user has just written. Raises InvalidError."""
+    """Compile a definition that a user has written. Raises InvalidError."""
     anchor_ts = spec.start_ts or effective_ts
     return Cadence(
         trigger=spec.trigger,
@@ -185,11 +185,11 @@ def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) 
 
 
 class MissingCalendarError(InvalidError):
-    """A schedule names a calendar that its host does not have, or not any more."""
+    """A schedule names a calendar that its host does not have (any more)."""
 
 
 def with_calendars(cadence: Cadence, host_id: UUID, book: CalendarBook) -> Cadence:
-    """The cadence with its calendars looked up. Raises MissingCalendarError."""
+    """Return the cadence with its calendars looked up. Raises MissingCalendarError."""
     names = cadence.policies.calendars
     missing = [
         Problem(f"/calendars/{index}", "not_found", f'there is no calendar named "{name}"')
@@ -202,5 +202,5 @@ def with_calendars(cadence: Cadence, host_id: UUID, book: CalendarBook) -> Caden
 
 
 def _earliest(effective_ts: datetime, anchor_ts: datetime) -> datetime:
-    """Times come only after this. The anchor is `start_ts` where there is one, and is itself a time."""
+    """Return the instant after which times may come. The anchor itself is a time if it is `start_ts`."""
     return effective_ts if anchor_ts <= effective_ts else anchor_ts - INSTANT

@@ -1,7 +1,7 @@
-"""What is different between two JSON documents: for versions, for plans of an apply, for the audit.
+"""Compares two JSON documents: for versions, for the plan of an apply, for the audit log.
 
-Objects are compared by name, in whatever order they were written, and lists by position. A number is equal to
-itself however it is written (1 and 1.0), and never equal to true or false.
+Objects are compared by name in any order, lists by position. Equal numbers are equal however they are written
+(1 and 1.0), and never equal to true or false.
 """
 
 from collections.abc import Mapping
@@ -18,22 +18,22 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place in which two documents differ."""
+    """One place where two documents differ."""
 
     pointer: str
-    """Where, as an RFC 6901 JSON pointer; "" is the whole document."""
+    """RFC 6901 JSON pointer; "" is the whole document."""
     before: Any
-    """None where nothing was."""
+    """The old value; None also if there was none (see `kind`)."""
     after: Any
-    """None where nothing is any more."""
+    """The new value; None also if there is none (see `kind`)."""
     kind: DifferenceKind = DifferenceKind.CHANGED
-    """Tells a null that was put or taken away from nothing."""
+    """Distinguishes a null value from no value."""
 
 
 def diff(before: Any, after: Any) -> list[Difference]:
-    """Every difference, as deep in the documents as can be told, in the order of names and positions."""
+    """Return all differences, as deep in the documents as possible, sorted by names and positions."""
     found: list[Difference] = []
-    # A list of what is still to be compared and no recursion: a document may be deeper than the stack.
+    # A worklist instead of recursion: a document may be nested deeper than the stack.
     waiting: list[Difference] = [Difference("", before, after)]
     while waiting:
         place = waiting.pop()
@@ -46,7 +46,7 @@ def diff(before: Any, after: Any) -> list[Difference]:
 
 
 def _parts(place: Difference) -> list[Difference] | None:
-    """The places within two objects, or two lists; None if there is nothing to go into."""
+    """Return the places within two objects or two lists; None: they can't be compared any deeper."""
     before, after = place.before, place.after
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         old, new = dict(before), dict(after)
@@ -69,7 +69,7 @@ def _kind(name: Any, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Differen
 
 
 def _is_same(before: Any, after: Any) -> bool:
-    # To Python true is 1.
+    # In Python True == 1.
     return isinstance(before, bool) == isinstance(after, bool) and bool(before == after)
 
 

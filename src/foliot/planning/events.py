@@ -1,7 +1,7 @@
-"""What a fired event target says, as a row of `event_store_t` and `outbox_message_t`.
+"""Builds the event of a fired event target: a row of `event_store_t` and `outbox_message_t`.
 
-The row's id is the execution's: whoever keeps ids sees a redelivered event for what it is, and from an event
-one finds the execution that it was. Versions are the schedule's own count of its events, `event_seq`.
+The event's id is the execution's. So consumers that store ids recognise a redelivered event, and an event
+leads to its execution. Versions are the schedule's own count of its events, `event_seq`.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from foliot.model.target import EventTarget
 
 AGGREGATE_TYPE = "Schedule"
 NOBODY = UUID(int=0)
-"""The user of events that no user has asked for."""
+"""User id of events that no user asked for."""
 
 
 class NewEvent(NamedTuple):
-    """A row about to be written. Its offset is given out when it is."""
+    """A row to be written. Its offset is assigned when it is written."""
 
     id: UUID
     host_id: UUID
@@ -35,33 +35,33 @@ class NewEvent(NamedTuple):
     event_type: str
     event_ts: datetime
     payload: str
-    """A whole CloudEvent, as JSON."""
+    """A whole CloudEvent as JSON."""
     event_topic: str
 
 
 class UnreadableTargetError(FoliotError):
-    """Stored event targets can't be understood any more."""
+    """Stored event targets can't be read by this version."""
 
     def __init__(self, reasons: Mapping[UUID, str]) -> None:
         super().__init__("; ".join(sorted(set(reasons.values()))))
         self.reasons = reasons
-        """By the id of the schedule."""
+        """Error texts by schedule id."""
 
 
 class _Form(NamedTuple):
-    """A target, read once for all the events that it says."""
+    """An event target, parsed once for all of its events."""
 
     topic: str
     type: str
     user_id: UUID
     aggregate_type: str
     head: str
-    """The beginning of the JSON: all attributes that are the same in every event."""
+    """Beginning of the JSON: the attributes that are equal in all events."""
     has_subject: bool
     has_source: bool
     data: Any
     tail: str
-    """The end of the JSON: the data."""
+    """End of the JSON: the data."""
 
 
 _TARGET: TypeAdapter[EventTarget] = TypeAdapter(EventTarget)
@@ -106,13 +106,13 @@ def plan_event(
     fire_ts: datetime,
     args: Mapping[str, Any] | None = None,
 ) -> NewEvent:
-    """The event of one fire time. `args` of a manual run go over the data that is an object.
+    """Build the event of one fire time. `args` of a manual run override fields of data that is an object.
 
     Raises UnreadableTargetError, and InvalidError for `args`.
     """
     try:
         form = _form_of(target_text)
-    except (ValueError, TypeError) as error:  # orjson raises a TypeError for what it can't write
+    except (ValueError, TypeError) as error:  # orjson raises a TypeError for values it can't serialise
         reason = str(error).partition("\n")[0]
         raise UnreadableTargetError({schedule_id: f"its event target can't be read: {reason}"}) from None
     try:
@@ -124,7 +124,7 @@ def plan_event(
     aggregate_id = str(schedule_id)
     subject = "" if form.has_subject else f',"subject":"{aggregate_id}"'
     source = "" if form.has_source else f',"source":"/foliot/schedules/{aggregate_id}"'
-    # By hand, since it is done for every event: all that varies is an id, a number or a time.
+    # Built as text for speed, since it runs for every event: only ids, numbers and times vary.
     payload = (
         f'{form.head}{subject}{source},"id":"{execution_id}","time":"{_time(fire_ts)}","host":"{host_id}",'
         f'"nonce":{event_seq},"aggregateversion":{event_seq}{tail}'
@@ -145,7 +145,7 @@ def plan_event(
 
 
 def takes_arguments(target: EventTarget) -> bool:
-    """Whether a manual run may bring data of its own: only an object can be laid over another."""
+    """Whether a manual run may override the data: only if it is an object."""
     return isinstance(read_template(target.event_data).data, dict)
 
 
