@@ -1,8 +1,8 @@
-"""What becomes of a schedule that is due: the rows of the ledger, and what is next.
+"""Decides what happens to a due schedule: which rows of the ledger are written, and what is next.
 
-Every due time ends in exactly one decision. A decision at `fire_ts` also decides the `missed_count` times
-right before it. Overlap is not decided here: it needs the count of open executions under a lock, so the
-store asks `planning.overlap` inside the firing transaction.
+Every due time gets exactly one decision. A decision at `fire_ts` also covers the `missed_count` times right
+before it. Overlap is not decided here: it needs the number of open executions under a lock, so the store asks
+`planning.overlap` inside the firing transaction.
 """
 
 from datetime import datetime, timedelta
@@ -17,28 +17,28 @@ from foliot.planning.next import Next, next_after, nominal_after, run_ts_of
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook, excluded_since, is_excluded
 from foliot.timing.window import is_inside
 
-# Values on the path of every fire are named tuples: frozen dataclasses take three times as long to make.
+# Named tuples, since these are made for every fire: frozen dataclasses take three times as long to make.
 
 SKIP_AFTER_S = 10.0
-"""How late a time may be under the misfire policy `skip` and still fire."""
+"""Maximum lateness under the misfire policy `skip`."""
 
 PLAN_HOLDS = timedelta(seconds=5)
-"""How old a plan may be when its transaction begins, and again when the database writes it. A leader may be
-stopped in between, and nobody else have come by when it goes on: it would not know how late it is."""
+"""Maximum age of a plan when its transaction begins, and again when the database writes it. The leader's
+process may be suspended in between. If no other leader took over, it would not notice how late it is."""
 
 CATCHUP_PER_STEP = 10
 CATCHUP_PACE_S = 0.1
-"""`fire_all` catches up in steps of so many, so far apart, so that one schedule never holds up the rest."""
+"""`fire_all` catches up in steps of this many times with this pause, so that it never delays others."""
 
 ALLOWED_WALK = 4_000
-"""How many missed times are looked at, backwards, for one that window and calendars allow.
+"""How many missed times are checked, backwards, for one that window and calendars allow.
 
-An hour by the second; of an excluded day no more than one time is looked at.
+It covers an hour of every second. Of each excluded day at most one time is checked.
 """
 
 
 class Due(NamedTuple):
-    """A schedule with a time to decide, as the leader remembers it."""
+    """A schedule with a time to decide, as the leader has it in memory."""
 
     schedule_id: UUID
     host_id: UUID
@@ -50,7 +50,7 @@ class Due(NamedTuple):
 
 
 class Unplanned(NamedTuple):
-    """A due schedule that can't be planned, or not by this version."""
+    """A due schedule that can't be planned, at least not by this version."""
 
     due: Due
     reason: str
@@ -61,34 +61,34 @@ MAX_PARKED_S = 60.0
 
 
 def parked_for(overdue: timedelta) -> timedelta:
-    """When to try again to plan what could not be planned, by how long it has been due."""
+    """How long to wait before planning is tried again, by how long the schedule has been due."""
     return timedelta(seconds=min(MAX_PARKED_S, max(MIN_PARKED_S, overdue.total_seconds() / 2)))
 
 
 class FireDecision(NamedTuple):
-    """One row of the ledger to be."""
+    """A row of the ledger to be written."""
 
     fire_ts: datetime
     run_ts: datetime
     reason: SkipReason | None = None
-    """Why it is skipped; None: it fires."""
+    """Why the time is skipped; None: it fires."""
     missed_count: int = 0
     missed_from_ts: datetime | None = None
     is_catchup: bool = False
-    """One of several missed times that `fire_all` makes good; overlap holds these, it never skips them."""
+    """Whether it is one of several missed times that `fire_all` fires. Overlap holds these, never skips."""
 
 
 class Firing(NamedTuple):
-    """All that one step decides for one schedule."""
+    """Everything that one step decides for one schedule."""
 
     due: Due
     decisions: tuple[FireDecision, ...]
     next: Next | None
-    """The time to decide after these. None: no more, or, for `delay`, not before the run has ended."""
+    """The next time to decide. None: there is none, or for `delay` none before the run has ended."""
     is_completed: bool
     is_delay: bool = False
     after_overlap: Next | None = None
-    """What is next if overlap turns out to skip the run that would have been the last of `max_runs`."""
+    """The next time if overlap skips the run that would have been the last of `max_runs`."""
 
     @property
     def fires(self) -> int:
@@ -117,11 +117,11 @@ def plan_firing(due: Due, cadence: Cadence, now: datetime, calendars: CalendarBo
 
 
 def _decide_last(due: Due, cadence: Cadence, now: datetime) -> FireDecision:
-    """Decide the only time that is due."""
+    """Decide the only due time."""
     run_ts = due.run_ts
     if run_ts > due.fire_ts:
-        # Not only jitter puts it off: it may be the last of a catch-up, whose pace this is, or it could not
-        # be planned before.
+        # `run_ts` may be later than its jitter: the time may be the last of a catch-up, with its pause, or
+        # it could not be planned before.
         run_ts = min(run_ts, run_ts_of(cadence, due.schedule_id, due.fire_ts))
     decision = _decide(cadence, due.fire_ts, run_ts, now)
     if run_ts == due.run_ts or cadence.policies.misfire.policy is not MisfirePolicy.FIRE_ALL:
@@ -130,9 +130,9 @@ def _decide_last(due: Due, cadence: Cadence, now: datetime) -> FireDecision:
 
 
 def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> FireDecision:
-    """One row that decides every nominal time up to `now`, because the schedule may not fire any more.
+    """Return one row that decides every nominal time up to `now`; the schedule may not fire any more.
 
-    Also one that still waits for its jitter: nobody will come back to it.
+    This includes a time that still waits for its jitter, since it would not be decided later.
     """
     last = _last_nominal(due, cadence, now)
     return _row(due, cadence, last, _count(due, cadence, last), reason)
@@ -168,13 +168,13 @@ def _plan_delay(due: Due, cadence: Cadence, now: datetime) -> Firing:
         completes = cadence.max_runs is not None and due.run_count + 1 >= cadence.max_runs
         if completes or not due.definition.is_event:
             return Firing(due, (decision,), None, is_completed=completes, is_delay=True)
-    # It was skipped, or it is an event, which ends as it fires.
+    # It was skipped, or it is an event, which ends when it fires.
     upcoming = next_after_end(cadence, now)
     return Firing(due, (decision,), upcoming, is_completed=upcoming is None, is_delay=True)
 
 
 def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
-    """The next time of a `delay` trigger whose last run ended then."""
+    """Return the next time of a `delay` trigger after its last run ended at `ended_ts`."""
     assert cadence.delay_s is not None
     fire_ts = ended_ts + timedelta(seconds=cadence.delay_s)
     if cadence.end_ts is not None and fire_ts > cadence.end_ts:
@@ -183,7 +183,7 @@ def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
 
 
 def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime) -> FireDecision:
-    """Decide one time by itself."""
+    """Decide a single time."""
     reason = None
     if cadence.calendars or cadence.policies.window is not None:
         reason = _forbidden(cadence, fire_ts)
@@ -193,21 +193,21 @@ def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime
 
 
 def _is_late(cadence: Cadence, run_ts: datetime, now: datetime) -> bool:
-    """Whether a time to act at is too long ago to fire."""
+    """Whether `run_ts` is too long ago to fire."""
     misfire = cadence.policies.misfire
     late_s = (now - run_ts).total_seconds()
     return late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S)
 
 
 def _latest_s(cadence: Cadence) -> float:
-    """How late a time may be and still fire."""
+    """Return how late a time may be and still fire, in seconds."""
     misfire = cadence.policies.misfire
     grace_s = misfire.grace_seconds
     return min(grace_s, SKIP_AFTER_S) if misfire.policy is MisfirePolicy.SKIP else grace_s
 
 
 def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
-    """Why a time may not fire, however punctual it is; None: it may."""
+    """Return why window or calendars exclude a time; None: they allow it."""
     window = cadence.policies.window
     if window is not None and not is_inside(window, fire_ts):
         return SkipReason.WINDOW
@@ -217,14 +217,14 @@ def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
 
 
 def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision, ...]:
-    """Several times are due at once: the misfire policy says which of them fire."""
+    """Decide several due times by the misfire policy."""
     match cadence.policies.misfire.policy:
         case MisfirePolicy.FIRE_ONCE:
             return _fire_once(due, cadence, now)
         case MisfirePolicy.FIRE_ALL:
             return _fire_latest(due, cadence, now, cadence.policies.misfire.max_catchup, is_catchup=True)
         case MisfirePolicy.SKIP:
-            # Times are at least a second apart, so no more than this can be under SKIP_AFTER_S late.
+            # Times are at least a second apart, so at most this many are less than SKIP_AFTER_S late.
             return _fire_latest(due, cadence, now, int(SKIP_AFTER_S) + 1, is_catchup=False)
 
 
@@ -234,7 +234,7 @@ def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision,
     if chosen is None or chosen == last:
         decision = _decide(cadence, last, run_ts_of(cadence, due.schedule_id, last), now)
         return (_row(due, cadence, last, count, decision.reason),)
-    # The latest time that is allowed stands for those before it; those after it were not allowed.
+    # The latest allowed time covers those before it; those after it were not allowed.
     forbidden_from = nominal_after(cadence, chosen)
     assert forbidden_from is not None
     forbidden = cadence.recurrence.count(forbidden_from, last)
@@ -246,7 +246,7 @@ def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision,
 
 
 def _latest_allowed(due: Due, cadence: Cadence, last: datetime) -> datetime | None:
-    """The latest time up to the last that neither window nor calendars forbid; None: none that is near."""
+    """Return the latest time up to `last` that window and calendars allow; None: none within the limit."""
     if cadence.policies.window is None and not cadence.calendars:
         return last
     candidate = last
@@ -260,7 +260,7 @@ def _latest_allowed(due: Due, cadence: Cadence, last: datetime) -> datetime | No
 
 
 def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
-    """From when on, at least, nothing is allowed up to a time that is not."""
+    """Return an instant since which nothing was allowed until `fire_ts`, which is excluded itself."""
     if not cadence.calendars:
         return fire_ts
     return excluded_since(cadence.calendars, fire_ts, cadence.zone) or fire_ts
@@ -269,9 +269,9 @@ def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
 def _fire_latest(
     due: Due, cadence: Cadence, now: datetime, most: int, *, is_catchup: bool
 ) -> tuple[FireDecision, ...]:
-    """Fire the latest `most` times that are not too late, oldest first; one row decides those before.
+    """Fire the latest `most` times that are not too late, oldest first; one row skips the earlier ones.
 
-    Its cost does not grow with `most`: a catch-up takes one step for every few times that it fires.
+    The cost does not grow with `most`: one step of a catch-up fires only a few times.
     """
     last, count = _last_due(due, cadence, now)
     oldest = due.fire_ts if count <= most else _nth_latest(cadence, due.fire_ts, last, most)
@@ -293,13 +293,13 @@ def _fire_latest(
 def _first_not_late(
     due: Due, cadence: Cadence, oldest: datetime, last: datetime, now: datetime
 ) -> datetime | None:
-    """Find the first time that is in time to fire, or forbidden by window or calendars; None: there is none.
+    """Return the first time that may still fire, or that window or calendars exclude; None: there is none.
 
-    Each time that is passed over here is decided by the same step, so a catch-up looks at it once.
+    The same step decides all times before it, so a catch-up checks each time once.
     """
     at = oldest
     if cadence.policies.window is None and not cadence.calendars:
-        # Jitter is shorter than the gap between times: it is this one, or one of the two after it.
+        # Jitter is shorter than the gap between times, so it is this time or one of the next two.
         at = max(at, min(last, _before(due, cadence, now - timedelta(seconds=_latest_s(cadence)))))
     for _ in range(ALLOWED_WALK):
         decision = _decide(cadence, at, run_ts_of(cadence, due.schedule_id, at), now)
@@ -313,7 +313,7 @@ def _first_not_late(
 
 
 def _nth_latest(cadence: Cadence, first: datetime, last: datetime, number: int) -> datetime:
-    """Find the time that `number` - 1 times follow up to the last, where more than that follow the first."""
+    """Return the `number`-th time counted back from the last. `first` must have more times after it."""
     low, high = nominal_after(cadence, first), last + INSTANT
     assert low is not None
     while high - low > INSTANT:
@@ -326,7 +326,7 @@ def _nth_latest(cadence: Cadence, first: datetime, last: datetime, number: int) 
 
 
 def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
-    """The due time right before this one; the first is `due.fire_ts`, whatever the trigger is now."""
+    """Return the due time right before an instant; at least `due.fire_ts`, whatever the trigger is now."""
     earlier = cadence.recurrence.before(instant)
     if earlier is None or earlier < due.fire_ts or earlier <= cadence.effective_ts:
         return due.fire_ts
@@ -334,16 +334,16 @@ def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
 
 
 def _last_due(due: Due, cadence: Cadence, now: datetime) -> tuple[datetime, int]:
-    """The latest time to act on, and how many are due with it."""
+    """Return the latest time that is due, and the number of due times up to it."""
     last = _last_nominal(due, cadence, now)
-    # Jitter is shorter than the gap between times, so only the very last can still be waiting for its own.
+    # Jitter is shorter than the gap between times, so only the last time can still be waiting for it.
     if last > due.fire_ts and run_ts_of(cadence, due.schedule_id, last) > now:
         last = _before(due, cadence, last)
     return last, _count(due, cadence, last)
 
 
 def _last_nominal(due: Due, cadence: Cadence, now: datetime) -> datetime:
-    """The latest nominal time up to now; the first is `due.fire_ts`, whatever the trigger is now."""
+    """Return the latest nominal time up to now; at least `due.fire_ts`, whatever the trigger is now."""
     following = nominal_after(cadence, due.fire_ts)
     until = now if cadence.end_ts is None else min(now, cadence.end_ts)
     if following is None or following > until:
@@ -354,7 +354,7 @@ def _last_nominal(due: Due, cadence: Cadence, now: datetime) -> datetime:
 
 
 def _count(due: Due, cadence: Cadence, last: datetime) -> int:
-    """How many times are due from the first up to this one."""
+    """Return how many times are due from the first up to `last`."""
     return _count_from(cadence, due.fire_ts, last)
 
 

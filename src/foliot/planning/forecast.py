@@ -1,7 +1,7 @@
-"""What will happen: the times a stored schedule is going to be decided at, one by one or counted.
+"""Predicts the times of a stored schedule, one by one or counted per bin.
 
-A forecast takes for granted that the scheduler is on time and that nobody changes anything. It knows neither
-jitter, which moves the acting and not the time, nor overlap, which depends on how long runs take.
+A forecast assumes that the scheduler is on time and that nobody changes anything. It ignores jitter, which
+delays a run but does not change its fire time, and overlap, which depends on how long runs take.
 """
 
 from collections import Counter
@@ -32,12 +32,12 @@ from foliot.timing.zone import HIGHEST, naive_utc, spans_at, zone
 
 MAX_TIMES = 1_000
 MAX_LOOKED_AT = 5_000
-"""Times that are gone through one by one where nothing quicker tells how many of them fire."""
+"""Limit of times that are checked one by one, where there is no faster way to count those that fire."""
 
 MAX_BINS = 2_000
 MAX_RANGE = timedelta(days=31)
 MAX_WORK = 50_000
-"""How many steps counting into bins may take, each a few microseconds."""
+"""Limit of steps for counting into bins; each takes a few microseconds."""
 
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
@@ -48,26 +48,26 @@ _UTC = zone("UTC")
 
 
 class TimeRange(NamedTuple):
-    """A stretch of time, `start` up to but not including `end`."""
+    """A range of time, from `start` up to but not including `end`."""
 
     start: datetime
     end: datetime
 
 
 class Allowance(NamedTuple):
-    """When window and calendars let a schedule fire. Equal ones are interchangeable."""
+    """When window and calendars allow a schedule to fire. Schedules with equal allowances share results."""
 
     window: Window | None = None
     calendars: tuple[Calendar, ...] = ()
     tz: ZoneInfo = _UTC
-    """Whose days are meant by calendars without a zone of their own."""
+    """The zone for calendars without one."""
 
     @property
     def is_limited(self) -> bool:
         return self.window is not None or bool(self.calendars)
 
     def reason(self, instant: datetime) -> SkipReason | None:
-        """Why a time may not fire; None: it may."""
+        """Return why a time may not fire; None: it may."""
         if self.window is not None and not is_inside(self.window, instant):
             return SkipReason.WINDOW
         if self.calendars and is_excluded(self.calendars, instant, self.tz):
@@ -75,10 +75,10 @@ class Allowance(NamedTuple):
         return None
 
     def stretch_from(self, instant: datetime, until: datetime) -> TimeRange | None:
-        """The first stretch before `until` in which it may fire, from the instant on; None: there is none.
+        """Return the first range from the instant until `until` in which it may fire; None: there is none.
 
-        Goes from one opening or closing to the next, however many times lie in between, and gives up
-        after MAX_LOOKED_AT of them.
+        Goes from one opening or closing to the next, however many times lie in between. Gives up after
+        MAX_LOOKED_AT of them.
         """
         if not self.is_limited:
             return TimeRange(instant, until) if instant < until else None
@@ -98,7 +98,7 @@ class Allowance(NamedTuple):
         return TimeRange(start.replace(tzinfo=UTC), min(at, end).replace(tzinfo=UTC))
 
     def _state_at(self, at: datetime) -> tuple[bool, datetime]:
-        """Whether it may fire at a moment (naive UTC), and until when at least that stays so."""
+        """Return whether it may fire at a moment (naive UTC), and until when at least this holds."""
         opened, closed = HIGHEST, at
         for is_open, change in self._states_at(at):
             if is_open:
@@ -112,7 +112,7 @@ class Allowance(NamedTuple):
             local, offset, end = _wall_at(zone(self.window.timezone), at)
             is_open, hours = _hours_of(self.window)[local.weekday() * 24 + local.hour]
             began = local.replace(minute=0, second=0, microsecond=0)
-            # In the last year there is, a step of a week might lead out of it.
+            # In year 9999 only one hour: a step of up to a week could leave the year.
             ended = began + (hours if local.year < 9999 else 1) * _HOUR - offset
             yield is_open, min(ended, end)
         for calendar in self.calendars:
@@ -122,14 +122,14 @@ class Allowance(NamedTuple):
 
 
 def _wall_at(tz: ZoneInfo, at: datetime) -> tuple[datetime, timedelta, datetime]:
-    """What the wall clock shows, its offset, and until when it runs evenly."""
+    """Return the local wall-clock time, its UTC offset, and until when (naive UTC) the offset holds."""
     span = next(span for span in spans_at(tz, at) if at < span.end)
     return at + span.offset, span.offset, span.end
 
 
 @lru_cache(maxsize=1024)
 def _hours_of(window: Window) -> tuple[tuple[bool, int], ...]:
-    """For every hour of the week: whether it is open, and for how many hours from its start that stays so."""
+    """Return for every hour of the week whether it is open, and for how many hours this holds."""
     is_open = [
         day in window.days_of_week and hour in window.hours_of_day
         for day in range(1, 8)
@@ -149,7 +149,7 @@ def _hours_of(window: Window) -> tuple[tuple[bool, int], ...]:
 
 
 class Planned(NamedTuple):
-    """A time to come."""
+    """A future fire time."""
 
     fire_ts: datetime
     reason: SkipReason | None = None
@@ -160,7 +160,7 @@ class Planned(NamedTuple):
 class Forecast:
     times: tuple[Planned, ...] = ()
     is_cut: bool = False
-    """There are more, or it would take too long to tell."""
+    """Whether there are more times, or finding them would take too long."""
 
 
 def forecast(
@@ -171,10 +171,10 @@ def forecast(
     most: int = MAX_TIMES,
     calendars: CalendarBook = NO_CALENDARS,
 ) -> Forecast:
-    """The times in [from_ts, to_ts) that are still to be decided, at most so many.
+    """Return the times in [from_ts, to_ts) that are still to be decided, up to `most`.
 
     A schedule that is paused without an end, inactive, completed or in error has none. Of a `delay` only the
-    next is known. One that can't be planned any more will be skipped at its next time, and has none after it.
+    next is known. A schedule that can't be planned any more is skipped at its next time and has no others.
     """
     if not _is_upcoming(schedule) or to_ts <= from_ts:
         return Forecast()
@@ -202,18 +202,18 @@ def _is_upcoming(schedule: Schedule) -> bool:
 
 
 class _Course(NamedTuple):
-    """The times of a schedule in a range. Those of equal courses are the same, whoever they belong to."""
+    """The times of a schedule in a range. Equal courses have equal times, so schedules can share them."""
 
     recurrence: Recurrence
     first: datetime | None
-    """A time of its own, before those of the recurrence: the one that is next to be decided."""
+    """A single time before those of the recurrence: the next to be decided; None: not in the range."""
     after: datetime
-    """The recurrence counts from after this."""
+    """Times of the recurrence count only after this instant."""
     last: datetime
     allowance: Allowance
 
     def walk(self) -> Iterator[datetime]:
-        """Every time, forbidden ones too."""
+        """Yield every time, also those that window and calendars exclude."""
         after, last = self.recurrence.after, self.last
         if self.first is not None:
             yield self.first
@@ -223,16 +223,16 @@ class _Course(NamedTuple):
             at = after(at)
 
     def size(self) -> int:
-        """How many times there are, forbidden ones too."""
+        """Return the number of times, also those that window and calendars exclude."""
         return int(self.first is not None) + self.within(self.after + INSTANT, self.last)
 
     def within(self, low: datetime, high: datetime) -> int:
-        """How many times of the recurrence there are between these, both included."""
+        """Return how many times of the recurrence lie between these, both included."""
         low, high = max(low, self.after + INSTANT), min(high, self.last)
         return self.recurrence.count(low, high) if low <= high else 0
 
     def stretches(self) -> Iterator[TimeRange]:
-        """Where the recurrence may fire, in order."""
+        """Yield the ranges in which the recurrence may fire, in order."""
         end = self.last + INSTANT
         stretch = self.allowance.stretch_from(self.after + INSTANT, end)
         while stretch is not None:
@@ -241,7 +241,7 @@ class _Course(NamedTuple):
 
 
 def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: CalendarBook) -> _Course | None:
-    """The times in [from_ts, to_ts); None if it would take too long to tell how many runs are left then."""
+    """Return the times in [from_ts, to_ts); None: applying `max_runs` would take too long."""
     cadence = compile_definition(due.definition, due.schedule_id)
     if cadence.policies.calendars:
         cadence = with_calendars(cadence, due.host_id, calendars)
@@ -251,7 +251,7 @@ def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: Calendar
         first=due.fire_ts if due.fire_ts <= last else None,
         after=max(due.fire_ts, cadence.effective_ts),
         last=last,
-        # Only calendars ask for a zone; without them schedules of all zones may share a course.
+        # Only calendars need a zone; without them schedules of all zones can share a course.
         allowance=Allowance(
             cadence.policies.window, cadence.calendars, cadence.zone if cadence.calendars else _UTC
         ),
@@ -267,7 +267,7 @@ def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: Calendar
 
 
 def _times_of(cadence: Cadence, due: Due) -> Recurrence:
-    """One object for all schedules with the same times: compiling again finds what is remembered."""
+    """Return the recurrence, one object for all schedules with the same times: it comes from a cache."""
     return build_trigger(
         cadence.trigger,
         dst=cadence.policies.dst,
@@ -277,13 +277,13 @@ def _times_of(cadence: Cadence, due: Due) -> Recurrence:
 
 
 def _with_runs(course: _Course, runs: int) -> _Course | None:
-    """The course up to the last of so many times that fire; None if it would take too long to find it."""
+    """Cut the course after `runs` times that fire; None: finding the last one would take too long."""
     if course.size() <= runs:
         return course
     if course.first is not None and course.allowance.reason(course.first) is None:
         runs -= 1
     if runs <= 0:
-        # Nothing comes after the last run, also nothing that would be skipped.
+        # Nothing comes after the last run, not even skipped times.
         return course._replace(last=course.first or course.after)
     for looked_at, stretch in enumerate(course.stretches()):
         found = course.within(stretch.start, stretch.end - INSTANT)
@@ -296,7 +296,7 @@ def _with_runs(course: _Course, runs: int) -> _Course | None:
 
 
 def _nth(course: _Course, stretch: TimeRange, number: int) -> datetime:
-    """The time of that number in a stretch that has it, counted from 1."""
+    """Return the time with this number in a range that has it, counted from 1."""
     low, high = stretch.start, stretch.end - INSTANT
     while low < high:
         middle = low + (high - low) // 2
@@ -314,7 +314,7 @@ _WIDTHS_S = (1, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """A range of time, cut into stretches of one length that begin at whole multiples of it in UTC."""
+    """A range of time in bins of equal width that begin at whole multiples of it in UTC."""
 
     from_ts: datetime
     width: timedelta
@@ -332,9 +332,9 @@ class Bins:
 
     @classmethod
     def over(cls, from_ts: datetime, to_ts: datetime, *, most: int = 200) -> "Bins":
-        """The finest round bins of which at most so many hold the range. Raises InvalidError.
+        """Return the finest round bins that cover the range with at most `most` bins. Raises InvalidError.
 
-        The first may begin a little before the range, the last end a little after it.
+        The first may begin before the range, the last may end after it.
         """
         if not 1 <= most <= MAX_BINS:
             raise InvalidError.at("/bins", "out_of_range", f"must be 1 to {MAX_BINS}")
@@ -350,20 +350,20 @@ class Bins:
             count = -((first - to_ts) // width)
             if count <= most:
                 return cls(first, width, count)
-        # Two bins of a month may be needed to hold a few days around their border.
+        # A few days around a month border may need two bins of a month.
         return cls(from_ts, to_ts - from_ts, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoad:
     counts: tuple[int, ...]
-    """Times that will fire, bin by bin."""
+    """How many times fire in each bin."""
     fires: Mapping[UUID, int]
-    """How many of them each schedule has."""
+    """How many times each schedule fires."""
     left_out: int = 0
-    """Schedules that are in neither, because counting would have taken too long."""
+    """Number of schedules that are not included because counting them would have taken too long."""
     by_schedule: Mapping[UUID, Mapping[int, int]] = field(default_factory=dict)
-    """How many times each schedule fires in which bin. Schedules with equal times share one mapping."""
+    """How many times each schedule fires per bin. Schedules with equal times share one mapping."""
 
 
 def count_per_bin(
@@ -373,9 +373,10 @@ def count_per_bin(
     calendars: CalendarBook = NO_CALENDARS,
     most_work: int = MAX_WORK,
 ) -> PlannedLoad:
-    """How much is going to fire when. Schedules with the same times are counted once, most of them first.
+    """Count the times that fire per bin. Schedules with equal times are counted once, largest groups first.
 
-    One that can't be planned any more fires nothing. A `Schedule` becomes a Due by `planning.change.due_of`.
+    A schedule that can't be planned any more fires nothing. `planning.change.due_of` turns a `Schedule` into
+    a Due.
     """
     courses: dict[_Course, list[UUID]] = {}
     fires: dict[UUID, int] = {}
@@ -410,7 +411,7 @@ def _work_of(course: _Course, bins: Bins) -> int:
 
 
 def _count(course: _Course, bins: Bins) -> Counter[int]:
-    """How many times fire in each bin, those without any left out."""
+    """Return how many times fire in each bin; empty bins are left out."""
     counts: Counter[int] = Counter()
     if course.size() <= bins.count:
         is_limited, start, width = course.allowance.is_limited, bins.from_ts, bins.width

@@ -1,4 +1,4 @@
-"""Which nominal time is next, and when to act on it."""
+"""The next nominal time of a schedule, and when to act on it."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Next(NamedTuple):
 
 
 def next_after(cadence: Cadence, schedule_id: UUID, instant: datetime) -> Next | None:
-    """The first time after the instant that the schedule may fire at; None when there is no more."""
+    """Return the first time after the instant at which the schedule may fire; None: there is none."""
     fire_ts = nominal_after(cadence, instant)
     if fire_ts is None:
         return None
@@ -32,7 +32,7 @@ def nominal_after(cadence: Cadence, instant: datetime) -> datetime | None:
 
 
 def run_ts_of(cadence: Cadence, schedule_id: UUID, fire_ts: datetime) -> datetime:
-    """The nominal time plus jitter: the same on every node, and always before the next nominal time."""
+    """Return the nominal time plus jitter: equal on every node, and before the next nominal time."""
     most_s = cadence.policies.jitter_seconds
     if not most_s:
         return fire_ts

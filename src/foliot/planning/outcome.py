@@ -1,4 +1,4 @@
-"""What becomes of an execution when an attempt has ended: final, or tried again later."""
+"""What happens to an execution after an attempt: it is final, or it is retried later."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from foliot.model.policy import Delivery, RetryPolicy
 class Outcome:
     status: Status
     ready_ts: datetime | None = None
-    """When the next attempt may start; only with `retrying`."""
+    """When the next attempt may start; only with status `retrying`."""
 
 
 def outcome_of(
@@ -27,15 +27,15 @@ def outcome_of(
     is_permanent: bool = False,
     retry_after_s: float | None = None,
 ) -> Outcome:
-    """What follows an attempt that ended as `ended`, the `failures`-th of its execution that went wrong.
+    """Decide what follows an attempt that ended as `ended`, the `failures`-th failed one of its execution.
 
-    `unknown` as input means lost: the worker vanished and nobody can say what it did. A permanent failure
-    is not tried again, and none sooner than the other side asked for.
+    `unknown` as input means lost: the worker vanished, and nobody knows what it did. A permanent failure is
+    not retried. No retry starts before the target's requested `retry_after_s`.
     """
     if ended in (Status.SUCCESS, Status.CANCELLED):
         return Outcome(ended)
     if delivery is Delivery.AT_MOST_ONCE:
-        # Work that began and was handed back may have done something: it must not begin again.
+        # Work that began and was handed back may have had effects: it must not begin again.
         return Outcome(Status.UNKNOWN if ended is Status.PENDING else ended)
     if ended is Status.PENDING:
         return Outcome(ended)
@@ -46,7 +46,10 @@ def outcome_of(
 
 
 def backoff_s(retry: RetryPolicy, failures: int, execution_id: UUID) -> float:
-    """How long to wait after the `failures`-th failure: exponential, capped, spread by up to a half."""
+    """Return the seconds to wait after the `failures`-th failure: exponential, capped.
+
+    With jitter it is 50 to 100 % of that.
+    """
     exponent = min(failures - 1, 64)
     delay_s = float(min(retry.initial_delay_seconds * retry.multiplier**exponent, retry.max_delay_seconds))
     if not retry.jitter:

@@ -1,4 +1,4 @@
-"""What overlap does: a pure function of the policy and the numbers of open and held executions."""
+"""What the overlap policy decides, as a pure function of the policy and the open and held executions."""
 
 from enum import Enum, auto
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from foliot.model.policy import Overlap, OverlapPolicy
 
 
 class OpenCounts(NamedTuple):
-    """How many executions of a schedule are not over, counted under the schedule's lock."""
+    """Number of open executions of a schedule, counted under the schedule's lock."""
 
     total: int = 0
     held: int = 0
     """Those of them that wait until others have ended."""
 
     def plus(self, admission: "OverlapDecision") -> "OpenCounts":
-        """The numbers after one more execution was admitted so."""
+        """Return the counts after one more execution with this decision."""
         if admission in (OverlapDecision.SKIP, OverlapDecision.WAIT):
             return self
         return OpenCounts(self.total + 1, self.held + (admission is not OverlapDecision.RUN))
@@ -24,24 +24,24 @@ NONE_OPEN = OpenCounts()
 
 
 class OverlapDecision(Enum):
-    """What becomes of an execution that is about to be inserted."""
+    """What happens to an execution that is about to be inserted."""
 
     RUN = auto()
     HOLD = auto()
-    """Inserted, but not ready before an open one has ended."""
+    """Insert it, but it is not ready until an open one has ended."""
     SKIP = auto()
     REPLACE = auto()
-    """Held, and the open ones are asked to stop."""
+    """Hold it, and ask the open ones to stop."""
     WAIT = auto()
-    """Not inserted: `max_queued` are held already. It may be skipped as little as held; try again later."""
+    """Don't insert it: `max_queued` are held already. It must not be skipped, so try again later."""
 
 
 def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool) -> OverlapDecision:
-    """Decide by the executions that are open right now, counted under the schedule's lock.
+    """Decide by the executions that are open now, counted under the schedule's lock.
 
-    Only an ordinary scheduled time may be skipped: manual runs, backfills, times that `fire_all` makes good,
-    and runs of a `delay` trigger (whose end sets the next) are held instead, and wait outside when the queue
-    of held ones is full.
+    Only an ordinary scheduled time may be skipped. Manual runs, backfills, catch-up times of `fire_all`, and
+    runs of a `delay` trigger (whose end sets the next time) are held instead. If `max_queued` are held, they
+    wait without being inserted.
     """
     if overlap.policy is OverlapPolicy.ALLOW or opened.total < overlap.max_instances:
         return OverlapDecision.RUN
@@ -53,7 +53,7 @@ def admit_execution(overlap: Overlap, opened: OpenCounts, *, is_skippable: bool)
 
 
 def count_admissible(overlap: Overlap, opened: OpenCounts, most: int) -> tuple[int, int]:
-    """Of so many executions that must not be skipped: how many are inserted now, and how many of them run."""
+    """Return how many of `most` executions, not skippable, are inserted now, and how many of them run."""
     inserted = ready = 0
     while inserted < most:
         admission = admit_execution(overlap, opened, is_skippable=False)

@@ -1,7 +1,7 @@
-"""A trigger before it is saved: in words, its next times, and what its author may not have thought of.
+"""Preview of a trigger before it is saved: a description, its next times, and warnings.
 
-Bounded, however often a trigger fires or however rarely it may: a year is counted and never walked, and times
-that window and calendars forbid are passed over a stretch at a time.
+The work is bounded, however often or rarely a trigger fires. A year is counted and never iterated. Times that
+window and calendars exclude are skipped a range at a time.
 """
 
 import re
@@ -34,10 +34,10 @@ from foliot.timing.zone import HIGHEST, LOWEST, OffsetSpan, check_zone, naive_ut
 
 MAX_FIRES = 1_000
 MAX_LOOKED_AT = 1_000
-"""Times that are tried for one that window and calendars allow: nearly three years of a daily one."""
+"""Limit of times that are tried until window and calendars allow one: almost three years of daily times."""
 
 HORIZON = timedelta(days=100 * 365)
-"""How far ahead times are looked for: to find out how clocks change takes a millisecond for every year."""
+"""How far ahead times are searched: computing the clock changes takes a millisecond per year."""
 
 OFTEN = timedelta(seconds=10)
 _YEAR = timedelta(days=366)
@@ -59,18 +59,18 @@ class ClockChange(StrEnum):
 @dataclass(frozen=True, slots=True)
 class PreviewFire:
     local_ts: datetime
-    """In the trigger's zone."""
+    """The fire time in the trigger's zone."""
     clock_change: ClockChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Something that is allowed, and perhaps not meant."""
+    """A warning about something that is allowed but perhaps not intended."""
 
     code: str
     text: str
     at: datetime | None = None
-    """The instant that it is about, if it is about one."""
+    """The instant that the warning is about; None: no particular one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ def preview(
     jitter_seconds: float = 0,
     key: str | None = None,
 ) -> Preview:
-    """The next `n` times that fire, as if it were saved at `from_ts`. Raises InvalidError.
+    """Return the next `n` fire times, as if the trigger were saved at `from_ts`. Raises InvalidError.
 
-    `key` is what `H` is computed from (see `model.ids.hash_key`). None: the schedule is not known, so with an
-    `H` the times are an example, and a warning says so.
+    `H` in a cron expression is computed from `key` (see `model.ids.hash_key`). None: the schedule is not
+    known, so with an `H` the times are an example, and a warning says so.
     """
     if not 1 <= n <= MAX_FIRES:
         raise InvalidError.at("/n", "out_of_range", f"must be 1 to {MAX_FIRES}")
@@ -135,7 +135,7 @@ class _End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A trigger, compiled as if it were saved at a moment."""
+    """A trigger, compiled as if it were saved at a given moment."""
 
     trigger: Trigger
     dst: Dst
@@ -144,10 +144,10 @@ class _Look:
     anchor: datetime
     times: Recurrence
     first: datetime
-    """From this instant on, up to `last`, both included."""
+    """The first instant of the preview; `last` is the last. Both are included."""
     last: datetime
     counts_from_now: bool
-    """Its times depend on the moment it is saved."""
+    """Whether its times depend on when it is saved."""
 
     @classmethod
     def at(
@@ -169,13 +169,13 @@ class _Look:
                 else now + timedelta(seconds=trigger.seconds)
             )
         else:
-            # What counts from the moment it is saved does not fire at that moment.
+            # A trigger that counts from when it is saved does not fire at that moment.
             first = now + INSTANT if counts_from_now else max(now, anchor)
         last = _HIGHEST if end_ts is None else min(end_ts, _HIGHEST)
         return cls(trigger, dst, key, _zone_of(trigger), anchor, times, first, last, counts_from_now)
 
     def fires(self, n: int, allowance: Allowance) -> "tuple[list[datetime], _End]":
-        """The first `n` times that fire, and why there are no more of them."""
+        """Return the first `n` times that fire, and why there are no more."""
         if isinstance(self.trigger, DelayTrigger):
             is_one = self.first <= self.last and allowance.reason(self.first) is None
             return ([self.first] if is_one else []), _End.ENOUGH
@@ -213,7 +213,7 @@ class _Look:
             yield PreviewFire(local, change)
 
     def follows_real_time(self) -> bool:
-        """Whether it fires by elapsed time through a change, so that no policy has a say."""
+        """Whether it fires by elapsed time through clock changes, so that no DST policy applies."""
         match self.trigger:
             case CronTrigger(expression=expression):
                 return parse(expression, self.key).follows_real_time
@@ -223,7 +223,7 @@ class _Look:
                 return False
 
     def on_wall(self) -> Recurrence | None:
-        """The times that the wall clock is to show, as if they were UTC; None where the clock has no say."""
+        """Return the wall-clock times as if they were UTC; None: the trigger does not use the wall clock."""
         trigger = self.trigger
         if isinstance(trigger, OnceTrigger | DelayTrigger) or elapsed_step(trigger) is not None:
             return None
@@ -231,7 +231,7 @@ class _Look:
 
 
 def _rebuilt(look: _Look, trigger: Trigger, dst: Dst) -> Recurrence | None:
-    """Compile the previewed trigger with another zone or DST policy; None: it then never fires."""
+    """Compile the previewed trigger with another zone or DST policy; None: then it never fires."""
     anchor = look.anchor
     if getattr(trigger, "timezone", "") != getattr(look.trigger, "timezone", ""):
         anchor = anchor.astimezone(look.tz).replace(tzinfo=UTC, fold=0)
@@ -252,7 +252,7 @@ def _zone_of(trigger: Trigger) -> tzinfo:
 
 
 def _ahead(instant: datetime, reach: timedelta) -> datetime:
-    """So much later, or the last instant there is."""
+    """Return the instant plus `reach`, limited to the last possible instant."""
     return instant + reach if instant < _HIGHEST - reach else _HIGHEST
 
 
@@ -321,7 +321,7 @@ def _first_of(look: _Look, most: int) -> Iterator[datetime]:
 
 
 def _are_midnights(sample: Iterable[datetime]) -> bool:
-    # All but a few: where a clock change leaves midnight out, it is an hour later.
+    # Not all: where a clock change skips midnight, the time is an hour later.
     times = [(at.hour, at.minute, at.second) == (0, 0, 0) for at in sample]
     return sum(times) * 10 >= len(times) * 9
 
@@ -380,7 +380,7 @@ def _about_rule(trigger: RRuleTrigger, look: _Look) -> Iterator[Caution]:
     days = rule.bymonthday
     is_by_month = rule.freq in (Frequency.MONTHLY, Frequency.YEARLY)
     if not days and is_by_month and not (rule.byday or rule.byyearday or rule.byweekno):
-        # Then it is the start's own day.
+        # Then the day of the start applies.
         days = (look.anchor.astimezone(look.tz).day,)
     if is_by_month and not rule.bysetpos:
         months = rule.bymonth or range(1, 13)
@@ -391,7 +391,7 @@ def _about_rule(trigger: RRuleTrigger, look: _Look) -> Iterator[Caution]:
 
 def _about_short_months(days: Iterable[int], months: Iterable[int], better: str) -> Iterator[Caution]:
     known = frozenset(days)
-    # A day that follows on the one before it belongs to a range, which is meant to end with the month.
+    # A day right after another listed day belongs to a range, which may well end with the month.
     for day in sorted(day for day in known if day > 28 and day - 1 not in known):
         short = [
             month for month in sorted(months) if _LENGTHS.get(month, 31) < day or (month, day) == (2, 29)
@@ -407,7 +407,7 @@ def _about_short_months(days: Iterable[int], months: Iterable[int], better: str)
 
 
 def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[Caution]:
-    """What the changes of the next year do to its times."""
+    """Warn about the clock changes of the next year that affect its times."""
     grid = look.on_wall()
     if grid is None or not isinstance(look.tz, ZoneInfo):
         return
@@ -434,13 +434,13 @@ def _changes(tz: ZoneInfo, first: datetime, last: datetime) -> Iterator[OffsetSp
 
 
 def _is_even(grid: Recurrence, low: datetime, high: datetime, count: int) -> bool:
-    """Whether it fires as often before and after as in the hour that is left out or repeated."""
+    """Whether it fires as often before and after as in the skipped or repeated hour."""
     length = high - low
     return count == grid.count(low - length, low - INSTANT) == grid.count(high, high + length - INSTANT)
 
 
 def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> Caution:
-    """`wall` is the first of the times that don't exist; `opening` is the first instant after the gap."""
+    """Warn about skipped times. `wall` is the first of them; `opening` is the first instant after the gap."""
     is_one = count == 1
     text = f"{wall.isoformat()}{_and_more(count)} {'is' if is_one else 'are'} left out by the clocks that day"
     if look.dst.gap is DstGap.SHIFT and not look.follows_real_time():
@@ -452,7 +452,7 @@ def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> Caution:
 
 
 def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> Caution:
-    """`wall` is the first of the times that come twice. What fires is named with its offset."""
+    """Warn about repeated times. `wall` is the first of them. Fire times are shown with their offset."""
     repeat = DstRepeat.BOTH if look.follows_real_time() else look.dst.repeat
     how, folds = {
         DstRepeat.FIRST: ("the first time only", (0,)),

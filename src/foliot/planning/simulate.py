@@ -1,7 +1,7 @@
-"""What a schedule would do in virtual time, given when nobody is there to decide.
+"""Simulates a schedule in virtual time, with outages during which nothing is decided.
 
-The same decisions as a leader's: what falls into an outage is decided at its end, as the misfire policy says.
-Runs are taken to end at once, so overlap decides nothing.
+It makes the decisions of a leader: what falls into an outage is decided at its end, by the misfire policy.
+Runs are assumed to end at once, so overlap has no effect.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,14 +18,14 @@ from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 
 
 class Outage(NamedTuple):
-    """From when until when nobody decides."""
+    """A range of time in which nothing is decided."""
 
     from_ts: datetime
     to_ts: datetime
 
 
 class Simulated(NamedTuple):
-    """One row of the ledger, as it would be."""
+    """A simulated row of the ledger."""
 
     decided_ts: datetime
     fire_ts: datetime
@@ -41,7 +41,7 @@ def simulate(
     outages: Sequence[Outage] = (),
     calendars: CalendarBook = NO_CALENDARS,
 ) -> Iterator[Simulated]:
-    """What is decided up to an instant, in order. Raises MissingCalendarError."""
+    """Yield the decisions up to an instant, in order. Raises MissingCalendarError."""
     while schedule.next_run_ts is not None:
         due = due_of(schedule)
         now = _when_decided(due.run_ts, outages)

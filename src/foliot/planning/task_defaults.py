@@ -1,4 +1,4 @@
-"""Fields that a schedule takes from its task function where its author left them out."""
+"""Fields that a schedule takes from its task function if its author left them out."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from foliot.model.schedule import ScheduleSpec
 
 @dataclass(frozen=True, slots=True)
 class TaskDefaults:
-    """What a task function says of its runs; None: the defaults of schedules apply."""
+    """Defaults of a task function for its runs; None: the defaults of schedules apply."""
 
     queue: str | None = None
     timeout_seconds: float | None = None
@@ -19,8 +19,8 @@ class TaskDefaults:
 def fill_in(spec: ScheduleSpec, defaults: TaskDefaults | None) -> ScheduleSpec:
     """Take queue, timeout and retries from the task where the definition leaves them out.
 
-    A field that the author gave stays, even if its value is the usual default. Where `retry` is given in
-    part, the rest of it comes from the task. Raises InvalidError if the result is no valid definition.
+    A field that the author gave stays, even if its value is the default. If `retry` is given in part, the
+    rest of it comes from the task. Raises InvalidError if the result is no valid definition.
     """
     if defaults is None:
         return spec
