@@ -1,5 +1,5 @@
-"""When: fire times per trigger, windows, jitter, the timing wheel, the clock.
+"""Fire times of triggers, windows, jitter, the timing wheel, and the clock.
 
-Everything here is pure but `clock.py`, the only place in Foliot that reads a clock. Instants are aware
+Everything here is pure except `clock.py`, the only module of Foliot that reads a clock. Instants are aware
 datetimes in UTC.
 """

@@ -1,7 +1,7 @@
 """Which days a calendar excludes, and the days of an iCalendar file.
 
-A calendar is compiled once and asked for every due time of the schedules that name it. Its days are worked
-out a year at a time, when a year is first asked for.
+A calendar is compiled once, and checked for every due time of the schedules that name it. Its days are
+computed a year at a time, on first use of the year.
 """
 
 import difflib
@@ -21,13 +21,13 @@ from foliot.timing.rule_parts import Frequency, parse_rule
 from foliot.timing.wall import REAL_TIME
 from foliot.timing.zone import check_zone, zone
 
-# Importing `holidays` or `icalendar` takes a tenth of a second each, so it is left to who needs them.
+# `holidays` and `icalendar` are imported where they are used: each import takes a tenth of a second.
 
 _DAY = timedelta(days=1)
 
 
 class Calendar:
-    """A calendar, compiled: says of any day whether it is excluded."""
+    """A compiled calendar: knows for any day whether it is excluded."""
 
     __slots__ = ("_ends", "_years", "spec")
 
@@ -36,10 +36,10 @@ class Calendar:
         self._ends = [each.last for each in spec.days]
         self._years: dict[int, frozenset[date]] = {}
 
-    # Looked up when it is needed: a zone that is gone since then must not be in the way of other calendars.
+    # Looked up on use: a zone that no longer exists must not affect other calendars.
     @property
     def zone(self) -> ZoneInfo | None:
-        """Whose days are meant; None: those of whoever asks."""
+        """The zone of its days; None: the caller's."""
         return None if self.spec.timezone is None else zone(self.spec.timezone)
 
     def excludes(self, day: date) -> bool:
@@ -63,13 +63,13 @@ class Calendar:
 
 
 CalendarBook = Mapping[tuple[UUID, str], Calendar]
-"""Every calendar there is, by its host and its name."""
+"""All calendars by host id and name."""
 
 NO_CALENDARS: CalendarBook = MappingProxyType({})
 
 
 def compile_calendar(spec: CalendarSpec) -> Calendar:
-    """The calendar, or an InvalidError that names every zone, country and subdivision that does not exist."""
+    """Compile a calendar, or raise an InvalidError that names every unknown zone, country and subdivision."""
     problems: list[Problem] = []
     if spec.timezone is not None:
         try:
@@ -84,17 +84,17 @@ def compile_calendar(spec: CalendarSpec) -> Calendar:
 
 
 def is_excluded(calendars: Iterable[Calendar], instant: datetime, tz: ZoneInfo) -> bool:
-    """Whether one of the calendars excludes the day of an instant; `tz` is for those without a zone."""
+    """Whether a calendar excludes the day of an instant; `tz` is for calendars without a zone."""
     return any(each.excludes(instant.astimezone(each.zone or tz).date()) for each in calendars)
 
 
 def excluded_since(calendars: Iterable[Calendar], instant: datetime, tz: ZoneInfo) -> datetime | None:
-    """From when on, at least, it has been excluded without a break; None: it is not excluded."""
+    """Return an instant since which it has been excluded without a break; None: it is not excluded."""
     for each in calendars:
         own = each.zone or tz
         day = instant.astimezone(own).date()
         if each.excludes(day):
-            # Where midnight is passed twice the second counts; where it is left out, the first instant after.
+            # If midnight comes twice the second counts; if it is skipped, the first instant after it.
             midnight = datetime.combine(day, time.min, own)
             began = max(midnight.replace(fold=fold).astimezone(UTC) for fold in (0, 1))
             return min(began, instant)
@@ -112,7 +112,7 @@ def _holidays_of(country: CountryHolidays, year: int) -> Iterable[date]:
     import holidays
 
     with warnings.catch_warnings():
-        # Some countries warn that they know a feast only for some years; nobody here could act on it.
+        # Some countries warn that they know a holiday only for some years; nobody here could act on it.
         warnings.simplefilter("ignore")
         found = holidays.country_holidays(
             country.country,
@@ -149,7 +149,7 @@ def _check_country(country: CountryHolidays, pointer: str) -> list[Problem]:
 
 
 def _country_names() -> dict[str, str]:
-    """Names and three-letter codes of countries, each with its code of two letters."""
+    """Map names and three-letter codes of countries to their two-letter codes."""
     from holidays.registry import COUNTRIES
 
     found = {}
@@ -179,20 +179,20 @@ def _shown(text: str) -> str:
 MAX_ICAL_BYTES = 1_000_000
 MAX_RULES = 200
 FIRST_YEAR, LAST_YEAR = 1970, 2100
-"""Between these an event that comes again every year is written out."""
+"""A yearly event is expanded between these years."""
 
 _ICAL = "/ical"
 _Event = Any
-"""What `icalendar` read. A property is there or not, and is what the file's author made of it."""
+"""An event from `icalendar`. Any property may be missing or malformed."""
 _READ = ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID")
 _TIMES_OF_DAY = ("BYHOUR", "BYMINUTE", "BYSECOND")
 
 
 def parse_ical(text: str) -> list[DayRange]:
-    """The days that the events of an iCalendar file cover, in order; InvalidError says what can't be read.
+    """Return the days that the events of an iCalendar file cover, in order. Raises InvalidError.
 
-    A day belongs to an event by the wall clock of the event's own zone. Its size, the number of recurring
-    events and of ranges are bounded, so that no file takes longer than a few seconds.
+    A day belongs to an event by the wall clock of the event's own zone. The file size and the numbers of
+    recurring events and of ranges are limited, so that no file takes longer than a few seconds.
     """
     events = list(_events_of(text))
     if sum(len(_all_of(event, "RRULE")) for event in events) > MAX_RULES:
@@ -251,11 +251,11 @@ def _events_of(text: str) -> Iterator[_Event]:
 
 
 def _moved_days(events: Iterable[_Event]) -> dict[str, set[date]]:
-    """Days of recurring events, by their id, for which another event stands in."""
+    """Return, by event id, the days of recurring events that another event replaces."""
     found: dict[str, set[date]] = {}
     for event in events:
         if any(name == "RECURRENCE-ID" for name, _ in event.errors):
-            continue  # told with the event's number when its turn comes
+            continue  # reported later, with the number of the event
         moment = getattr(event.get("RECURRENCE-ID"), "dt", None)
         if isinstance(moment, date):
             found.setdefault(str(event.get("UID")), set()).add(_day_of(moment))
@@ -281,7 +281,7 @@ def _ranges_of(event: _Event, moved: Mapping[str, set[date]]) -> Iterator[DayRan
 
 
 def _all_of(event: _Event, name: str) -> list[Any]:
-    """A property that may be given any number of times."""
+    """Return all values of a property that may occur several times."""
     found = event.get(name, [])
     return found if isinstance(found, list) else [found]
 
@@ -291,7 +291,7 @@ def _day_of(moment: date | datetime) -> date:
 
 
 def _last_day(event: _Event, start: date | datetime) -> date:
-    """The last day that the event covers. An end that falls on midnight belongs to the day before."""
+    """Return the last day that the event covers. An end at midnight belongs to the day before."""
     if "DTEND" in event:
         end = event["DTEND"].dt
         if isinstance(end, datetime) != isinstance(start, datetime):
@@ -313,17 +313,17 @@ def _last_day(event: _Event, start: date | datetime) -> date:
 def _days_in(event: _Event, name: str) -> Iterator[date]:
     for each in _all_of(event, name):
         for value in each.dts:
-            # RDATE may hold periods: a start and its end.
+            # RDATE may hold periods, as (start, end).
             yield _day_of(value.dt[0] if isinstance(value.dt, tuple) else value.dt)
 
 
 def _days_by_rule(event: _Event, start: date | datetime) -> Iterator[date]:
-    """The days on which an event comes again, up to LAST_YEAR."""
+    """Yield the days on which an event recurs, up to LAST_YEAR."""
     for rule in _all_of(event, "RRULE"):
         text = _rule_of(rule, start)
         if parse_rule(text).freq is not Frequency.YEARLY:
             raise ValueError("of events that come again only those of FREQ=YEARLY can be imported")
-        # Days only: as if the event began at midnight, and in a zone that has no clock changes.
+        # Only days matter: as if the event began at midnight, in a zone without clock changes.
         midnight = datetime.combine(_day_of(start), time.min, UTC)
         times = rule_times(text, zone("UTC"), REAL_TIME, midnight)
         moment = times.after(max(midnight, datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)) - timedelta(seconds=1))

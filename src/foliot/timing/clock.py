@@ -1,8 +1,8 @@
 """The clocks. Nothing else in Foliot reads one, so a test can run a week in a second.
 
-A machine's wall clock may be wrong or jump; its monotonic clock may not. The cluster's time is the
-database's, so decisions use a ClusterClock: the database's time as last seen, carried on by this machine's
-monotonic clock. It errs on the late side by at most one round trip, so nothing fires early.
+A machine's wall clock may be wrong or jump; its monotonic clock does not. The database's time is the time of
+the cluster. So decisions use a ClusterClock: the database's time as last read, plus the time that has passed
+since on the monotonic clock. It is late by at most one round trip, so nothing fires early.
 """
 
 import time
@@ -12,22 +12,22 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The wall clock, in UTC."""
+        """Return the wall-clock time in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never jumps, for measuring how long something took."""
+        """Return seconds on a clock that never jumps, for measuring durations."""
         ...
 
 
 class SystemClock:
-    """This machine's clocks."""
+    """The clocks of this machine."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        # Counts through a suspended machine as well: a leader that slept must not trust its lease on waking.
+        # This clock includes the time of a suspended machine: after it a leader must not trust its lease.
         return time.clock_gettime(_MONOTONIC)
 
 
@@ -35,7 +35,7 @@ _MONOTONIC = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved."""
+    """A clock for tests: it stands still until it is moved."""
 
     def __init__(self, now: datetime) -> None:
         if now.tzinfo is None:
@@ -50,7 +50,7 @@ class VirtualClock:
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let time pass on both clocks."""
         if seconds < 0:
             raise ValueError("time does not run backwards; use jump for a wall clock that is set back")
         self._now += timedelta(seconds=seconds)
@@ -62,28 +62,28 @@ class VirtualClock:
 
 
 STEP_S = 1.0
-"""How far a reading of the database's clock must be ahead of what was expected to be a step of that clock."""
+"""A reading of the database's clock this far ahead of the expected time means that the clock was set."""
 
 
 class ClusterClock:
-    """The database's clock, followed by offset on this machine's monotonic clock."""
+    """The database's clock, estimated by an offset to this machine's monotonic clock."""
 
     def __init__(self, local: Clock) -> None:
         self._local = local
         self._database_now: datetime | None = None
         self._observed_at = 0.0
         self.offset_s = 0.0
-        """How far this machine's wall clock was ahead of the database's when last observed."""
+        """How far this machine's wall clock was ahead of the database's at the last reading."""
         self.stepped_at = float("-inf")
-        """When, on the monotonic clock, the database's clock was last seen to have been set forward."""
+        """When (monotonic) the database's clock was last found to have been set forward."""
         self._round_trip_s = 0.0
 
     def observe(self, database_now: datetime, sent_at: float) -> None:
-        """Take over a reading of the database's clock that was asked for at monotonic time `sent_at`.
+        """Use a reading of the database's clock that was requested at monotonic time `sent_at`.
 
         The reading was true at some moment between then and now. Counting from now keeps the estimate
-        behind the truth, never ahead. A reading that took long to arrive and would set the clock back by
-        less than its own round trip tells nothing new and is ignored.
+        behind the truth, never ahead. A reading is ignored if it would set the clock back by less than its
+        own round trip: it took long to arrive and contains nothing new.
         """
         received_at = self._local.monotonic()
         self.offset_s = (self._local.now() - database_now).total_seconds()
@@ -91,7 +91,7 @@ class ClusterClock:
             behind_s = (self.now() - database_now).total_seconds()
             if 0 < behind_s <= received_at - sent_at:
                 return
-            # The reading before may have been older than it was taken for, by its round trip.
+            # The previous reading may have been too old by its round trip.
             if -behind_s > STEP_S + self._round_trip_s:
                 self.stepped_at = received_at
         self._round_trip_s = received_at - sent_at

@@ -1,7 +1,7 @@
-"""From a trigger as users write it to a Recurrence.
+"""Compiles triggers, as users write them, to Recurrences.
 
-Triggers that mean the same share one compiled recurrence, so a million schedules at `@daily` hold one. What a
-recurrence is remembered by is only what it depends on: a cron without `H` knows neither anchor nor key.
+Triggers with the same meaning share one compiled recurrence, so a million schedules at `@daily` hold one. The
+cache key contains only what the recurrence depends on: for a cron without `H`, neither anchor nor key.
 """
 
 from datetime import datetime, timedelta
@@ -36,9 +36,9 @@ _NO_GRID = NoGrid()
 
 
 def compile_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> Recurrence:
-    """The times of a trigger, or an InvalidError that says what is wrong with it and where.
+    """Compile a trigger, or raise an InvalidError that says what is wrong with it and where.
 
-    `anchor` is what intervals and rules count from; `key` tells schedules apart for `H`.
+    Intervals and rules count from `anchor`. `key` makes `H` differ between schedules.
     """
     times = build_trigger(trigger, dst=dst, anchor=anchor, key=key)
     if isinstance(trigger, CronTrigger | IntervalTrigger) and times.after(anchor) is None:
@@ -47,7 +47,7 @@ def compile_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -
 
 
 def build_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> Recurrence:
-    """Compile a trigger that was accepted before, without checking again whether it ever fires."""
+    """Compile a trigger that was accepted before, without checking whether it ever fires."""
     match trigger:
         case CronTrigger():
             return _build_cron(trigger, dst, key)
@@ -64,7 +64,7 @@ def build_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> 
 
 
 def elapsed_step(trigger: Trigger) -> timedelta | None:
-    """The length of an interval of seconds, minutes or hours; None for whatever the calendar has a say in."""
+    """Return the length of an interval of seconds, minutes or hours; None: it depends on the calendar."""
     if not isinstance(trigger, IntervalTrigger) or trigger.frequency_unit not in _ELAPSED_S:
         return None
     return timedelta(seconds=trigger.frequency_time * _ELAPSED_S[trigger.frequency_unit])
@@ -84,7 +84,7 @@ def _why_never(trigger: CronTrigger | IntervalTrigger) -> tuple[str, str, str, s
             "the first step leads past the year 9999",
             "a smaller number",
         )
-    # A day that exists may still never come, if its only time lies in every year's gap and gaps are skipped.
+    # An existing day may still never fire, if its only time is in a gap every year and gaps are skipped.
     return (
         POINTER,
         "never_fires",
@@ -103,7 +103,7 @@ def _build_cron(trigger: CronTrigger, dst: Dst, key: str) -> Recurrence:
 def _cron(expression: str, key: str, tz: ZoneInfo, gap: DstGap, repeat: DstRepeat) -> Recurrence:
     fields, policy = parse(expression, key), Dst(gap=gap, repeat=repeat)
     if policy != REAL_TIME and (tz.key == "UTC" or fields.follows_real_time):
-        # The policy makes no difference: one recurrence for all of them.
+        # The policy makes no difference here, so all policies share one recurrence.
         return _cron(expression, key, tz, REAL_TIME.gap, REAL_TIME.repeat)
     return cron_times(fields, tz, policy)
 

@@ -1,7 +1,7 @@
 """The times of a cron expression.
 
-cronsim reads the fields but does not step through time here: it loses times at Lord Howe's half-hour
-changes, has no policies, and walks where a bisection will do.
+cronsim parses the fields, but is not used to step through time: it loses times at Lord Howe's half-hour
+changes, has no DST policies, and iterates where a bisection is enough.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,7 +20,7 @@ __all__ = ["CronDays", "cron_times", "parse"]
 
 
 def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
-    """The times of the fields in a zone under a policy; InvalidError if there is no such day."""
+    """Return the times of the fields in a zone under a DST policy. Raises InvalidError if no day matches."""
     days = _days_of(fields)
     if days is None:
         raise InvalidError.at(
@@ -38,7 +38,7 @@ _known_days: dict[object, "CronDays | None"] = {}
 
 
 def _days_of(fields: CronFields) -> "CronDays | None":
-    """The days of the day fields, shared by all expressions that have the same; None if there are none."""
+    """Return the days of the day fields, shared by equal expressions; None: there are none."""
     key = (
         fields.months,
         fields.days,
@@ -60,15 +60,15 @@ def _days_of(fields: CronFields) -> "CronDays | None":
 
 @lru_cache(maxsize=2048)
 def _shape(year: int, month: int) -> tuple[int, int]:
-    """On which weekday (0 = Monday) a month begins, and how many days it has."""
+    """Return the weekday on which a month begins (0 = Monday), and its number of days."""
     return monthrange(year, month)
 
 
 class CronDays:
     """The days on which a cron expression fires.
 
-    Which days of a month those are depends only on the weekday it begins with and its length, so there
-    are at most 28 different months, each worked out once.
+    The matching days of a month depend only on its first weekday and its length. So there are at most 28
+    different months, each computed once.
     """
 
     __slots__ = ("_by_shape", "_fields", "_months")
@@ -121,7 +121,7 @@ class CronDays:
         return total + self._before_in_month(end)
 
     def is_empty(self) -> bool:
-        """Whether there is no such day at all. Every month begins on every weekday sooner or later."""
+        """Whether no day matches at all. Sooner or later every month begins on every weekday."""
         lengths = {2: (28, 29), 4: (30,), 6: (30,), 9: (30,), 11: (30,)}
         return not any(
             self._of_shape((weekday, length))
@@ -162,7 +162,7 @@ class CronDays:
         fields = self._fields
         found = set()
         for day in range(1, length + 1):
-            weekday = (first_weekday + day) % 7  # 0 = Sunday: one on from 0 = Monday, and days count from 1
+            weekday = (first_weekday + day) % 7  # 0 = Sunday; first_weekday has 0 = Monday, days begin at 1
             if (
                 weekday in fields.weekdays
                 or (weekday, (day + 6) // 7) in fields.nth_weekdays
@@ -173,7 +173,7 @@ class CronDays:
 
 
 def _nearest_weekday(day: int, first_weekday: int, length: int) -> int:
-    """The Monday to Friday nearest to a day, without leaving its month."""
+    """Return the Monday to Friday nearest to a day, within its month."""
     weekday = (first_weekday + day - 1) % 7
     if weekday == 5:
         return day - 1 if day > 1 else day + 2

@@ -1,8 +1,8 @@
-"""Reading a cron expression: fields, names, `@daily`, `?`, `L`, `W`, `#`, and `H`.
+"""Parses cron expressions: fields, names, `@daily`, `?`, `L`, `W`, `#`, and `H`.
 
-The plain grammar of a field is cronsim's. What it does not know is read here: `?`, `15W`, and `H`, which
-stands for a value that differs from schedule to schedule but never changes for one, so that "hourly" jobs
-don't all start in the same minute.
+cronsim parses the plain grammar of a field. Parsed here is what it does not know: `?`, `15W`, and `H`. `H`
+stands for a value that differs between schedules but never changes for one, so that "hourly" jobs don't all
+start in the same minute.
 """
 
 import re
@@ -41,11 +41,11 @@ _ANY_TIME = datetime(2000, 1, 1)  # noqa: DTZ001
 class CronField:
     name: str
     attribute: str
-    """Where cronsim keeps what it read."""
+    """The attribute of cronsim's result."""
     lowest: int
     highest: int
     highest_hashed: int
-    """`H` stays within what every month and week has."""
+    """Upper bound for `H`: a value that every month and week has."""
     right: str
 
     def problem(self, text: str, detail: str = "") -> InvalidError:
@@ -68,7 +68,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class CronFields:
-    """A cron expression, read: which values each field allows."""
+    """A parsed cron expression: the values that each field allows."""
 
     seconds: tuple[int, ...]
     minutes: tuple[int, ...]
@@ -88,26 +88,26 @@ class CronFields:
     last_weekdays: frozenset[int]
     """`5L`: the last Friday of the month."""
     days_must_agree: bool
-    """As in Debian's cron: day-of-month and day-of-week must both match if either starts with `*`."""
+    """As in Debian's cron: if either begins with `*`, day-of-month and day-of-week must both match."""
     follows_real_time: bool
-    """The minute or the hour is open, so it fires through both hours when clocks are set back."""
+    """Whether the minute or the hour is open, so that it fires in both hours when clocks are set back."""
 
 
 def normalise(expression: str) -> str:
-    """The expression in capitals, single-spaced, with `@daily` and its kin written out."""
+    """Return the expression in capitals, single-spaced, with aliases such as `@daily` expanded."""
     text = " ".join(expression.split()).upper()
     return ALIASES.get(text, text)
 
 
 def is_hashed(expression: str) -> bool:
-    """Whether a normalised expression has an `H`, whose meaning depends on the schedule."""
+    """Whether a normalised expression contains `H`, whose value depends on the schedule."""
     if "H" not in expression:
         return False
     return any(H_TERM.fullmatch(term) for part in expression.split() for term in part.split(","))
 
 
 def parse(expression: str, key: str) -> CronFields:
-    """What the expression allows, with `H` as it falls for the key; InvalidError names the field at fault."""
+    """Parse an expression, with the `H` of this key. Raises an InvalidError that names the field."""
     parts = _parts(expression)
     read = [_read(field, part, key if "H" in part else "") for field, part in zip(FIELDS, parts, strict=True)]
     seconds, minutes, hours, days, months, weekdays = read
@@ -159,8 +159,8 @@ Item = int | tuple[int, int]
 
 @lru_cache(maxsize=8192)
 def _read(field: CronField, part: str, key: str) -> "_Read":
-    # Remembered by field: a million different expressions are made of a few hundred different fields, and
-    # reading one anew costs as much as finding fifty fire times.
+    # Cached per field: a million different expressions consist of a few hundred different fields, and
+    # parsing one costs as much as finding fifty fire times.
     terms = _Terms(set(), set())
     for term in part.split(","):
         terms.add(field, part, term, key)
@@ -179,10 +179,10 @@ def _read(field: CronField, part: str, key: str) -> "_Read":
 
 
 class _Read(NamedTuple):
-    """A field, read: all that any field may turn out to mean."""
+    """A parsed field, with everything that any field can mean."""
 
     is_open: bool
-    """Starts with `*`, or with what is like it: `?` and `H/15`."""
+    """Whether it begins with `*` or an equivalent: `?` or `H/15`."""
     numbers: frozenset[int]
     ordered: tuple[int, ...]
     positive: frozenset[int]
@@ -194,7 +194,7 @@ class _Read(NamedTuple):
 
 @dataclass(slots=True)
 class _Terms:
-    """What the terms of one field add up to."""
+    """The values of all terms of one field."""
 
     values: set[Item]
     nearest: set[int]
@@ -208,7 +208,7 @@ class _Terms:
             self.values.update(_hashed(field, part, hashed, key))
             return
         elif stepped := _STEPPED_RANGE.fullmatch(term):
-            # cronsim takes a range of one, such as 5-5/2, for 5/2: from 5 to the end.
+            # cronsim reads a range of one value, such as 5-5/2, as 5/2: from 5 to the end.
             if int(stepped[2]) == 0:
                 raise field.problem(part, "has a step of 0")
             numbers = sorted(_numbers(_plain(field, part, stepped[1])))

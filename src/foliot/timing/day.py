@@ -6,25 +6,25 @@ from typing import Protocol
 
 
 class Days(Protocol):
-    """A set of calendar days. A datetime may be given for its day."""
+    """A set of calendar days. Methods also accept a datetime, for its day."""
 
     def has(self, day: date) -> bool: ...
 
     def after(self, day: date) -> date | None:
-        """The first one after the day, or None."""
+        """Return the first day after this one, or None."""
         ...
 
     def before(self, day: date) -> date | None:
-        """The last one before the day, or None."""
+        """Return the last day before this one, or None."""
         ...
 
     def count(self, first: date, end: date) -> int:
-        """How many lie in [first, end)."""
+        """Return how many days lie in [first, end)."""
         ...
 
 
 class DayTimes:
-    """Every combination of some hours, minutes and seconds, in order, each known by its number."""
+    """Every combination of some hours, minutes and seconds, in order and numbered from 0."""
 
     __slots__ = ("_per_hour", "_per_minute", "count", "hours", "minutes", "seconds")
 
@@ -37,7 +37,7 @@ class DayTimes:
         self.count = len(hours) * self._per_hour
 
     def number(self, hour: int, minute: int, second: int) -> int:
-        """How many times of day come before this one; `second` may be 60."""
+        """Return how many times of day come before this one; `second` may be 60."""
         hours, minutes = self.hours, self.minutes
         i = bisect_left(hours, hour)
         number = i * self._per_hour
@@ -50,14 +50,14 @@ class DayTimes:
         return number + bisect_left(self.seconds, second)
 
     def at(self, number: int) -> time:
-        """The time of day with that number, counted from 0."""
+        """Return the time of day with this number, counted from 0."""
         i, rest = divmod(number, self._per_hour)
         j, k = divmod(rest, self._per_minute)
         return time(self.hours[i], self.minutes[j], self.seconds[k])
 
 
 class DayWalls:
-    """On these days, at these times of day, as WallTimes."""
+    """WallTimes on some days, at some times of day."""
 
     __slots__ = ("_days", "_times")
 
@@ -91,5 +91,5 @@ class DayWalls:
         return total
 
     def _before_in_day(self, wall: datetime) -> int:
-        """How many times of day come before this moment."""
+        """Return how many times of day come before this moment."""
         return self._times.number(wall.hour, wall.minute, wall.second + (wall.microsecond > 0))

@@ -1,4 +1,4 @@
-"""A trigger in words, for people who do not read cron."""
+"""Describes a trigger in words, for people who do not read cron."""
 
 from functools import lru_cache
 
@@ -23,7 +23,7 @@ _WORDS = GetText(_OPTIONS.locale_code)
 
 
 class _Descriptor(ExpressionDescriptor):  # type: ignore[misc]
-    """As the library's, which reads the file of its words anew for every expression: half a millisecond."""
+    """The library's class, with its texts cached. It reads them for every expression, which takes 0.5 ms."""
 
     def __init__(self, expression: str) -> None:
         self._expression = expression
@@ -48,7 +48,7 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 
 
 def describe(trigger: Trigger) -> str:
-    """The trigger in an English phrase; never raises for a valid trigger."""
+    """Describe the trigger in an English phrase. Never raises for a valid trigger."""
     match trigger:
         case CronTrigger():
             return f"{_cron(trigger.expression)} ({trigger.timezone})"
@@ -77,7 +77,7 @@ def _cron(expression: str) -> str:
     parts = normalise(expression).split()
     days = _days(parts)
     if is_hashed(" ".join(parts[:-3])):
-        # The library does not know H: a value that each schedule has of its own.
+        # The library does not know H, a value that differs between schedules.
         times = ", ".join(
             _field(part, unit) for part, unit in zip(parts[:-3], _UNITS[-len(parts) :], strict=False)
         )
@@ -86,7 +86,7 @@ def _cron(expression: str) -> str:
 
 
 def _days(parts: list[str]) -> str:
-    """The day and month fields, led by a comma, or nothing if all are open."""
+    """Describe the day and month fields, with a comma before; empty if all are open."""
     day, month, weekday = parts[-3:]
     is_listed_special = any("," in part and any(sign in part for sign in "LW#") for part in (day, weekday))
     if is_listed_special or is_hashed(" ".join(parts[-3:])):
@@ -94,7 +94,7 @@ def _days(parts: list[str]) -> str:
         return "".join(f", {phrase}" for phrase in phrases if phrase)
     words = _library(["0", "0", day, month, weekday]).removeprefix("At 00:00")
     if day.startswith("*") or weekday.startswith("*"):
-        # The library takes every pair of day fields for alternatives.
+        # The library reads every pair of day fields as alternatives.
         words = words.replace(", or ", ", and only ")
     return words
 
@@ -107,7 +107,7 @@ def _library(parts: list[str]) -> str:
 def _described(expression: str) -> str:
     try:
         return str(_Descriptor(expression).get_full_description())
-    except Exception:  # its reading of rare forms is not ours, and the expression itself still says enough
+    except Exception:  # it can't read some rare forms; then the expression itself is shown
         return f", cron {expression}"
 
 

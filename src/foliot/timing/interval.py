@@ -1,7 +1,7 @@
-"""The times of an interval: the anchor, and every so often after it.
+"""The times of an interval: the anchor, and multiples of the interval after it.
 
-Seconds, minutes and hours are elapsed time. Days, weeks and months are steps of the calendar, taken by the
-anchor's wall clock; each is counted from the anchor, so a month that is too short does not shorten the next.
+Seconds, minutes and hours are elapsed time. Days, weeks and months are calendar steps on the wall clock of
+the anchor. Each is counted from the anchor, so a month that is too short does not shift the next one.
 """
 
 from calendar import monthrange
@@ -45,17 +45,17 @@ class Elapsed:
         high = min(naive_utc(last), HIGHEST - TICK)
         if high < low:
             return 0
-        # The steps up to `high`, less those before `low`: a negative number rounds down to −1.
+        # Steps up to `high` minus steps before `low`; a negative quotient rounds down to −1.
         return (high - self._anchor) // self._step - (low - TICK - self._anchor) // self._step
 
 
 class CalendarInterval:
-    """The anchor, and its wall-clock time every so many days or months after it."""
+    """The anchor, and its wall-clock time every n days or months after it."""
 
     __slots__ = ("_anchor", "_rest")
 
     def __init__(self, anchor: datetime, walls: WallTimes, tz: ZoneInfo, dst: Dst) -> None:
-        # The anchor is an instant and needs no policy; within a repeated hour its wall clock would name two.
+        # The anchor is an instant and needs no policy; in a repeated hour its wall-clock time means two.
         self._anchor = anchor.astimezone(UTC)
         self._rest = OnWall(walls, tz, dst)
 
@@ -73,7 +73,7 @@ class CalendarInterval:
 
 
 class DayWalk:
-    """A wall-clock time plus k × n days, k = 1, 2, …, as WallTimes."""
+    """WallTimes: a wall-clock time plus k × n days, k = 1, 2, …"""
 
     __slots__ = ("_start", "_step")
 
@@ -101,7 +101,7 @@ class DayWalk:
 
 
 class MonthWalk:
-    """A wall-clock time plus k × n months, k = 1, 2, …, on the last day where a month is too short."""
+    """WallTimes: a wall-clock time plus k × n months, k = 1, 2, …; the last day if a month is too short."""
 
     __slots__ = ("_start", "_step")
 
@@ -121,7 +121,7 @@ class MonthWalk:
         return last - passed
 
     def _steps_until(self, wall: datetime) -> int:
-        """The last step at or before the wall time; 0 or less: none."""
+        """Return the number of the last step at or before the wall time; 0 or less: none."""
         start = self._start
         steps = ((wall.year - start.year) * 12 + wall.month - start.month) // self._step
         found = self._at(steps) if steps > 0 else None

@@ -1,4 +1,4 @@
-"""Spreading load: how much later than its nominal time a fire acts."""
+"""Jitter: how much later than its nominal time a schedule fires, to spread load."""
 
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -9,10 +9,10 @@ _TICK = timedelta(microseconds=1)
 
 
 def jitter_s(schedule_id: UUID, fire_ts: datetime, most_s: float) -> float:
-    """Seconds in [0, most_s), the same on every node, spread evenly over schedules and fire times."""
+    """Return seconds in [0, most_s): equal on every node, spread evenly over schedules and fire times."""
     if most_s <= 0:
         return 0.0
     moment = (fire_ts - _EPOCH) // _TICK
     digest = blake2b(schedule_id.bytes + moment.to_bytes(8, "big", signed=True), digest_size=8).digest()
-    # 53 bits are what a float holds exactly; all 64 could round up to most_s itself.
+    # A float holds 53 bits exactly; all 64 could round up to most_s itself.
     return (int.from_bytes(digest, "big") >> 11) / 2**53 * most_s

@@ -1,4 +1,4 @@
-"""The times of a trigger that has one, or none."""
+"""The times of triggers with one nominal time, or none."""
 
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ class Once:
 
 
 class NoGrid:
-    """No nominal times: what a delay has, whose next time is known only when a run has ended."""
+    """No nominal times: for a delay, whose next time is known only after a run has ended."""
 
     __slots__ = ()
 

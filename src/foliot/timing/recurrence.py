@@ -1,24 +1,24 @@
-"""The one question all triggers answer: which nominal times come after, before and between."""
+"""The interface of all compiled triggers: the nominal times after, before and between instants."""
 
 from datetime import datetime
 from typing import Protocol
 
 
 class Recurrence(Protocol):
-    """A trigger, compiled. Its times are strictly increasing instants in UTC; asking changes nothing.
+    """A compiled trigger. Its times are strictly increasing instants in UTC.
 
-    A recurrence knows nothing of `start_ts` as a lower bound, `end_ts`, `max_runs`, windows or jitter: those
-    belong to the schedule, and planning applies them.
+    The methods have no side effects. A recurrence does not know `start_ts` as a lower bound, `end_ts`,
+    `max_runs`, windows or jitter. Those belong to the schedule, and planning applies them.
     """
 
     def after(self, instant: datetime) -> datetime | None:
-        """The first time strictly after the instant, or None when there is none any more."""
+        """Return the first time strictly after the instant; None: there is none."""
         ...
 
     def before(self, instant: datetime) -> datetime | None:
-        """The last time strictly before the instant, or None when there is none."""
+        """Return the last time strictly before the instant; None: there is none."""
         ...
 
     def count(self, first: datetime, last: datetime) -> int:
-        """How many times lie in [first, last]: quick even when there are millions."""
+        """Return how many times lie in [first, last]; fast even for millions."""
         ...

@@ -1,7 +1,7 @@
 """The times of a recurrence rule.
 
-A rule is evaluated on the wall clock, from the start's wall-clock time to the whole second, and then put into
-its zone. As in dateutil, the start itself is a time only if the rule allows it.
+A rule is evaluated on the wall clock, from the start's wall-clock time in whole seconds, and then put into
+its zone. As in dateutil, the start itself is a time only if the rule matches it.
 """
 
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ _SECOND = timedelta(seconds=1)
 
 
 def rule_times(text: str, tz: ZoneInfo, dst: Dst, start: datetime) -> OnWall:
-    """The times of a rule that starts at an instant; InvalidError if it is wrong or never fires."""
+    """Return the times of a rule that starts at an instant. Raises InvalidError if it never fires."""
     rule = parse_rule(text)
     first = start.astimezone(tz).replace(tzinfo=None, fold=0, microsecond=0)
     walls = _walls(rule, first)
@@ -29,7 +29,7 @@ def rule_times(text: str, tz: ZoneInfo, dst: Dst, start: datetime) -> OnWall:
         _refuse_silent("no day or time passes all of its parts")
     last = _last(rule, walls, first, tz)
     times = OnWall(Bounded(walls, first, last), tz, REAL_TIME if rule.follows_real_time else dst)
-    # Two days earlier, as the start's own wall-clock time may mean an instant shortly before the start.
+    # Two days earlier, since the start's wall-clock time may mean an instant shortly before the start.
     if times.after(start - timedelta(days=2)) is None:
         _refuse_silent("it ends before its first time")
     return times
@@ -50,7 +50,7 @@ def _walls(rule: RecurrenceRule, first: datetime) -> WallTimes:
 
 
 def _last(rule: RecurrenceRule, walls: WallTimes, first: datetime, tz: ZoneInfo) -> datetime:
-    """The last wall-clock time that COUNT or UNTIL leaves."""
+    """Return the last wall-clock time that COUNT or UNTIL allows."""
     if rule.count is not None:
         return _nth(walls, first, rule.count)
     if rule.until is None:
@@ -63,7 +63,7 @@ def _last(rule: RecurrenceRule, walls: WallTimes, first: datetime, tz: ZoneInfo)
 
 
 def _nth(walls: WallTimes, first: datetime, n: int) -> datetime:
-    """The n-th time from `first` on, or HIGHEST if there are fewer; found by counting, no moment twice."""
+    """Return the n-th time from `first` on, or HIGHEST if there are fewer. Counts no range twice."""
     low, reach = first, _SECOND
     while (passed := walls.count(low, low + reach)) < n:
         n -= passed
@@ -80,7 +80,7 @@ def _nth(walls: WallTimes, first: datetime, n: int) -> datetime:
 
 
 class Bounded:
-    """The times of a grid from `first` to `last`, both included, as WallTimes."""
+    """WallTimes: those of a grid from `first` to `last`, both included."""
 
     __slots__ = ("_first", "_last", "_walls")
 

@@ -1,9 +1,9 @@
 """The days of a recurrence rule.
 
-dateutil says which days of a year the rule's filters allow. The answer depends only on the weekday the year
-begins with and on leap years, so at most 21 years are ever worked out; INTERVAL is arithmetic. dateutil is
-never asked to search: when a rule has no times its loop runs on to the year 9999, whatever `until` says. So
-the years it is asked about are the last ones before that.
+dateutil says which days of a year the rule's filters allow. The answer depends only on the first weekday of
+the year and on leap years, so at most 21 years are ever computed. INTERVAL is arithmetic. dateutil
+is never used to search: if a rule has no times, its loop runs on to the year 9999, whatever `until` says. So
+it is only asked about the last years before that.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +15,7 @@ from dateutil.rrule import YEARLY, rrule, weekday
 
 from foliot.timing.rule_parts import Frequency, RecurrenceRule
 
-# What the calendar repeats in: 400 years, as periods of each frequency.
+# The calendar repeats after 400 years; here as periods of each frequency.
 _CYCLE = {
     Frequency.YEARLY: 400,
     Frequency.MONTHLY: 4800,
@@ -25,7 +25,7 @@ _CYCLE = {
 
 
 class RuleDays:
-    """The days that a rule of days, weeks, months or years allows, before and after its start alike."""
+    """The days that a daily, weekly, monthly or yearly rule allows, before and after its start alike."""
 
     __slots__ = ("_by_shape", "_by_year", "_freq", "_interval", "_phase", "_rule", "_start", "_wkst", "reach")
 
@@ -39,7 +39,7 @@ class RuleDays:
         self._by_shape: dict[tuple[int, bool, bool], tuple[int, ...]] = {}
         self._by_year: dict[int, tuple[int, ...]] = {}
         self.reach = 400 * rule.interval // gcd(rule.interval, _CYCLE[rule.freq])
-        """After so many years the calendar and the interval together are where they were."""
+        """After this many years both the calendar and the interval repeat."""
 
     def has(self, day: date) -> bool:
         ordinal = day.toordinal()
@@ -71,12 +71,12 @@ class RuleDays:
         return total + bisect_left(self.of_year(end.year), end.toordinal())
 
     def period(self, ordinal: int) -> int:
-        """Which year, month, week or day, by the rule's frequency, a day lies in."""
+        """Return the number of the period (year, month, week or day, by the frequency) of a day."""
         match self._freq:
             case Frequency.DAILY:
                 return ordinal
             case Frequency.WEEKLY:
-                return (ordinal - 1 - self._wkst) // 7  # day 1 of the calendar was a Monday
+                return (ordinal - 1 - self._wkst) // 7  # ordinal 1 was a Monday
             case Frequency.MONTHLY:
                 day = date.fromordinal(ordinal)
                 return day.year * 12 + day.month
@@ -84,13 +84,13 @@ class RuleDays:
                 return date.fromordinal(ordinal).year
 
     def period_year(self, ordinal: int) -> int:
-        """The year in which the period of a day begins."""
+        """Return the year in which the period of a day begins."""
         if self._freq is Frequency.WEEKLY:
             ordinal = max(1, self.period(ordinal) * 7 + 1 + self._wkst)
         return date.fromordinal(ordinal).year
 
     def of_year(self, year: int) -> tuple[int, ...]:
-        """The ordinals of the days in one year."""
+        """Return the ordinals of the matching days in one year."""
         found = self._by_year.get(year)
         if found is None:
             if len(self._by_year) >= 8:
@@ -104,7 +104,7 @@ class RuleDays:
         return len(self._allowed(year)) if self._interval == 1 else len(self.of_year(year))
 
     def _in_phase(self, year: int, ordinals: tuple[int, ...]) -> tuple[int, ...]:
-        """The days whose period INTERVAL does not leave out."""
+        """Return the days whose period INTERVAL does not skip."""
         interval, phase, shift = self._interval, self._phase, 1 + self._wkst
         match self._freq:
             case Frequency.DAILY:
@@ -123,7 +123,7 @@ class RuleDays:
                 return ordinals if year % interval == phase else ()
 
     def _allowed(self, year: int) -> tuple[int, ...]:
-        """The days of a year, numbered from 0, that the filters allow."""
+        """Return the days of a year that the filters allow, numbered from 0."""
         shape = _shape(year)
         found = self._by_shape.get(shape)
         if found is None:
@@ -132,7 +132,7 @@ class RuleDays:
 
 
 def _shape(year: int) -> tuple[int, bool, bool]:
-    # The year before matters to the number of a week that began in it.
+    # The previous year affects the number of a week that began in it.
     return date(year, 1, 1).weekday(), isleap(year), isleap(year - 1)
 
 
@@ -140,10 +140,10 @@ _YEAR_OF_SHAPE = {_shape(year): year for year in range(9972, 10_000)}
 
 
 def _allowed_days(rule: RecurrenceRule, start: date, year: int) -> tuple[int, ...]:
-    """The days of a year, numbered from 0, that the rule's filters allow, whatever its INTERVAL."""
+    """Return the days of a year that the filters allow, numbered from 0, regardless of INTERVAL."""
     bymonth, bymonthday, byday = rule.bymonth, rule.bymonthday, rule.byday
     if not (rule.byweekno or rule.byyearday or bymonthday or byday):
-        # What a rule leaves open is the start's own day.
+        # Parts that a rule leaves open come from the start's day.
         match rule.freq:
             case Frequency.YEARLY:
                 bymonth, bymonthday = bymonth or (start.month,), (start.day,)
@@ -153,12 +153,12 @@ def _allowed_days(rule: RecurrenceRule, start: date, year: int) -> tuple[int, ..
                 byday = ((start.weekday(), 0),)
             case _:
                 bymonthday = tuple(range(1, 32))
-    # Filters mean the same to every frequency, but for a numbered BYDAY: MONTHLY counts it within the month,
-    # as does YEARLY with BYMONTH. So YEARLY does for all, and is quickest: one step a year.
+    # Filters mean the same for every frequency, except a numbered BYDAY: MONTHLY counts it within the month,
+    # as does YEARLY with BYMONTH. So YEARLY serves for all, and is fastest: one step a year.
     if rule.freq is Frequency.MONTHLY:
         bymonth = bymonth or tuple(range(1, 13))
     found: set[int] = set()
-    # dateutil takes only days that are both among the numbered weekdays and among the plain ones.
+    # dateutil would allow only days that match both a numbered and a plain weekday, so ask separately.
     numbered = [each for each in byday if each[1]]
     plain = [each for each in byday if not each[1]]
     for some in [each for each in (numbered, plain) if each] or [[]]:

@@ -1,4 +1,4 @@
-"""Reading an RFC 5545 recurrence rule; what the standard forbids or nobody could keep fast is refused."""
+"""Parses RFC 5545 recurrence rules. Refuses what the standard forbids, and rules that can't be fast."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ POINTER = "/trigger/rule"
 
 
 class Frequency(IntEnum):
-    """Numbered as dateutil numbers them: the finer, the greater."""
+    """Frequencies with the numbers of dateutil: finer ones have greater numbers."""
 
     YEARLY = 0
     MONTHLY = 1
@@ -29,20 +29,20 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrenceRule:
-    """A recurrence rule, read. An empty tuple: the part was not given."""
+    """A parsed recurrence rule. An empty tuple: the part was not given."""
 
     freq: Frequency
     interval: int = 1
     count: int | None = None
     until: datetime | None = None
-    """The last moment that counts: in UTC if it ended in Z, else naive and meant by the wall clock."""
+    """The last allowed moment: in UTC if it ended in Z, else naive, on the wall clock."""
     wkst: int = 0
     bymonth: Numbers = ()
     bymonthday: Numbers = ()
     byyearday: Numbers = ()
     byweekno: Numbers = ()
     byday: tuple[tuple[int, int], ...] = ()
-    """Weekday (0 = Monday) and which one of the month or year; 0 means every."""
+    """Pairs of weekday (0 = Monday) and its number in the month or year; 0 means every."""
     byhour: Numbers = ()
     byminute: Numbers = ()
     bysecond: Numbers = ()
@@ -50,7 +50,7 @@ class RecurrenceRule:
 
     @property
     def follows_real_time(self) -> bool:
-        """As for cron: the minute or the hour is open, so it fires through both hours of a repeat."""
+        """Whether the minute or the hour is open, so that it fires in both hours of a repeat (as cron)."""
         open_minute = self.freq >= Frequency.MINUTELY and not self.byminute
         return open_minute or (self.freq >= Frequency.HOURLY and not self.byhour)
 
@@ -70,11 +70,11 @@ _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
 _MAX_NUMBER = 1_000_000_000
 MAX_COUNT = 1_000_000
-"""Occurrences of a new rule: a year of minutes, but not a year of seconds."""
+"""Limit for COUNT of a new rule: a year of minutes, but not a year of seconds."""
 MAX_COUNT_WITH_SETPOS = 10_000
-"""BYSETPOS has no shortcut to the n-th occurrence: all months or years before it are walked."""
+"""Limit for COUNT with BYSETPOS: there all months or years before the n-th occurrence are iterated."""
 MAX_IN_MONTH = 5
-"""Of each weekday."""
+"""Occurrences of each weekday."""
 _SUB_DAILY_FILTERS = frozenset({"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND"})
 
 
@@ -83,7 +83,7 @@ def refuse(detail: str, hint: str, code: str = "bad_rule") -> NoReturn:
 
 
 def parse_rule(text: str) -> RecurrenceRule:
-    """The rule, or an InvalidError that names the part at fault."""
+    """Parse a rule, or raise an InvalidError that names the wrong part."""
     parts = _split(text)
     if "FREQ" not in parts:
         refuse("FREQ is missing", f"FREQ= one of: {', '.join(f.name for f in Frequency)}")
@@ -103,9 +103,9 @@ def parse_rule(text: str) -> RecurrenceRule:
 
 
 def require_bounded_count(text: str) -> None:
-    """Refuse a COUNT above the maximum, for rules that are new.
+    """Refuse a COUNT above the maximum. Only for new rules.
 
-    Not part of `parse_rule`, because schedules that were saved with a larger one must go on firing.
+    Not part of `parse_rule`, because saved schedules with a larger COUNT must go on firing.
     """
     rule = parse_rule(text)
     most = MAX_COUNT_WITH_SETPOS if rule.bysetpos else MAX_COUNT
@@ -185,7 +185,7 @@ def _until(text: str) -> datetime:
 
 
 def _check(rule: RecurrenceRule, parts: dict[str, str]) -> None:
-    """Refuse combinations that RFC 5545 forbids, and filters on short frequencies that mean a long search."""
+    """Refuse combinations that RFC 5545 forbids, and filters on short frequencies that need long searches."""
     freq = rule.freq
     filters = {name for name in parts if name.startswith("BY")}
     if "COUNT" in parts and "UNTIL" in parts:

@@ -1,8 +1,8 @@
-"""The times of a rule of hours, minutes or seconds, by arithmetic alone.
+"""The times of an hourly, minutely or secondly rule, by arithmetic alone.
 
-Whether a period passes BYDAY, BYHOUR and BYMINUTE depends only on where in the week it lies. Counted in steps
-of INTERVAL that pattern comes round again, at the latest after a week's worth of steps; it is laid out once,
-and every question becomes a division and a bisection. A pattern without any period never fires.
+Whether a period passes BYDAY, BYHOUR and BYMINUTE depends only on its position in the week. Counted in steps
+of INTERVAL this pattern repeats, at the latest after as many steps as a week has periods. It is computed
+once. Then every query is a division and a bisection. A pattern without any period never fires.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ _WEEK_S = 604_800
 
 
 class PeriodWalls:
-    """Every so many hours, minutes or seconds where filters allow, as WallTimes."""
+    """WallTimes every n hours, minutes or seconds where filters allow."""
 
     __slots__ = ("_cycle", "_first", "_interval", "_offsets", "_pattern", "_unit_s")
 
@@ -49,7 +49,7 @@ class PeriodWalls:
         return high - low
 
     def _number(self, second: int) -> int:
-        """How many times come before a second of the calendar."""
+        """Return how many times come before a second of the calendar."""
         period, offset = divmod(second, self._unit_s)
         step, between = divmod(period - self._first, self._interval)
         if step < 0:
@@ -82,7 +82,7 @@ def _seconds(wall: datetime) -> int:
 
 
 def _offsets(rule: RecurrenceRule, start: datetime) -> tuple[int, ...]:
-    """At which seconds within a period it fires."""
+    """Return the seconds within a period at which it fires."""
     if rule.freq is Frequency.SECONDLY:
         return (0,)
     seconds = rule.bysecond or (start.second,)

@@ -1,7 +1,7 @@
-"""The times of a recurrence rule with BYSETPOS: of each period's times, those at some positions.
+"""The times of a recurrence rule with BYSETPOS: the times at some positions of each period.
 
-A period may have millions of times (every second of a year), so none are listed: which positions a period has
-depends only on how many days it has, and a position is a day and a time of day by division.
+A period may have millions of times (every second of a year), so they are never listed. The positions depend
+only on the number of days of the period. A division turns a position into a day and a time of day.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ Group = tuple[int, ...]
 
 
 class PickedWalls:
-    """The times at some positions of each period, as WallTimes."""
+    """WallTimes at some positions of each period."""
 
     __slots__ = ("_by_length", "_by_year", "_days", "_positions", "_times")
 
@@ -58,7 +58,7 @@ class PickedWalls:
         return sum(len(self._numbers(len(group))) for group in groups)
 
     def _count_before(self, year: int, wall: datetime) -> int:
-        """How many times of the periods that begin in a year come before the wall time."""
+        """Return how many times of the periods that begin in a year come before the wall time."""
         total = 0
         for group in self._of_year(year):
             if group[0] > wall.toordinal():
@@ -67,7 +67,7 @@ class PickedWalls:
         return total
 
     def _passed(self, group: Group, numbers: tuple[int, ...], wall: datetime, seconds: int) -> int:
-        """How many of a period's picked times come before the wall time plus some seconds."""
+        """Return how many of a period's picked times come before the wall time plus some seconds."""
         i = bisect_left(group, wall.toordinal())
         number = i * self._times.count
         if i < len(group) and group[i] == wall.toordinal():
@@ -75,7 +75,7 @@ class PickedWalls:
         return bisect_left(numbers, number)
 
     def _numbers(self, length: int) -> tuple[int, ...]:
-        """The picked times of a period of so many days, as numbers into all of its times."""
+        """Return the picked times of a period with `length` days, as indexes into all of its times."""
         found = self._by_length.get(length)
         if found is None:
             size = length * self._times.count
@@ -88,7 +88,7 @@ class PickedWalls:
         return datetime.combine(date.fromordinal(group[i]), self._times.at(time_number))
 
     def _of_year(self, year: int) -> list[Group]:
-        """The days of each period that begins in a year; the last week may reach into the next."""
+        """Return the days of each period that begins in a year; the last week may end in the next year."""
         found = self._by_year.get(year)
         if found is None:
             if len(self._by_year) >= 8:

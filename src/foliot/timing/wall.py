@@ -1,13 +1,13 @@
-"""Times told by a wall clock, and how they become instants where clocks are changed.
+"""Converts wall-clock times to instants, also where clocks are changed.
 
-A WallTimes is a grid of naive times that knows no zone. OnWall puts it into one. It cuts UTC into stretches
-in which the wall clock runs evenly, and gives every wall time to the stretch that owns it:
+A WallTimes is a grid of naive times without a zone. OnWall puts it into one. It divides UTC into stretches
+with a constant offset, and assigns every wall time to the stretch that owns it:
 
-- a gap's times belong to the stretch after it and happen at its first instant (`shift`), or to none (`skip`);
-- a repeated hour's times belong to the stretch before (`first`), after (`second`) or to both.
+- times in a gap belong to the stretch after it, at its first instant (`shift`), or to none (`skip`);
+- times in a repeated hour belong to the stretch before (`first`), after (`second`) or to both.
 
-So within a stretch everything is plain arithmetic, and instants come out strictly increasing. To follow real
-time through every change is just one of these policies: REAL_TIME.
+So within a stretch everything is plain arithmetic, and instants are strictly increasing. Following real time
+through every change is just one of these policies: REAL_TIME.
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ REAL_TIME = Dst(gap=DstGap.SKIP, repeat=DstRepeat.BOTH)
 """Every real instant whose wall clock matches: both hours of a repeat, and nothing in a gap."""
 
 TICK = timedelta(microseconds=1)
-# A jump to a far wall time lands this much before it, more than any offset.
+# A jump to a distant wall time lands this much before it, which is more than any offset.
 _APPROACH = timedelta(days=2)
-# A grid whose times all fall into gaps is given up after this many stretches: about a century.
+# If all times of a grid fall into gaps, the search ends after this many stretches: about a century.
 _PATIENCE = 300
 
 
@@ -33,15 +33,15 @@ class WallTimes(Protocol):
     """A strictly increasing grid of naive wall-clock times."""
 
     def after(self, wall: datetime) -> datetime | None:
-        """The first time strictly after, or None."""
+        """Return the first time strictly after, or None."""
         ...
 
     def before(self, wall: datetime) -> datetime | None:
-        """The last time strictly before, or None."""
+        """Return the last time strictly before, or None."""
         ...
 
     def count(self, first: datetime, end: datetime) -> int:
-        """How many times lie in [first, end)."""
+        """Return how many times lie in [first, end)."""
         ...
 
 
@@ -69,13 +69,13 @@ class WallTimeRange:
         return cls(span.start, span.end, span.offset, floor, floor - TICK, ceiling)
 
     def instant(self, wall: datetime) -> datetime:
-        """When a wall time that this stretch owns happens."""
+        """Return the instant of a wall time that this stretch owns."""
         moment = wall - self.offset
         return (moment if moment > self.start else self.start).replace(tzinfo=UTC)
 
 
 class ZoneStretches:
-    """The stretches of one zone under one policy; remembers the last one asked for."""
+    """The stretches of one zone under one policy. Caches the last one found."""
 
     __slots__ = ("_dst", "_last", "_tz", "_years")
 
@@ -86,7 +86,7 @@ class ZoneStretches:
         self._last = self._find(datetime(2000, 1, 1))  # noqa: DTZ001
 
     def at(self, instant: datetime) -> WallTimeRange:
-        """The stretch that an instant (naive UTC, within LOWEST and HIGHEST) lies in."""
+        """Return the stretch that contains an instant (naive UTC, within LOWEST and HIGHEST)."""
         last = self._last
         if last.start <= instant < last.end:
             return last
@@ -110,12 +110,12 @@ class ZoneStretches:
 
 @lru_cache(maxsize=4096)
 def stretches(tz: ZoneInfo, gap: DstGap, repeat: DstRepeat) -> ZoneStretches:
-    """The stretches of a zone, shared by everything in it that has the same policy."""
+    """Return the stretches of a zone, shared by all users of the same policy."""
     return ZoneStretches(tz, Dst(gap=gap, repeat=repeat))
 
 
 class OnWall:
-    """A grid of wall-clock times in a zone, as a Recurrence."""
+    """A Recurrence: a grid of wall-clock times in a zone."""
 
     __slots__ = ("_stretches", "_walls")
 
@@ -139,12 +139,12 @@ class OnWall:
         return self._in_later(stretch, searched, wall)
 
     def _in_later(self, stretch: WallTimeRange, searched: datetime, wall: datetime | None) -> datetime | None:
-        """The first instant in a later stretch; `wall` is the first wall time after `searched`."""
+        """Return the first instant in a later stretch; `wall` is the first wall time after `searched`."""
         for _ in range(_PATIENCE):
             if stretch.end >= HIGHEST:
                 return None
             stretch = self._stretches.at(stretch.end)
-            # What was found stays the next one, unless the clock was set back before where it was searched.
+            # `wall` stays the next one, unless the clock was set back to before `searched`.
             if stretch.below < searched or (wall is not None and wall <= stretch.below):
                 searched = stretch.below
                 wall = self._walls.after(searched)
@@ -173,12 +173,12 @@ class OnWall:
         return self._in_earlier(stretch, limit, wall)
 
     def _in_earlier(self, stretch: WallTimeRange, limit: datetime, wall: datetime | None) -> datetime | None:
-        """The last instant in an earlier stretch; `wall` is the last wall time before `limit`."""
+        """Return the last instant in an earlier stretch; `wall` is the last wall time before `limit`."""
         for _ in range(_PATIENCE):
             if stretch.start <= LOWEST:
                 return None
             stretch = self._stretches.at(stretch.start - TICK)
-            # What was found stays the last one, unless the clock had been further on than the search began.
+            # `wall` stays the last one, unless the earlier stretch owns times beyond `limit`.
             if stretch.ceiling > limit or (wall is not None and wall >= stretch.ceiling):
                 limit = stretch.ceiling
                 wall = self._walls.before(limit)
@@ -205,14 +205,14 @@ class OnWall:
         return total
 
     def _count_in(self, stretch: WallTimeRange, start: datetime, end: datetime) -> int:
-        """How many instants in [start, end), both within the stretch."""
+        """Return how many instants lie in [start, end), both within the stretch."""
         opening = stretch.start + stretch.offset
         low = max(start + stretch.offset, stretch.floor)
         high = min(end + stretch.offset, stretch.ceiling)
         total = self._walls.count(low, high) if low < high else 0
         if start > stretch.start or stretch.floor >= opening:
             return total
-        # All times of the gap before it happen at the first instant, together with that instant's own.
+        # All times of the preceding gap happen at the first instant, together with that instant's own time.
         if self._walls.count(stretch.floor, opening) and not self._walls.count(opening, opening + TICK):
             total += 1
         return total

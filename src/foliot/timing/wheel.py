@@ -1,24 +1,24 @@
-"""The hierarchical timing wheel: hundreds of thousands of due times in memory, a handful touched per tick.
+"""Hierarchical timing wheel: hundreds of thousands of due times in memory, only a few touched per tick.
 
-Five levels of slots, a slot as wide as one turn of the level below it: 100 × 10 ms, 60 × 1 s, 60 × 1 min,
-24 × 1 h, 30 × 1 d. An entry lies in the finest level that reaches its due time; when time enters a slot of
-a coarser level, its entries move to finer ones. What the day level does not reach waits in an overflow
-that is looked through once per turn of the day level.
+There are five levels of slots. A slot is as wide as one turn of the next finer level: 100 × 10 ms, 60 × 1 s,
+60 × 1 min, 24 × 1 h, 30 × 1 d. An entry is in the finest level that reaches its due time. When time enters a
+slot of a coarser level, its entries move to finer ones. Entries beyond the day level wait in an overflow,
+which is scanned once per turn of the day level.
 
-The finest level holds the present second, and what was overdue already when it was inserted. Every other
-level starts with the slot after the present one and reaches one turn ahead. So the finest level comes
-before all others, and an hour loaded ahead spreads over 60 slots instead of leaving one slot at once when
-the hour strikes.
+The finest level holds the current second, and entries that were overdue when inserted. Every other level
+begins with the slot after the current one and reaches one turn ahead. So the finest level comes before all
+others. And an hour loaded ahead spreads over 60 slots, instead of leaving one slot all at once when the hour
+begins.
 
-The wheel knows no clock: time is what it was last told, in whole microseconds since the epoch. It never
-turns back. Told an older time, it gives out only what is due by that time, so nothing comes out early
-while a clock that was set back catches up; what is inserted meanwhile behind the wheel's time lies in the
-present slot, which is read whole by every `advance`.
+The wheel has no clock: its time is the last one passed in, in whole microseconds since the epoch. It never
+goes back. With an older time it returns only what is due by that time, so nothing comes out early while a
+clock that was set back catches up. Entries inserted meanwhile with a due time before the wheel's time are in
+the current slot, which every `advance` reads completely.
 
-Measured on 2 cores, Python 3.11, UUID keys: with 10,000 entries 1.0 µs to insert, 0.9 to cancel, 1.3 to give
-out including the moves between levels, at 10,000 a second; with 500,000 entries 1.3, 1.2 and 3.1 at 30,000 a
-second, of which a dict of that size spends 1.4 on looking up a cold key. An advance with nothing due: 0.4.
-118 bytes per entry beyond key and item.
+Measured on 2 cores, Python 3.11, UUID keys: with 10,000 entries 1.0 µs to insert, 0.9 to cancel, 1.3 to
+return an entry including the moves between levels, at 10,000 a second; with 500,000 entries 1.3, 1.2 and 3.1
+at 30,000 a second, where a dict of that size takes 1.4 to look up a cold key. An advance with nothing due:
+0.4. 118 bytes per entry beyond key and item.
 """
 
 from array import array
@@ -33,7 +33,7 @@ _NEVER_US = 1 << 80
 
 
 class _Level(NamedTuple):
-    """Where the slots of a level start among all slots, how many they are, how wide."""
+    """A level: its first slot among all slots, the number of its slots, and their width."""
 
     base: int
     size: int
@@ -53,7 +53,7 @@ _TURN_US = 30 * _DAY_US
 
 
 class TimingWheel(Generic[Item]):
-    """Items by due time; insert, cancel and giving out are O(1) per entry, however many there are."""
+    """Items by due time. Insert, cancel and return are O(1) per entry, whatever the number of entries."""
 
     def __init__(self, now_us: int) -> None:
         self._second_end_us = now_us
@@ -61,9 +61,9 @@ class TimingWheel(Generic[Item]):
         self.clear()
 
     def clear(self) -> None:
-        """Forget all entries; time stays."""
-        # An entry is a number, and a row in these columns. Objects would take half as much memory again,
-        # and the garbage collector's walks over them cost as much as the rest of an insert.
+        """Remove all entries. The wheel's time stays."""
+        # An entry is an index into these columns. Objects would take half as much memory again, and the
+        # garbage collector's scans over them cost as much as the rest of an insert.
         self._numbers: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._items: list[Item] = []
@@ -72,13 +72,13 @@ class TimingWheel(Generic[Item]):
         self._position = array("i")
         self._free: list[int] = []
         self._slots: list[list[int]] = [[] for _ in range(_OVERFLOW + 1)]
-        # Bit n tells that slot n has entries.
+        # Bit n: slot n has entries.
         self._occupied = 0
-        # Until then nothing comes due and no entry changes its level; None when it must be looked up.
+        # Until then nothing comes due and no entry changes its level; None: must be computed.
         self._bound_us: int | None = _NEVER_US
 
     def insert(self, key: Hashable, due_us: int, item: Item) -> None:
-        """Keep an item until its due time, which may be past; it replaces an entry of the same key."""
+        """Hold an item until its due time, which may be past. Replaces an entry with the same key."""
         if not self._free:
             self._grow()
         number = self._free[-1]
@@ -95,7 +95,7 @@ class TimingWheel(Generic[Item]):
         self._put_in(number, due_us)
 
     def cancel(self, key: Hashable) -> Item | None:
-        """Take an item out before its time; None when there is none."""
+        """Remove an item before its time and return it; None: there is none."""
         number = self._numbers.get(key)
         if number is None:
             return None
@@ -107,10 +107,10 @@ class TimingWheel(Generic[Item]):
         return None if number is None else self._items[number]
 
     def advance(self, now_us: int) -> list[Item]:
-        """Take out all that is due at or before now, in order of due time; nothing a microsecond early.
+        """Remove and return all that is due at or before now, by due time; nothing a microsecond early.
 
-        Costs what comes out or changes its level, not the time that passed: a month of standstill is
-        one step.
+        The cost depends on the entries that come out or change level, not on the time that passed: a
+        month of standstill is one step.
         """
         bound_us = self._find_bound() if self._bound_us is None else self._bound_us
         if now_us < bound_us:
@@ -124,9 +124,9 @@ class TimingWheel(Generic[Item]):
         return [self._release(number) for number in due]
 
     def next_due_us(self) -> int | None:
-        """When to advance next: exact within the present second, else a moment not after the next due time.
+        """Return when to advance next: exact within the current second, else not after the next due time.
 
-        None when there are no entries. Looking it up reads one slot of the finest level at most.
+        None: there are no entries. Computing it reads at most one slot of the finest level.
         """
         if not self._numbers:
             return None
@@ -162,7 +162,7 @@ class TimingWheel(Generic[Item]):
         self._free += range(size + more - 1, size - 1, -1)
 
     def _release(self, number: int) -> Item:
-        """Give back the item and the number of an entry that lies in no slot any more."""
+        """Free the index of an entry that is in no slot any more, and return its item."""
         item = self._items[number]
         del self._numbers[self._keys[number]]
         self._items[number] = cast("Item", None)
@@ -171,8 +171,8 @@ class TimingWheel(Generic[Item]):
         return item
 
     def _put_in(self, number: int, due_us: int) -> None:
-        """Lay an entry into the finest level that reaches its due time."""
-        at_us = due_us if due_us > self._now_us else self._now_us  # max() would take a tenth of an insert
+        """Put an entry into the finest level that reaches its due time."""
+        at_us = due_us if due_us > self._now_us else self._now_us  # max() would add 10 % to an insert
         for reach_us, base, size, width_us in self._reaches:
             if at_us < reach_us:
                 place = base + at_us // width_us % size
@@ -190,7 +190,7 @@ class TimingWheel(Generic[Item]):
         slot.append(number)
 
     def _take_out(self, number: int) -> None:
-        """Take an entry out of its slot; the last of the slot moves to its position."""
+        """Remove an entry from its slot; the last entry of the slot moves to its position."""
         place = self._place[number]
         slot = self._slots[place]
         last = slot.pop()
@@ -204,14 +204,14 @@ class TimingWheel(Generic[Item]):
             self._bound_us = None
 
     def _turn(self, now_us: int) -> list[int]:
-        """Move on to a later time: what is due in the slots passed or entered, all but the present tick's.
+        """Move to a later time. Return what is due in passed or entered slots, except the current tick's.
 
-        What is not due yet goes to finer levels.
+        Entries that are not due yet move to finer levels.
         """
         entered = self._occupied & self._passed(now_us)
         self._occupied ^= entered
         self._set_time(now_us)
-        # Slots are emptied before any entry is put back: it may belong into one that was just passed.
+        # Empty the slots before putting any entry back: it may belong in one that was just passed.
         numbers: list[int] = []
         while entered:
             place = _lowest_bit(entered)
@@ -228,7 +228,7 @@ class TimingWheel(Generic[Item]):
         return due
 
     def _passed(self, now_us: int) -> int:
-        """The slots, as bits, that a later time has left behind, and above the finest level also entered."""
+        """Return as bits the slots that a later time has passed, and above the finest level also entered."""
         if now_us < self._second_end_us:
             return (1 << now_us // _FINEST.width_us % _FINEST.size) - 1
         passed = _FINEST_SLOTS
@@ -242,7 +242,7 @@ class TimingWheel(Generic[Item]):
         return passed
 
     def _pick(self, now_us: int) -> list[int]:
-        """Take what is due out of the present tick's slot."""
+        """Remove what is due from the current tick's slot, and return it."""
         slot = self._slots[self._now_us // _FINEST.width_us % _FINEST.size]
         due = [number for number in slot if self._due_us[number] <= now_us]
         for number in due:

@@ -11,10 +11,10 @@ from foliot.model.policy import Dst, DstGap, DstRepeat
 
 LOWEST = datetime(1, 1, 3)  # noqa: DTZ001
 HIGHEST = datetime(9999, 12, 29)  # noqa: DTZ001
-"""Instants are kept within these (as naive UTC), so that adding any zone's offset can't overflow."""
+"""Instants stay within these (as naive UTC), so that adding any zone's offset can't overflow."""
 
 _NOT_ZONES = frozenset({"localtime", "posixrules", "Factory"})
-# The database's first change of an offset is of 1844; before it every zone is one even stretch.
+# The zone database's first offset change is in 1844; before it every zone has one constant offset.
 _FIRST_YEAR = 1840
 # Offsets are sampled this far apart. The shortest-lived one lasted 95 hours (Freetown, 1939).
 _SAMPLE = timedelta(days=2)
@@ -23,7 +23,7 @@ _SECOND = timedelta(seconds=1)
 
 @lru_cache(maxsize=1024)
 def zone(name: str) -> ZoneInfo:
-    """The zone of that name, for names already checked."""
+    """Return the zone of a name that was checked before."""
     return ZoneInfo(name)
 
 
@@ -33,9 +33,9 @@ def _names() -> frozenset[str]:
 
 
 def check_zone(name: str, pointer: str) -> ZoneInfo:
-    """The zone of that name, or an InvalidError at the pointer that suggests the nearest one there is."""
-    # By list and not by trying: a trial would take `localtime`, paths below the database and, on some file
-    # systems, any spelling.
+    """Return the zone, or raise an InvalidError at the pointer that suggests the most similar name."""
+    # Checked against a list, because ZoneInfo would also accept `localtime`, paths below the database and,
+    # on some file systems, any spelling.
     if name in _names():
         return zone(name)
     spelled = {known.casefold(): known for known in sorted(_names())}
@@ -46,7 +46,7 @@ def check_zone(name: str, pointer: str) -> ZoneInfo:
 
 
 def naive_utc(instant: datetime) -> datetime:
-    """The instant in UTC without its zone; beyond what a datetime can hold it is the nearest that fits."""
+    """Return the instant as naive UTC; outside the range of datetime, the nearest that fits."""
     if instant.tzinfo is not UTC:
         try:
             instant = instant.astimezone(UTC)
@@ -57,9 +57,9 @@ def naive_utc(instant: datetime) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class OffsetSpan:
-    """A stretch of UTC, `start` up to but not including `end`, in which a zone keeps one offset.
+    """A span of UTC, `start` up to but not including `end`, in which a zone has one offset.
 
-    Spans also end with the year, where usually nothing changes: that bounds the search for their ends.
+    Spans also end with the year, usually without a change: this bounds the search for their ends.
     """
 
     start: datetime
@@ -70,7 +70,7 @@ class OffsetSpan:
 
 
 def spans_at(tz: ZoneInfo, instant: datetime) -> tuple[OffsetSpan, ...]:
-    """The spans of the year of an instant (naive UTC), in order and without holes."""
+    """Return the spans of the year of an instant (naive UTC), in order and without gaps."""
     if tz.key == "UTC" or tz.key.startswith("Etc/"):
         return _fixed_span(tz)
     return _spans_of_year(tz, max(instant.year, _FIRST_YEAR - 1))
@@ -97,7 +97,7 @@ def _spans_of_year(tz: ZoneInfo, year: int) -> tuple[OffsetSpan, ...]:
 
 
 def _changes(tz: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """The instants strictly between start and end at which the offset becomes another."""
+    """Return the instants strictly between start and end at which the offset changes."""
     found: list[datetime] = []
     low, offset = start, _offset(tz, start)
     while low < end:
@@ -124,15 +124,15 @@ def _offset(tz: ZoneInfo, instant: datetime) -> timedelta:
 
 
 def instants_of(wall: datetime, tz: ZoneInfo, dst: Dst) -> tuple[datetime, ...]:
-    """The instants, in UTC, at which something set for a fixed wall-clock time (naive) happens.
+    """Return the instants, in UTC, at which something planned for a wall-clock time (naive) happens.
 
-    A time in a gap happens at the first instant after the gap, or not at all; a time in a repeated hour
-    the first time, the second, or both.
+    A time in a gap happens at the first instant after the gap, or not at all. A time in a repeated hour
+    happens the first time, the second time, or both times.
     """
     first, second = (wall.replace(tzinfo=tz, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == second:
         return (first,)
-    if first > second:  # a gap: with fold=0 the offset from before it is taken, which leads past it
+    if first > second:  # a gap: fold=0 uses the offset from before it, which leads past it
         if dst.gap is DstGap.SKIP:
             return ()
         return (_change_between(tz, naive_utc(second), naive_utc(first)).replace(tzinfo=UTC),)
@@ -146,7 +146,7 @@ def instants_of(wall: datetime, tz: ZoneInfo, dst: Dst) -> tuple[datetime, ...]:
 
 
 def _change_between(tz: ZoneInfo, before: datetime, past: datetime) -> datetime:
-    # Both years are looked at: Kiritimati left out the last day of 1994.
+    # Search both years: Kiritimati skipped the last day of 1994.
     return next(
         span.start
         for span in (*spans_at(tz, before), *spans_at(tz, past))
