@@ -1,5 +1,5 @@
-"""What things are: schedules, triggers, targets, policies, executions, events, errors.
+"""Data types: schedules, triggers, targets, policies, executions, events, errors.
 
-Plain values. Nothing in this room touches a clock, a database, the network or an event loop, and nothing
-here imports another room of Foliot.
+Plain values. Nothing in this folder uses a clock, a database, the network or an event loop, or imports
+another folder of Foliot.
 """

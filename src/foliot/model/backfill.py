@@ -1,4 +1,4 @@
-"""A backfill: the fire times of a range of the past, fired again because somebody asked."""
+"""A backfill: runs for fire times in a range of the past, on request."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +9,13 @@ from uuid import UUID
 class BackfillState(StrEnum):
     RUNNING = "running"
     DONE = "done"
-    """Every time of the range has its execution; those may still be waiting or running."""
+    """Every time of the range has its execution; executions may still be waiting or running."""
     CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """A request to fire the times in [from_ts, to_ts), and how far it has come."""
+    """A request to fire the times in [from_ts, to_ts), and its progress."""
 
     backfill_id: UUID
     schedule_id: UUID
@@ -23,23 +23,23 @@ class Backfill:
     from_ts: datetime
     to_ts: datetime
     position_ts: datetime
-    """Times before this have been seen to."""
+    """Times before this are done."""
     state: BackfillState
     total_count: int
-    """Times of the range that are to fire. Those that turn out to lie outside the schedule's window are
-    taken off when they are met."""
+    """Number of times in the range that fire. Times outside the schedule's window are subtracted when they
+    are reached."""
     created_count: int
     existing_count: int
-    """Times that an earlier backfill had fired already."""
+    """Number of times that an earlier backfill had already fired."""
     ended_count: int
-    """Executions of the times seen to, that have ended."""
+    """Number of executions that have ended, of the times that are done."""
     requested_by: str | None
     created_ts: datetime
     updated_ts: datetime
 
     @property
     def progress(self) -> float:
-        """The share of the times that have their execution, 0 to 1."""
+        """The share of the times that have an execution, 0 to 1."""
         if self.state is BackfillState.DONE or self.total_count == 0:
             return 1.0
         return min(1.0, (self.created_count + self.existing_count) / self.total_count)

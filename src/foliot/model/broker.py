@@ -1,4 +1,4 @@
-"""Addresses of brokers, as FOLIOT_TRANSPORT and FOLIOT_RELAY name them."""
+"""Addresses of brokers in FOLIOT_TRANSPORT and FOLIOT_RELAY."""
 
 import re
 from collections.abc import Mapping
@@ -34,11 +34,11 @@ EXTRAS = {
     BrokerKind.NATS: "nats",
     BrokerKind.CELERY: "celery",
 }
-"""What to install besides Foliot itself."""
+"""The optional packages (extras) that each broker needs."""
 
 
 def kind_of(address: str) -> BrokerKind:
-    """Raises ValueError, which says what would be right and repeats no password."""
+    """Return the kind of broker. Raises a ValueError that says what is right, without any password."""
     if address in (BrokerKind.DATABASE, BrokerKind.CELERY):
         return BrokerKind(address)
     parts = urlsplit(address)
@@ -49,14 +49,14 @@ def kind_of(address: str) -> BrokerKind:
 
 
 def shown(address: str) -> str:
-    """The address without its user and password."""
+    """Return the address without user and password."""
     return re.sub(r"//[^/@]*@", "//", address)
 
 
 def transports_of(text: str) -> Mapping[Priority, str]:
-    """FOLIOT_TRANSPORT: one address for all priorities, or `high=ADDRESS;low=database`; the rest: database.
+    """Parse FOLIOT_TRANSPORT: one address for all priorities, or `high=ADDRESS;low=database`.
 
-    Raises ValueError.
+    Priorities that are not listed use the database. Raises ValueError.
     """
     first = text.split("=", 1)[0].strip()
     if first not in {each.value for each in Priority}:
@@ -76,10 +76,10 @@ def transports_of(text: str) -> Mapping[Priority, str]:
 
 
 def name_at_broker(text: str) -> str:
-    """A topic or queue name as every broker takes it: letters, digits, `.`, `_` and `-`.
+    """Return a topic or queue name that every broker accepts: letters, digits, `.`, `_` and `-`.
 
-    Other characters are written as their code between two `_`, so that two names become one only if somebody
-    means them to.
+    Other characters are written as their hex code between two `_`. So two names become equal only if somebody
+    chooses them for that.
     """
     return "".join(
         each if re.match(r"[A-Za-z0-9.-]", each) or each == "_" else f"_{ord(each):x}_" for each in text

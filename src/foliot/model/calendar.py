@@ -1,6 +1,6 @@
 """A calendar: a named set of days on which schedules that refer to it do not fire.
 
-Structure only. Whether a country or a time zone exists is for `timing.calendar`, which can compile it.
+Structure only. `timing.calendar` checks whether countries and time zones exist, and compiles it.
 """
 
 import re
@@ -60,7 +60,7 @@ class DayRange(Document):
 def _day(value: Any) -> date:
     if type(value) is date:
         return value
-    # Only in this form: ISO 8601 would allow 2026-W01-1 and 20261224 too.
+    # Only this format: ISO 8601 would also allow 2026-W01-1 and 20261224.
     if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         with suppress(ValueError):
             return date.fromisoformat(value)
@@ -71,7 +71,7 @@ def merged(ranges: Iterable[DayRange]) -> tuple[DayRange, ...]:
     """Sort day ranges and merge those that touch or overlap."""
     found: list[DayRange] = []
     for each in sorted(ranges, key=lambda each: each.first):
-        # By number: the day after the last day there is can't be made.
+        # By ordinal, since the day after date.max can't be made.
         if found and each.first.toordinal() <= found[-1].last.toordinal() + 1:
             if each.last > found[-1].last:
                 found[-1] = DayRange.of(found[-1].first, each.last)
@@ -126,7 +126,7 @@ class CalendarSpec(Document):
         if value != value.strip() or not value.isprintable():
             raise ValueError("must be printable text without spaces around it")
         if "/" in value or value in (".", ".."):
-            # It is a part of an address.
+            # The name is part of a URL.
             raise ValueError("must not have a slash in it, nor be . or ..")
         return value
 

@@ -1,7 +1,7 @@
-"""What a user's `event_data` says of the CloudEvent to be: its data, and the attributes that it brings along.
+"""Reads the `event_data` of a user as a template for CloudEvents: its data and its attributes.
 
-Either an object, which is the data, or the text of JSON: a whole CloudEvent 1.0, whose data, type, subject
-and extensions are kept, or an object that is the data. Identity, time and versions are given by Foliot when
+It is either an object, which is the data, or JSON text. The text is a whole CloudEvent 1.0, whose data, type,
+subject and extensions are used, or an object that is the data. Foliot sets identity, time and versions when
 it fires.
 """
 
@@ -17,19 +17,19 @@ import orjson
 SPEC_VERSION = "1.0"
 _ATTRIBUTE = re.compile(r"^[a-z0-9]{1,40}\Z")
 _OF_FOLIOT = frozenset({"specversion", "id", "time", "host", "nonce", "aggregateversion"})
-"""What a template may say and Foliot says anew for every event."""
+"""Attributes that Foliot sets for every event, also if the template has them."""
 MAX_TYPE_LENGTH = 255
 _SECRET = "${secret:"  # noqa: S105 - the form of a reference, not a secret
 
 
 @dataclass(frozen=True, slots=True)
 class CloudEventTemplate:
-    """All of an event that does not depend on when it fires."""
+    """The parts of an event that do not depend on when it fires."""
 
     data: Any = None
     data_base64: str | None = None
     attributes: Mapping[str, str | int | bool] = field(default_factory=dict)
-    """As the user gave them, without those that Foliot says anew."""
+    """As the user gave them, without those that Foliot sets."""
 
     @property
     def type(self) -> str | None:
@@ -41,7 +41,7 @@ class CloudEventTemplate:
 
     @property
     def user_id(self) -> UUID | None:
-        """The user whose event it is, where the template names one by an id."""
+        """The user of the event, if the template names one by id; None: it does not."""
         try:
             return UUID(_text(self.attributes.get("user")) or "")
         except ValueError:
@@ -49,7 +49,7 @@ class CloudEventTemplate:
 
 
 def read_template(event_data: dict[str, Any] | str) -> CloudEventTemplate:
-    """Raises ValueError, which says what is wrong with it."""
+    """Parse `event_data`. Raises a ValueError that says what is wrong with it."""
     if isinstance(event_data, str):
         return _read_text(event_data)
     _refuse_secrets(event_data)

@@ -1,4 +1,4 @@
-"""The base of everything that users write as JSON: definitions, policies and the bodies of requests."""
+"""Base class of everything that users write as JSON: definitions, policies and request bodies."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def _refuse_boolean(value: Any) -> Any:
 
 
 def _without_booleans(schema: Any) -> Any:
-    """Return the schema with a check before each int and float in it, at any depth."""
+    """Return the schema with a check before each int and float, at any depth."""
     if isinstance(schema, list | tuple):
         return type(schema)(map(_without_booleans, schema))
     if not isinstance(schema, dict):
@@ -21,8 +21,8 @@ def _without_booleans(schema: Any) -> Any:
     if schema.get("type") in ("int", "float"):
         return core_schema.no_info_before_validator_function(_refuse_boolean, schema)
     if schema.get("type") == "function-before" and schema["function"].get("function") is _refuse_boolean:
-        return schema  # of a model inside this one
-    # "default" and "metadata" hold values of users, which may look like a schema.
+        return schema  # a nested model, which has the check already
+    # "default" and "metadata" hold user values, which may look like a schema.
     return {
         key: part if key in ("default", "metadata", "function") else _without_booleans(part)
         for key, part in schema.items()

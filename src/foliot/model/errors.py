@@ -1,4 +1,4 @@
-"""Every error Foliot raises on purpose. One root, so that one table (`verdict.py`) tells what each means."""
+"""All errors that Foliot raises on purpose, with one base class. `verdict.py` maps them to status codes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from uuid import UUID
 
 
 class FoliotError(Exception):
-    """Something a user or operator can act on; its text is one line that says what to do."""
+    """An error that a user or operator can act on. Its text is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input: where, what, and what would be right."""
+    """One thing that is wrong with an input: where, what, and what would be right."""
 
     pointer: str
     """A JSON pointer into the input, such as `/trigger/expression`."""
@@ -25,7 +25,7 @@ class Problem:
 
 
 class InvalidError(FoliotError):
-    """The input can't be accepted; nothing was stored."""
+    """The input is not valid; nothing was stored."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
@@ -37,15 +37,15 @@ class InvalidError(FoliotError):
 
 
 class UnknownParameterError(InvalidError):
-    """A request has a parameter that there is not."""
+    """A request has an unknown parameter."""
 
 
 class ConflictError(InvalidError):
-    """The input is in order, and can't be followed as things stand; nothing was done."""
+    """The input is valid, but conflicts with the current state; nothing was done."""
 
 
 class NotFoundError(FoliotError):
-    """What was named does not exist, or belongs to another host."""
+    """The named object does not exist, or belongs to another host."""
 
     def __init__(self, what: str, name: object) -> None:
         super().__init__(f"there is no {what} {name}")
@@ -54,7 +54,7 @@ class NotFoundError(FoliotError):
 
 
 class NameTakenError(FoliotError):
-    """Another schedule (or whatever it is) of the host already has the name."""
+    """Another object of the host, such as a schedule, already has the name."""
 
     def __init__(self, name: str, what: str = "schedule") -> None:
         super().__init__(f'a {what} named "{name}" exists already')
@@ -63,7 +63,7 @@ class NameTakenError(FoliotError):
 
 
 class StaleVersionError(FoliotError):
-    """The caller's change was based on a version that is no longer the current one."""
+    """The caller's change is based on a version that is no longer current."""
 
     def __init__(self, resource_id: UUID, expected: int, actual: int, what: str = "schedule") -> None:
         super().__init__(f"{what} {resource_id} is at version {actual}, the change was made for {expected}")
@@ -73,7 +73,7 @@ class StaleVersionError(FoliotError):
 
 
 class IllegalTransitionError(FoliotError):
-    """An execution can't go from its status to the one asked for."""
+    """An execution can't change from its status to the requested one."""
 
     def __init__(self, execution_id: UUID, status: str, wanted: str) -> None:
         super().__init__(f"execution {execution_id} is {status} and can't become {wanted}")
@@ -83,7 +83,7 @@ class IllegalTransitionError(FoliotError):
 
 
 class QueueFullError(FoliotError):
-    """As many executions of a schedule are held as its `overlap.max_queued` allows."""
+    """A schedule holds as many executions as its `overlap.max_queued` allows."""
 
     def __init__(self, schedule_id: UUID, max_queued: int) -> None:
         super().__init__(
@@ -95,7 +95,7 @@ class QueueFullError(FoliotError):
 
 
 class UnreadableError(FoliotError):
-    """A schedule was written by a newer version of Foliot, and this one does not understand it."""
+    """A schedule was written by a newer version of Foliot and can't be read by this one."""
 
     def __init__(self, schedule_id: UUID, reason: str) -> None:
         super().__init__(
@@ -116,20 +116,20 @@ class CalendarInUseError(FoliotError):
 
 
 class UnauthenticatedError(FoliotError):
-    """There is no credential, or none that is worth anything. Says no more: it is told to anybody."""
+    """The credential is missing or not valid. The text says no more, since anybody may see it."""
 
     def __init__(self, why: str) -> None:
         super().__init__("the credential is missing, not valid, or no longer valid")
         self.why = why
-        """For the log alone; holds nothing of the credential."""
+        """The reason, for the log only; contains nothing of the credential."""
 
 
 class ForbiddenError(FoliotError):
-    """The credential is good, and does not allow this."""
+    """The credential is valid, but does not allow this."""
 
 
 class TooManyIdempotencyKeysError(FoliotError):
-    """A credential has used as many idempotency keys as are kept for one."""
+    """A credential has used up its limit of stored idempotency keys."""
 
     retry_after_s = 3600.0
 
@@ -141,7 +141,7 @@ class TooManyIdempotencyKeysError(FoliotError):
 
 
 class RateLimitedError(FoliotError):
-    """Too much was asked for in too short a time."""
+    """The client exceeded a rate limit."""
 
     def __init__(self, retry_after_s: float) -> None:
         super().__init__(f"too many requests; try again in {max(1, round(retry_after_s))} s")
@@ -149,19 +149,19 @@ class RateLimitedError(FoliotError):
 
 
 class OverloadedError(FoliotError):
-    """There is more to do than can be done now; nothing of this was."""
+    """The system is overloaded; nothing of this request was done."""
 
 
 class InProgressError(FoliotError):
-    """Another request does the same just now, and has not ended yet."""
+    """Another request does the same and has not ended yet."""
 
 
 class AlreadyShownError(FoliotError):
-    """The answer was shown once, and is not kept to be shown again."""
+    """The answer was shown once and is not stored."""
 
 
 class UnsupportedMediaError(FoliotError):
-    """The body is of a type that is not understood."""
+    """The media type of the body is not supported."""
 
 
 class NoSecretKeyError(FoliotError):
@@ -172,7 +172,7 @@ class NoSecretKeyError(FoliotError):
 
 
 class BadTokenError(FoliotError):
-    """The token was not made for this execution, or for an attempt that another has followed."""
+    """The token is not for this execution, or a newer attempt has begun."""
 
     def __init__(self, execution_id: UUID) -> None:
         super().__init__(f"the token is not valid for execution {execution_id} or its present attempt")
@@ -180,11 +180,11 @@ class BadTokenError(FoliotError):
 
 
 class UnstorableError(FoliotError):
-    """The database can't hold a value, and will not the next time either."""
+    """The database can't store a value; a retry would not help."""
 
 
 class FencedError(FoliotError):
-    """A write under a lease was refused: the lease has passed to another epoch."""
+    """A write under a lease was refused: the shard has a newer epoch."""
 
     def __init__(self, shard: int, epoch: int) -> None:
         super().__init__(f"epoch {epoch} no longer leads shard {shard}")
@@ -193,7 +193,7 @@ class FencedError(FoliotError):
 
 
 class SettingError(FoliotError):
-    """A setting is wrong; names it and says what would be right."""
+    """A setting is wrong. The text names it and says what would be right."""
 
 
 class DatabaseUnreachableError(FoliotError):
@@ -201,7 +201,7 @@ class DatabaseUnreachableError(FoliotError):
 
 
 class DatabaseFullError(DatabaseUnreachableError):
-    """The database has no room left for what was to be written."""
+    """The database has no space left."""
 
 
 class SchemaError(FoliotError):

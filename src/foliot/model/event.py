@@ -1,7 +1,7 @@
-"""What happened, as typed values in the past tense, and who may watch.
+"""Domain events: what happened, as typed values in the past tense, and who observes them.
 
-The core says each thing once, where it happens, to an Observer. Logs, metrics and traces are observers;
-the core itself logs nothing. Firing, claiming and settling go in batches, so their events carry batches.
+The core publishes each event once, where it happens, to an Observer. Logs, metrics and traces are observers;
+the core itself logs nothing. Firing, claiming and settling work in batches, so their events carry batches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +21,13 @@ class DomainEvent:
 
 
 class Observer(Protocol):
-    """Told of events as they happen. Must return quickly and never raise."""
+    """Receives events as they happen. `notify` must return quickly and never raise."""
 
     def notify(self, event: DomainEvent) -> None: ...
 
 
 class Observers:
-    """Passes each event on to all of its observers."""
+    """Forwards each event to all of its observers."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self._observers = list(observers)
@@ -58,7 +58,7 @@ class InstanceStopped(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimitPassed(DomainEvent):
-    """A worker has grown past its limit: it drains and ends."""
+    """A worker has passed its memory limit: it drains and ends."""
 
     instance_id: str
     resident_bytes: int
@@ -82,7 +82,7 @@ class LeaderElected(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost(DomainEvent):
-    """This instance stopped leading without meaning to."""
+    """This instance stopped leading unintentionally."""
 
     shard: int
     epoch: int
@@ -128,7 +128,7 @@ class WriteFenced(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class CredentialRefused(DomainEvent):
-    """Somebody showed a credential that is worth nothing, or none. Why is not told to them."""
+    """A credential was missing or not valid. The client does not get to know the reason."""
 
     why: str
     address: str
@@ -143,13 +143,13 @@ class RequestAnswered(DomainEvent):
     path: str
     status_code: int
     duration_s: float
-    """Until its first byte: a stream goes on for as long as somebody listens."""
+    """Seconds until the first byte: a stream continues as long as its client listens."""
     request_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed(DomainEvent):
-    """An exception of the API's that nobody handled: a defect. Its client was told nothing but the id."""
+    """An unhandled exception in the API: a defect. The client received only the request id."""
 
     request_id: str
     error: Exception
@@ -164,7 +164,7 @@ class SkippedExecution(NamedTuple):
     fire_ts: datetime
     reason: SkipReason
     missed_count: int
-    """Earlier due times that the same row decides."""
+    """Number of earlier due times that the same row decides."""
     schedule_name: str | None = None
 
 
@@ -177,14 +177,14 @@ class ScheduleChanged(DomainEvent):
     by: str | None
     changed_ts: datetime | None = None
     trace_context: str | None = None
-    """Of the request that asked for it, if that was part of a trace."""
+    """The `traceparent` of the request; None: it was not part of a trace."""
     skipped: SkippedExecution | None = None
-    """What was due already and does not fire for it."""
+    """The due time that the change prevents from firing; None: nothing was due."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleParked(DomainEvent):
-    """A schedule could not be planned and was put into state `error`; it is tried again later.
+    """A schedule could not be planned and is now in state `error`; planning is retried later.
 
     Published once per version of the schedule by each leader.
     """
@@ -195,7 +195,7 @@ class ScheduleParked(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class PendingEventsFailed(DomainEvent):
-    """Events that an application triggered in its transaction can't be written; tried again later.
+    """Events that an application triggered in its transaction can't be written; this is retried later.
 
     Published once per schedule by each leader.
     """
@@ -214,7 +214,7 @@ class FiredExecution(NamedTuple):
     lateness_s: float
     missed_count: int
     schedule_name: str | None = None
-    """None in a large batch, unless somebody asked for all names."""
+    """None in a large batch, unless an observer needs all names."""
     queue: str = ""
     aggregate_version: int = 0
 
@@ -229,13 +229,13 @@ class BatchFired(DomainEvent):
     fired: Sequence[FiredExecution]
     skipped: Sequence[SkippedExecution]
     refused: int
-    """Rows that had changed since they were planned; they are read again."""
+    """Number of rows that had changed since they were planned; they are read again."""
     duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTriggered(DomainEvent):
-    """Somebody had a schedule run now, besides its own times."""
+    """A user ran a schedule now, besides its fire times."""
 
     execution_id: UUID
     schedule_id: UUID
@@ -246,12 +246,12 @@ class ExecutionTriggered(DomainEvent):
     triggered_by: TriggeredBy
     by: str | None
     trace_context: str | None
-    """What the execution's trace continues; None: it has one of its own."""
+    """The trace that the execution continues; None: it has its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillAdvanced(DomainEvent):
-    """Executions were made for a few more of the times that a backfill is for."""
+    """A backfill created executions for some more of its times."""
 
     backfill_id: UUID
     instance_id: str
@@ -260,7 +260,7 @@ class BackfillAdvanced(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class TickCompleted(DomainEvent):
-    """The leader looked at its wheel."""
+    """The leader has taken what was due from its wheel."""
 
     shard: int
     checked: int
@@ -308,12 +308,12 @@ class SettledExecution(NamedTuple):
     queue: str = ""
     started_ts: datetime | None = None
     settling_s: float = 0.0
-    """From the end of the attempt until that was written down."""
+    """Seconds from the end of the attempt until it was stored."""
     agent_url: str | None = None
-    """Whom a failed attempt had asked, without what may be secret."""
+    """The agent that a failed attempt called, without secret parts; None: no agent."""
     trace_context: str | None = None
     attempt_status: Status | None = None
-    """How the attempt ended, where that is not how its execution stands now."""
+    """How the attempt ended; None: as `status`, the state of its execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,11 +321,11 @@ class ExecutionsSettled(DomainEvent):
     worker_id: str
     settled: Sequence[SettledExecution]
     refused: Sequence[UUID]
-    """Settles that came too late: the attempt was no longer this worker's."""
+    """Settles that came too late: the attempt no longer belonged to this worker."""
 
 
 def settled_at_once(by: str, fired: Sequence[FiredExecution]) -> ExecutionsSettled:
-    """Of events, which are over as they fire; `by` is the instance that fired them, if that is known."""
+    """Return the settled event for fired events, which end when they fire. `by` is the firing instance."""
     ended = [
         SettledExecution(
             each.execution_id,
@@ -343,25 +343,25 @@ def settled_at_once(by: str, fired: Sequence[FiredExecution]) -> ExecutionsSettl
 
 
 class CancelledExecution(NamedTuple):
-    """One that a cancel ended at once: it waited, or was with an agent, whom nobody renews."""
+    """An execution that a cancel ended at once: it was waiting, or was at an agent, without renewals."""
 
     execution_id: UUID
     schedule_id: UUID
     attempt: int
-    """How many there have been, with the one that an agent was at."""
+    """Number of attempts so far, including the agent's."""
     reason: str
     cancelled_ts: datetime
     schedule_name: str | None = None
     queue: str = ""
     worker_id: str | None = None
-    """Who had begun the agent's attempt."""
+    """The worker that began the agent's attempt; None: it was waiting."""
     started_ts: datetime | None = None
-    """When that was; None: it waited."""
+    """When the agent's attempt began; None: it was waiting."""
     trace_context: str | None = None
 
     @property
     def duration_s(self) -> float | None:
-        """How long the agent was at it; None: it waited."""
+        """Seconds that the agent worked on it; None: it was waiting."""
         if self.started_ts is None:
             return None
         return max(0.0, (self.cancelled_ts - self.started_ts).total_seconds())
@@ -369,20 +369,20 @@ class CancelledExecution(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionsCancelled(DomainEvent):
-    """Executions ended by being cancelled. What runs in a worker is settled by it instead, when it stops."""
+    """Executions ended by a cancel. Those that run in a worker are settled by it later, when they stop."""
 
     cancelled: Sequence[CancelledExecution]
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRetried(DomainEvent):
-    """Somebody had an execution that had ended badly tried once more."""
+    """A user retried an execution that had failed."""
 
     execution_id: UUID
     schedule_id: UUID
     schedule_name: str | None
     attempt: int
-    """How many there have been."""
+    """Number of attempts so far."""
     by: str | None
     trace_context: str | None
 
@@ -399,19 +399,19 @@ class WorkerLoadChanged(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class EventsConsumed(DomainEvent):
-    """A batch of a partition's events was handled, and its offset moved with it."""
+    """A batch of a partition's events was handled, and its offset moved in the same transaction."""
 
     group: str
     partition: int
     handled: int
     dead: int
-    """Events that became dead letters instead."""
+    """Number of events that became dead letters instead."""
     duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class EventsDeadLettered(DomainEvent):
-    """A handler has failed with a transaction as often as it may. Said when the batch is about to commit."""
+    """A handler failed too often with a transaction. Published just before the batch commits."""
 
     group: str
     transaction_id: UUID
@@ -421,7 +421,7 @@ class EventsDeadLettered(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class TopicRefused(DomainEvent):
-    """The broker refuses a topic: the relay goes on without it, and tries it again."""
+    """The broker refuses a topic: the relay continues without it, and retries it."""
 
     topic: str
     reason: str
@@ -429,7 +429,7 @@ class TopicRefused(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerLagChanged(DomainEvent):
-    """How many offsets the last partition of a group is behind the end of the outbox."""
+    """Lag of a group's slowest partition behind the end of the outbox, in offsets."""
 
     group: str
     lag: int
@@ -440,7 +440,7 @@ class ConsumerLagChanged(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class RelayTookOver(DomainEvent):
-    """This instance ships the outbox from now on."""
+    """This instance is the active relay from now on."""
 
     epoch: int
     instance_id: str
@@ -448,7 +448,7 @@ class RelayTookOver(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class RelayLost(DomainEvent):
-    """This instance stopped being the active relay without meaning to."""
+    """This instance stopped being the active relay unintentionally."""
 
     epoch: int
     reason: str
@@ -463,17 +463,17 @@ class RelayReleased(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class RelayConfirmed(DomainEvent):
-    """The broker has taken so many more messages, up to this offset."""
+    """The broker confirmed more messages, up to this offset."""
 
     count: int
     offset: int
     lag: int
-    """Messages committed and not yet confirmed."""
+    """Number of messages that are committed and not yet confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxMeasured(DomainEvent):
-    """The active relay, or a scheduler, looked how many messages are committed and not yet confirmed."""
+    """The active relay, or a scheduler, counted the messages that are committed and not yet confirmed."""
 
     lag: int
 
@@ -483,7 +483,7 @@ class OutboxMeasured(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransportLost(DomainEvent):
-    """A broker has not answered for a while: workers look into the database themselves."""
+    """A broker has not answered for a while: workers poll the database."""
 
     kind: str
     address: str
@@ -499,7 +499,7 @@ class TransportRecovered(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class TicketsRepublished(DomainEvent):
-    """Executions that had waited for too long were given to the broker once more."""
+    """Executions that had waited too long were published to the broker again."""
 
     kind: str
     count: int
@@ -509,7 +509,7 @@ class TicketsRepublished(DomainEvent):
 
 
 class LostAttempt(NamedTuple):
-    """An attempt whose end nobody reported, and how its execution stands now."""
+    """An attempt whose end nobody reported, and the new status of its execution."""
 
     execution_id: UUID
     schedule_id: UUID
@@ -522,15 +522,15 @@ class LostAttempt(NamedTuple):
     started_ts: datetime | None
     trace_context: str | None
     duration_s: float = 0.0
-    """From its start until somebody looked."""
+    """Seconds from its start until it was found."""
     is_remote: bool = False
-    """An agent had taken it over: no worker vanished, its time is up."""
+    """Whether it ran at an agent: then it timed out, and no worker vanished."""
     agent_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionsRescued(DomainEvent):
-    """Executions whose worker vanished, and what became of each."""
+    """Executions whose worker vanished, with their new status."""
 
     shard: int
     rescued: Mapping[UUID, Status]
@@ -554,23 +554,23 @@ class HistoryPruned(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class OverdueCounted(DomainEvent):
-    """A watchdog looked how many schedules have been due for too long and are not decided."""
+    """A watchdog counted the schedules that are overdue and not decided."""
 
     count: int
     late_s: float = 0.0
-    """How long the oldest of them has been waiting."""
+    """Seconds that the oldest of them has been due."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverdueFound(DomainEvent):
-    """Due times pass undecided: nobody leads their shard, its leader hangs, or it can't keep up."""
+    """Due times are not decided: their shard has no leader, or its leader hangs or is too slow."""
 
     count: int
     is_capped: bool
-    """There are at least so many."""
+    """Whether `count` is a lower bound."""
     oldest_schedule_id: UUID
     late_s: float
-    """How long that one has been waiting."""
+    """Seconds that the oldest schedule has been due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,7 +580,7 @@ class OverdueEnded(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceFailed(DomainEvent):
-    """A step of a service raised; it is tried again after a pause."""
+    """A step of a service raised; it is retried after a pause."""
 
     service: str
     error: str
@@ -594,7 +594,7 @@ class ServiceRecovered(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class ClockObserved(DomainEvent):
-    """How far this machine's clock is from the database's."""
+    """Offset of this machine's clock to the database's."""
 
     offset_s: float
 
@@ -614,14 +614,14 @@ class ReplicaRecovered(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaMeasured(DomainEvent):
-    """How far the replica is behind; None: not known."""
+    """Lag of the replica; None: not known."""
 
     lag_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class RedisFailed(DomainEvent):
-    """Redis did not do what it was asked for; it is done without."""
+    """A call to Redis failed; Foliot continues without it."""
 
     what: str
     """`hints`, `rates`, `cache`, `lease`, `transport` or `relay`."""
@@ -633,18 +633,18 @@ class RedisFailed(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class NotificationDecided(DomainEvent):
-    """Somebody is to be told something."""
+    """A notification is to be sent."""
 
     kind: str
     """Its type, such as `schedule.failed`."""
     rule_id: UUID
     schedule_id: UUID | None
-    """None: it is about many."""
+    """None: it is about several schedules."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationDelivered(DomainEvent):
-    """A message has arrived."""
+    """A notification was delivered."""
 
     notification_id: UUID
     kind: str
@@ -653,14 +653,14 @@ class NotificationDelivered(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class NotificationFailed(DomainEvent):
-    """A message did not arrive: it is tried again, or given up."""
+    """A notification could not be delivered: it is retried or given up."""
 
     notification_id: UUID
     kind: str
     attempts: int
     error: str
     retry_in_s: float | None
-    """None: never more."""
+    """Seconds until the retry; None: given up."""
 
 
 # --- measuring -------------------------------------------------------------------------------------
@@ -668,15 +668,15 @@ class NotificationFailed(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class QueuesMeasured(DomainEvent):
-    """A scheduler looked how much waits for workers, in the whole database."""
+    """A scheduler counted the executions that wait for workers, in the whole database."""
 
     depths: Mapping[str, Mapping[Priority, int]]
-    """By queue, over all hosts; a queue that is empty has zeros."""
+    """By queue, over all hosts; an empty queue has zeros."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulesCounted(DomainEvent):
-    """A scheduler looked how many schedules are active, in the whole database, and over how many shards."""
+    """A scheduler counted the active schedules and the shards, in the whole database."""
 
     active: int
     shards: int
@@ -684,7 +684,7 @@ class SchedulesCounted(DomainEvent):
 
 @dataclass(frozen=True, slots=True)
 class AgentFailed(DomainEvent):
-    """An agent did not do what an attempt asked of it."""
+    """An agent failed to do what an attempt asked for."""
 
     status_code: str
-    """Of its answer; `none`: there was none; `timeout`: none came in time."""
+    """HTTP status of its answer; `none`: no answer; `timeout`: no answer in time."""

@@ -1,4 +1,4 @@
-"""An execution: the recorded outcome of a fire time, and the one table of its legal transitions."""
+"""An execution: the recorded outcome of a fire time, and the table of its legal transitions."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 OPEN = frozenset({Status.PENDING, Status.RUNNING, Status.RETRYING})
-"""Still to be worked on: what overlap counts."""
+"""Statuses that have not ended. Overlap counts these."""
 
 FINAL = frozenset(Status) - OPEN
 
@@ -50,7 +50,7 @@ RETRY_BY_HAND: dict[Status, frozenset[Status]] = {
     status: frozenset({Status.PENDING})
     for status in (Status.FAILED, Status.TIMEOUT, Status.CANCELLED, Status.UNKNOWN)
 }
-"""The one way out of an end: a person asks for another try. Nothing that runs by itself may take it."""
+"""The only transition out of an ended status: a user asks for a retry. Nothing automatic may use it."""
 
 
 def can_become(status: Status, wanted: Status) -> bool:
@@ -58,7 +58,7 @@ def can_become(status: Status, wanted: Status) -> bool:
 
 
 def can_be_retried(status: Status) -> bool:
-    """Whether a person may ask for another try of an execution that stands so."""
+    """Whether a user may retry an execution with this status."""
     return status in RETRY_BY_HAND
 
 
@@ -73,7 +73,7 @@ class SkipReason(StrEnum):
     INACTIVE = "inactive"
     DELETED = "deleted"
     ERROR = "error"
-    """Its schedule could not be planned."""
+    """The schedule could not be planned."""
 
 
 class TriggeredBy(StrEnum):
@@ -85,12 +85,12 @@ class TriggeredBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """One row of the ledger, as read back."""
+    """A row of the ledger."""
 
     execution_id: UUID
     schedule_id: UUID
     schedule_name: str | None
-    """The schedule's present name; None when the schedule is not stored any more."""
+    """The schedule's current name; None: the schedule no longer exists."""
     host_id: UUID
     aggregate_version: int
     fire_ts: datetime
@@ -112,16 +112,16 @@ class Execution:
     ended_ts: datetime | None
     duration_seconds: float | None
     cancel_requested: bool
-    """Somebody asked for it to stop; it stays `running` until its worker has stopped it."""
+    """Whether a cancel was requested; it stays `running` until its worker has stopped it."""
     is_remote: bool
-    """An agent has taken it over and will report its end by itself."""
+    """Whether an agent has accepted it and will report its end."""
     progress: dict[str, Any] | None
     result: Any
     error: str | None
     traceback: str | None
     external_id: str | None
     trace_context: str | None
-    """What the caller's trace was, if there was one that this continues."""
+    """The caller's trace that this continues; None: there is none."""
     trace_id: str
     scheduler_instance_id: str | None
     created_ts: datetime
@@ -129,7 +129,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One try at an execution, as read back."""
+    """One attempt at an execution."""
 
     attempt: int
     status: Status
@@ -143,7 +143,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class LoggedLine:
-    """A line that the code logged while it ran."""
+    """A line that the task function logged."""
 
     attempt: int
     line: int

@@ -1,4 +1,4 @@
-"""What notification rules are decided by: schedules and runs as they were seen, and incidents."""
+"""Inputs and results of notification rules: schedules, runs, incidents and messages."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,11 +10,11 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.notification import NotificationType
 
 FAILING = frozenset({Status.FAILED, Status.TIMEOUT, Status.UNKNOWN})
-"""How an execution ends that went wrong. One that somebody cancelled did not."""
+"""Statuses that count as failures. A cancel is not a failure."""
 
 
 class Subject(NamedTuple):
-    """A schedule that a rule may be about."""
+    """A schedule that a rule may apply to."""
 
     schedule_id: UUID
     host_id: UUID
@@ -27,7 +27,7 @@ class Subject(NamedTuple):
 
 
 class Run(NamedTuple):
-    """An execution as it stood."""
+    """State of an execution when it was read."""
 
     execution_id: UUID
     status: Status
@@ -41,24 +41,24 @@ class Run(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """It shows that the schedule is well: a backfill makes good for other days."""
+        """Whether it shows that the schedule works. A backfill does not: it is for other days."""
         return self.status is Status.SUCCESS and self.triggered_by is not TriggeredBy.BACKFILL
 
     @property
     def was_late(self) -> bool:
-        """It was started later than its priority promises."""
+        """Whether it started later than its priority's SLA."""
         return self.started_ts is not None and self.due_by_ts is not None and self.started_ts > self.due_by_ts
 
 
 class VersionStart(NamedTuple):
-    """A version of a schedule, as far as it says from when on it is to run."""
+    """A version of a schedule, with what decides from when on it runs."""
 
     created_ts: datetime
     is_paused: bool
     paused_until_ts: datetime | None
     is_active: bool
     timing: tuple[Any, ...]
-    """Whatever, when it changes, makes the schedule begin anew."""
+    """If this changes, the schedule begins anew."""
 
 
 class IncidentKind(StrEnum):
@@ -69,7 +69,7 @@ class IncidentKind(StrEnum):
 
 
 class IncidentKey(NamedTuple):
-    """A rule has at most one open incident of a kind for a schedule."""
+    """Identity of an incident: a rule has at most one open incident of a kind per schedule."""
 
     schedule_id: UUID
     rule_id: UUID
@@ -77,13 +77,13 @@ class IncidentKey(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """Something that was found wrong, and told once. It is kept for a while after it is over, so that what
-    is read again, being part of it, does not open it again."""
+    """A problem that was found and reported once. It is stored for a while after it is closed, so that its
+    executions, when read again, do not open it again."""
 
     key: IncidentKey
     host_id: UUID
     opened_ts: datetime
-    """The first sign of it; a success after it ends it."""
+    """The first sign of it. A later success closes it."""
     closed_ts: datetime | None = None
 
     @property
@@ -92,12 +92,12 @@ class Incident(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A message to be sent, known by its key: the same is decided once."""
+    """A message to be sent. Messages with the same key are sent once."""
 
     host_id: UUID
     rule_id: UUID
     schedule_id: UUID | None
-    """None: it is about many."""
+    """None: it is about several schedules."""
     type: NotificationType
     dedupe_key: str
     data: Mapping[str, Any]

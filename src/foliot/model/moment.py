@@ -1,4 +1,4 @@
-"""A time that a user gives: with an offset, and one that there is in UTC too."""
+"""A time from a user: it must have an offset, and must also exist in UTC."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,11 +6,11 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime
 
 _LAST = datetime.max.replace(tzinfo=UTC)
-"""Which stands for a time that never comes: databases give it back as that."""
+"""Databases use this value for a time that never comes."""
 
 
 def _has_date_in_utc(value: datetime) -> datetime:
-    # A zone's offset may carry a time of the first or the last year beyond what a date can be.
+    # In the first or last year, the conversion to UTC may leave the range of dates.
     try:
         is_last = value.astimezone(UTC) == _LAST
     except OverflowError:

@@ -1,7 +1,7 @@
-"""A notification rule: whom to tell when schedules fail, recover, stay silent, or are late.
+"""A notification rule: whom to notify when schedules fail, recover, do not run, or are late.
 
-Structure only. Whether its address may be reached is for the address guard, asked when a rule is saved and
-again when a message is sent.
+Structure only. The address guard checks whether its address is allowed, when a rule is saved and again when
+a message is sent.
 """
 
 import re
@@ -91,7 +91,7 @@ class RuleMatch(Document):
 
 
 def _require_url(value: str) -> str:
-    """As strict as the URL of a target."""
+    """Refuse a URL that a target's URL may not be."""
     try:
         HttpTarget(url=value)
     except ValidationError as error:
@@ -136,7 +136,7 @@ class NotificationRuleSpec(Document):
     name: str = Field(min_length=1, max_length=126)
     description: str = Field(default="", max_length=2000)
     match: RuleMatch = RuleMatch()
-    # Its least length is checked below: told here, it would be told of every condition that is wrong.
+    # The minimum length is checked below: here it would be reported for every wrong condition too.
     on: tuple[Condition, ...] = Field(max_length=5, json_schema_extra={"minItems": 1})
     to: Address
     enabled: StrictBool = True
@@ -153,7 +153,7 @@ class NotificationRuleSpec(Document):
     @field_validator("muted_until_ts", mode="before")
     @classmethod
     def _is_written_out(cls, value: Any) -> Any:
-        # A number would be taken for seconds since 1970.
+        # Pydantic would read a number as seconds since 1970.
         if value is not None and not isinstance(value, datetime) and not _DATE.match(str(value)):
             raise ValueError("must be a time with its offset, as 2026-11-20T08:00:00Z")
         return value
@@ -178,7 +178,7 @@ class NotificationRuleSpec(Document):
 
     @classmethod
     def parse(cls, document: Any) -> "NotificationRuleSpec":
-        """Read what a user wrote; anything wrong is an InvalidError that names each field."""
+        """Parse what a user wrote. Raises an InvalidError that names each wrong field."""
         try:
             return cls.model_validate(document)
         except ValidationError as error:
@@ -202,23 +202,23 @@ _CHOSEN = re.compile(rf"^(?:(/on/\d+)/(?:{_CONDITIONS})|(/to)/(?:webhook|slack))
 
 
 def _written(pointer: str) -> str:
-    """A discriminated union puts the chosen kind into the path; users did not write it there."""
+    """Remove the chosen kind from the pointer: Pydantic adds it for a discriminated union."""
     return _CHOSEN.sub(lambda found: found[1] or found[2], pointer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationRule:
-    """A rule as stored."""
+    """A stored rule."""
 
     rule_id: UUID
     host_id: UUID
     spec: NotificationRuleSpec
     version: int = 1
-    """Grows with every change; the ETag."""
+    """Grows with every change; used as the ETag."""
     effective_ts: datetime
-    """When it was made, or heard again after it was disabled or muted: what happened before is not told."""
+    """When it was created, or enabled or unmuted again. What happened before is not reported."""
     watching_ts: datetime | None = None
-    """When it was last given another patience, or other schedules to be patient with; None: never since."""
+    """When its time limit or its set of schedules last changed; None: never since then."""
     created_by: str | None = None
     created_ts: datetime
     updated_by: str | None = None
@@ -230,13 +230,13 @@ class NotificationRule:
 
     @property
     def counts_from(self) -> datetime:
-        """What happened earlier is not told: the rule was not there, or was muted."""
+        """What happened before this is not reported: the rule did not exist, or was muted."""
         until_ts = self.spec.muted_until_ts
         return self.effective_ts if until_ts is None else max(self.effective_ts, until_ts)
 
     @property
     def watches_from(self) -> datetime:
-        """No silence is counted from earlier."""
+        """The earliest time from which a missing success counts."""
         counts_from = self.counts_from
         return counts_from if self.watching_ts is None else max(counts_from, self.watching_ts)
 
@@ -256,7 +256,7 @@ class NotificationType(StrEnum):
     DID_NOT_RUN = "schedule.did_not_run"
     SLA_MISSED = "schedule.sla_missed"
     GATHERED = "schedules.gathered"
-    """One message about many schedules, sent when a rule has more incidents than it reports one by one."""
+    """One message about many schedules, if a rule has more incidents than it reports one by one."""
     TEST = "test"
 
 
@@ -264,29 +264,29 @@ class DeliveryState(StrEnum):
     """How a message stands."""
 
     PENDING = "pending"
-    """To be sent, or to be sent again."""
+    """To be sent, or to be retried."""
     DELIVERED = "delivered"
     DEAD = "dead"
-    """Given up: refused for good, or tried as often as it may be."""
+    """Given up: refused permanently, or out of retries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """A message and its delivery, as read back."""
+    """A message and the state of its delivery."""
 
     notification_id: UUID
     host_id: UUID
     rule_id: UUID
     rule_name: str | None
-    """The rule's present name; None once it is deleted."""
+    """The rule's current name; None: it was deleted."""
     schedule_id: UUID | None
     type: NotificationType
     status: DeliveryState
     attempts: int
     error: str | None
-    """Of the last try that went wrong."""
+    """Error of the last failed try."""
     due_ts: datetime | None
-    """When it is sent, or tried again; None: never more."""
+    """When it is sent or retried; None: never."""
     created_ts: datetime
     ended_ts: datetime | None
     message: dict[str, Any]

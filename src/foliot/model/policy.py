@@ -1,4 +1,4 @@
-"""The policies of a schedule, and their defaults: what to do when the plain case does not hold."""
+"""The policies of a schedule and their defaults."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -15,7 +15,7 @@ class Priority(StrEnum):
     MEDIUM = "medium", 5.0
     LOW = "low", 30.0
 
-    # A plain attribute: firing reads it for every row, and looking a member up in a dict takes as long as
+    # A plain attribute: firing reads it for every row, and a dict lookup of an enum member takes as long as
     # making the row.
     sla_s: float
 
@@ -26,7 +26,7 @@ class Priority(StrEnum):
         return member
 
 
-# Looked up by their text: calling an enumeration takes ten times as long.
+# A dict by text: calling the enum takes ten times as long.
 _PRIORITIES = {str(each): each for each in Priority}
 
 

@@ -1,4 +1,4 @@
-"""A schedule: the definition a user writes, and the record the store keeps of it."""
+"""A schedule: the definition that a user writes, and the stored record."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class ScheduleSpec(Document):
 
     @classmethod
     def parse(cls, document: Any) -> "ScheduleSpec":
-        """Read what a user wrote; anything wrong is an InvalidError that names each field."""
+        """Parse what a user wrote. Raises an InvalidError that names each wrong field."""
         try:
             return cls.model_validate(document)
         except ValidationError as error:
@@ -76,14 +76,14 @@ class ScheduleSpec(Document):
 _ADDED: dict[str, dict[str, Any]] = {
     "overlap": {"max_queued": Overlap.model_fields["max_queued"].default},
 }
-"""Fields that versions before refuse to read, with their defaults."""
+"""Fields that older versions refuse to read, with their defaults."""
 
 
 def stored_document(document: Document) -> dict[str, Any]:
-    """A definition, or the policies of one, as JSON for the database.
+    """Return a definition, or its policies, as JSON for the database.
 
-    Fields that were added to policies later are left out where they have their default: the version before,
-    which may run beside this one, refuses a field that it does not know.
+    Fields that were added to policies later are left out if they have their default: the previous version,
+    which may run at the same time, refuses unknown fields.
     """
     stored = document.model_dump(mode="json")
     for name, defaults in _ADDED.items():
@@ -96,7 +96,7 @@ _NONE = object()
 
 
 def _require_storable(value: Any, path: str) -> None:
-    """No database holds a NUL in its text, or half of a character."""
+    """Refuse text with NUL or with half of a surrogate pair, which databases can't store."""
     if isinstance(value, str):
         if "\0" in value:
             raise ValueError(f"{path} must not contain NUL".strip())
@@ -114,7 +114,7 @@ def _require_storable(value: Any, path: str) -> None:
 
 
 def problems_of(error: ValidationError) -> list[Problem]:
-    """Pydantic's findings in Foliot's words, one per field."""
+    """Convert Pydantic's errors to Foliot's problems, one per field."""
     found = []
     for item in error.errors(include_url=False, include_context=True):
         context = item.get("ctx", {})
@@ -128,7 +128,7 @@ def problems_of(error: ValidationError) -> list[Problem]:
 
 
 def _written(path: Sequence[int | str]) -> list[int | str]:
-    """A discriminated union puts the chosen kind into the path; users did not write it there."""
+    """Remove the chosen kind from the path: Pydantic adds it for a discriminated union."""
     return [
         part
         for before, part in pairwise(("", *path))
@@ -140,7 +140,7 @@ _KINDS = frozenset({"interval", "cron", "once", "rrule", "delay", "function", "h
 
 
 def pointer_to(path: Iterable[object]) -> str:
-    """A JSON pointer (RFC 6901)."""
+    """Return the path as a JSON pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
@@ -171,7 +171,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A schedule as stored: its definition, where it stands, and who made it so."""
+    """A stored schedule: its definition, its state, and who changed it."""
 
     schedule_id: UUID
     host_id: UUID
@@ -180,19 +180,19 @@ class Schedule:
     state: ScheduleState
     state_reason: str | None = None
     effective_ts: datetime
-    """The trigger yields only times after this: when it was created or last changed its timing."""
+    """The trigger yields only times after this: when it was created or its timing last changed."""
     next_fire_ts: datetime | None = None
-    """The nominal time that is next to be decided: identity, and base of the one after it."""
+    """The nominal time that is decided next. It identifies the execution; the next is computed from it."""
     next_run_ts: datetime | None = None
-    """When to act on it (with jitter). None: nothing will become due."""
+    """When to act on it, with jitter. None: nothing will become due."""
     run_count: int = 0
-    """How often its trigger has fired it. Runs by hand and backfills don't count."""
+    """How often its trigger has fired it. Manual runs and backfills don't count."""
     paused: bool = False
     paused_until_ts: datetime | None = None
     pause_reason: str | None = None
     managed_by: ManagedBy = ManagedBy.API
     managed_source: str | None = None
-    """Which set of files it is from, of those that `apply` keeps in step."""
+    """The set of files that it comes from, if `apply` manages it."""
     aggregate_version: int = 1
     created_by: str | None = None
     created_ts: datetime
@@ -202,5 +202,5 @@ class Schedule:
 
     @property
     def anchor_ts(self) -> datetime:
-        """What intervals and rules count from."""
+        """The instant that intervals and rules count from."""
         return self.spec.start_ts or self.effective_ts

@@ -1,4 +1,4 @@
-"""What a schedule does when it fires: the four kinds of target, as users write them."""
+"""What a schedule runs: the four kinds of target, as users write them."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from foliot.model.document import Document
 TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]*$")]
 
 SYSTEM_PREFIX = "foliot."
-"""Names of Foliot's own housekeeping begin so. Its leader does it; no worker can run it."""
+"""Prefix of Foliot's own maintenance tasks. The leader runs them; no worker can."""
 
 
 class FunctionTarget(Document):
@@ -110,7 +110,7 @@ def _require_header_value(name: str, text: str) -> None:
 
 
 def has_control_characters(text: str) -> bool:
-    """Whether a header can't carry the text: a line break in it would begin another header."""
+    """Whether a text is unsafe in a header: a line break in it would begin another header."""
     return any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in text)
 
 

@@ -1,15 +1,15 @@
-"""Which trace an execution belongs to, and the ids of its spans: known to everybody who knows the execution.
+"""The trace of an execution and the ids of its spans, computed from the execution's id.
 
-Nothing is handed along and nothing is written for it: a trace id follows from the id of the execution, a span
-id from that, the kind of span and the attempt. So any process can name the parent of what it does, also after
-a crash, and whoever reads the history finds the trace. Only an execution that was asked for within a trace of
-the caller's goes on with that one, and keeps it in its row (`trace_context`, a W3C `traceparent`).
+Nothing is passed along or stored for this. The trace id follows from the execution's id; a span id follows
+from the execution's id, the kind of span and the attempt. So any process can name the parent of its span,
+also after a crash, and the history leads to the trace. Only an execution that was requested within a caller's
+trace continues that trace, and stores it in its row (`trace_context`, a W3C `traceparent`).
 
     create    of a schedule's version, in the schedule's own trace
     fire      the root of an execution's trace, or a child of the caller's span; linked to `create`
     execute   an attempt, child of `fire`
-    settle    writing down how the attempt ended, child of `execute`
-    cancel    the end of one that waited, child of `fire`
+    settle    storing how the attempt ended, child of `execute`
+    cancel    the end of an execution that was waiting, child of `fire`
 """
 
 import re
@@ -33,7 +33,7 @@ class SpanName(StrEnum):
 
 
 class TraceContext(NamedTuple):
-    """A span as others may refer to it; its text is a W3C `traceparent`."""
+    """A reference to a span. Its text is a W3C `traceparent`."""
 
     trace_id: int
     span_id: int
@@ -44,18 +44,20 @@ class TraceContext(NamedTuple):
 
 
 Sampling = Callable[[int, str | None], bool]
-"""Whether the spans of a trace are kept, by its id and by what it continues."""
+"""Decides whether the spans of a trace are recorded, by its id and the context that it continues."""
 
 
 def as_told(_trace_id: int, trace_context: str | None) -> bool:
-    """For those who make no spans: yes, unless a caller said no. An agent that keeps its spans if its parent
-    does must not go dark because of us."""
+    """Sampling for instances that make no spans: true, unless the caller said no.
+
+    An agent that follows its parent's decision must not lose its spans because of us.
+    """
     continued = parse_traceparent(trace_context)
     return continued is None or continued.is_sampled
 
 
 def parse_traceparent(text: str | None) -> TraceContext | None:
-    """What a caller said; None: nothing, or nothing that W3C Trace Context allows."""
+    """Parse a `traceparent`; None: there is none, or W3C Trace Context does not allow it."""
     found = _TRACEPARENT.fullmatch(text) if text else None
     if found is None:
         return None
@@ -67,10 +69,11 @@ def parse_traceparent(text: str | None) -> TraceContext | None:
 
 
 def trace_id_of(identity: UUID, trace_context: str | None = None) -> int:
-    """The trace of an execution that continues this context, or none; of a schedule, by its id alone.
+    """Return the trace id of an execution, continuing this context if there is one, or of a schedule.
 
-    The first half is that of the id, so that one is recognised by the other. The second is a hash: samplers
-    and collectors expect it to be random, and a UUIDv7 has fixed bits there and counts up within a batch.
+    The first half is that of the given id, so that one can be recognised by the other. The second half is a
+    hash: samplers and collectors expect it to be random, but a UUIDv7 has fixed bits there and counts up
+    within a batch.
     """
     continued = parse_traceparent(trace_context) if trace_context is not None else None
     if continued is not None:
@@ -83,7 +86,7 @@ def trace_id_text(identity: UUID, trace_context: str | None = None) -> str:
 
 
 def create_span(schedule_id: UUID, aggregate_version: int) -> TraceContext:
-    """Of the change that made this version."""
+    """Return the span of the change that made this version."""
     return TraceContext(trace_id_of(schedule_id), _span_id(schedule_id, SpanName.CREATE, aggregate_version))
 
 
@@ -100,7 +103,7 @@ def settle_span(execution_id: UUID, attempt: int, trace_context: str | None = No
 
 
 def cancel_span(execution_id: UUID, attempt: int, trace_context: str | None = None) -> TraceContext:
-    """After so many attempts: one that is tried again by hand may be cancelled again."""
+    """Return the span of a cancel after this many attempts: after a manual retry there may be another."""
     return _span(execution_id, SpanName.CANCEL, attempt, trace_context)
 
 
@@ -114,4 +117,4 @@ def _span(execution_id: UUID, name: SpanName, number: int, trace_context: str | 
 
 def _span_id(identity: UUID, name: SpanName, number: int) -> int:
     digest = blake2b(identity.bytes + f"{name} {number}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest) or 1  # no span may have the id zero
+    return int.from_bytes(digest) or 1  # zero is not a valid span id

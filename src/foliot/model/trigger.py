@@ -1,7 +1,7 @@
 """When a schedule fires: the five kinds of trigger, as users write them.
 
-A trigger here is structure only. Whether it is meaningful (a zone that exists, an expression that ever
-fires) is for `planning.admit`, which can compile it.
+Structure only. `planning.admit` checks whether a trigger makes sense (the zone exists, the expression fires
+at some time) by compiling it.
 """
 
 from enum import StrEnum
@@ -42,7 +42,7 @@ class IntervalTrigger(Document):
     @model_validator(mode="before")
     @classmethod
     def _from_parts(cls, value: Any) -> Any:
-        """Take `{"hours": 1, "minutes": 30}` too, and keep it as one unit and one number."""
+        """Accept `{"hours": 1, "minutes": 30}` too, and convert it to one unit and one number."""
         if not isinstance(value, dict):
             return value
         parts = {name: value[name] for name in (*_SECONDS_OF, "months") if name in value}
@@ -63,7 +63,7 @@ def _one_unit(parts: dict[str, int]) -> dict[str, Any]:
         if len(parts) > 1:
             raise ValueError("months can't be combined with other units: months differ in length")
         return {"frequency_unit": "MONTHS", "frequency_time": parts["months"]}
-    # Days stay calendar days only when nothing finer is given with them; 1 day 12 hours is 36 hours.
+    # Days are calendar days only if no finer unit is given: 1 day 12 hours is 36 hours.
     finest = min(parts, key=lambda name: _SECONDS_OF[name], default="seconds")
     total = sum(amount * _SECONDS_OF[name] for name, amount in parts.items())
     return {"frequency_unit": finest.upper(), "frequency_time": total // _SECONDS_OF[finest]}
@@ -82,7 +82,7 @@ class CronTrigger(Document):
     @model_validator(mode="before")
     @classmethod
     def _from_fields(cls, value: Any) -> Any:
-        """Take `{"fields": {"hour": "*/2", "minute": "0"}}` too, and keep it as an expression."""
+        """Accept `{"fields": {"hour": "*/2", "minute": "0"}}` too, and convert it to an expression."""
         if not isinstance(value, dict) or "fields" not in value:
             return value
         if "expression" in value:
@@ -102,7 +102,7 @@ class CronTrigger(Document):
 
 
 def _expression(fields: dict[str, str | int]) -> str:
-    # What is finer than the finest given field is 0 (an hour alone means on the hour), the rest is open.
+    # Fields finer than the finest given one are 0 (an hour alone means on the hour), the others are open.
     finest = min(_CRON_FIELDS.index(name) for name in fields)
     parts = [
         str(fields.get(name, "0" if index < min(finest, 3) else "*")).strip()

@@ -1,4 +1,4 @@
-"""What each error means to those who asked: the one table from errors to HTTP's codes and to exit codes."""
+"""The table that maps errors to HTTP status codes and to exit codes of the CLI."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from foliot.model.errors import FoliotError
 
 
 class Exit(IntEnum):
-    """How a command ends."""
+    """Exit codes of commands."""
 
     OK = 0
     FAILED = 1
-    """It failed, or what was compared differs."""
+    """It failed, or a comparison found differences."""
     USAGE = 2
     NOT_FOUND = 3
     AUTH = 4
@@ -20,12 +20,12 @@ class Exit(IntEnum):
     TIMED_OUT = 6
     UNREACHABLE = 7
     INTERRUPTED = 130
-    """As shells report a program that SIGINT has ended."""
+    """As shells report a program that SIGINT ended."""
 
 
 class ErrorStatus(NamedTuple):
     code: str
-    """For programs: the `code` of a problem document."""
+    """Machine-readable: the `code` of a problem document."""
     http: int
     exit: Exit
 
@@ -59,7 +59,7 @@ VERDICTS: dict[type[FoliotError], ErrorStatus] = {
     errors.SchemaError: ErrorStatus("schema_not_current", 503, Exit.FAILED),
     FoliotError: ErrorStatus("refused", 400, Exit.FAILED),
 }
-"""The most specific class of an error decides."""
+"""The most specific class of an error that is listed applies."""
 
 
 def verdict_on(error: FoliotError) -> ErrorStatus:
@@ -67,7 +67,7 @@ def verdict_on(error: FoliotError) -> ErrorStatus:
 
 
 def exit_for(http: int) -> Exit:
-    """How a command ends whose request was answered so."""
+    """Return the exit code for the HTTP status of a response."""
     if http in (408, 504):
         return Exit.TIMED_OUT
     if http >= 500:
