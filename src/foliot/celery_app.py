@@ -189,7 +189,7 @@ class CeleryApp:
         except TimeoutError:
             raise CeleryUnreachableError(f"Celery did not answer within {CALL_WITHIN_S:g} s") from None
 
-    # --- in the threads ---------------------------------------------------------------------------
+    # --- run in the threads -----------------------------------------------------------------------
 
     def _send(self, calls: Sequence[CeleryCall], connection: Any) -> None:
         driver = connection.transport.driver_type

@@ -147,7 +147,7 @@ def make_notifier(ground: Ground, leadership: Callable[[], Leadership | None]) -
     )
 
 
-# --- working ---------------------------------------------------------------------------------------
+# --- workers ---------------------------------------------------------------------------------------
 
 
 def make_worker(
@@ -265,7 +265,7 @@ def make_relay(ground: Ground) -> Relay:
     )
 
 
-# --- serving ---------------------------------------------------------------------------------------
+# --- API -------------------------------------------------------------------------------------------
 
 
 def make_api(
@@ -329,7 +329,7 @@ def open_span_observer(
     return open_traces(url, instance_id, roles, clock.now)
 
 
-# --- hints and kept answers ------------------------------------------------------------------------
+# --- hints and cached answers ----------------------------------------------------------------------
 
 
 def open_shared_hints(settings: Settings, observer: Observer) -> SharedHints | None:

@@ -233,7 +233,7 @@ class Instance:
         shards = [] if self.scheduler is None else self.scheduler.shards
         return shards[0].leadership if shards else None
 
-    # --- life -------------------------------------------------------------------------------------
+    # --- start and stop ---------------------------------------------------------------------------
 
     async def prepare(self) -> None:
         """Check the database, read its clock, and declare the schedules of the code.
@@ -521,7 +521,7 @@ class Instance:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- what others know of it -------------------------------------------------------------------
+    # --- registry ---------------------------------------------------------------------------------
 
     def _roles(self) -> tuple[str, ...]:
         return tuple(sorted(role.value for role in self.roles))

@@ -3,7 +3,7 @@
 A leader sends heartbeats to the database row, and also holds a key at the witness (`witness.py`). The row
 decides who leads. The key shows followers sooner that a leader is gone. A row may be taken
 
-    if its heartbeat is older than the TTL:  by any instance, whatever the witness says
+    if its heartbeat is older than the TTL:  by any instance, without asking the witness
     if it is older than `quiet_s`:           by who got its key, so the leader is silent there too
 
 `quiet_s` lies between the end of the leader's trust in its own lease and the TTL. So nobody takes a row from

@@ -80,7 +80,7 @@ class Leadership:
         return self._lease
 
     def lose(self, reason: str) -> None:
-        """Step down: stop acting as the leader, whatever the row says."""
+        """Step down: stop acting as the leader, even if the row still names us."""
         if self._lease is None:
             return
         lease, self._lease = self._lease, None

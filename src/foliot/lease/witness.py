@@ -146,7 +146,7 @@ class Witness:
     def _key(self, shard: Shard) -> str:
         return f"foliot/{self.cluster}/lease/{shard.of}/{shard.number}"
 
-    # --- whether it answers -----------------------------------------------------------------------
+    # --- availability -----------------------------------------------------------------------------
 
     async def _ask(self, call: Callable[[], Awaitable[T]]) -> T:
         try:

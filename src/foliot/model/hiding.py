@@ -1,7 +1,7 @@
 """Secrets in use, redacted from logs.
 
 There are two registries, because neither is enough. A context variable follows awaits, tasks and the threads
-that Foliot starts, also those that outlive their attempt. But a thread that user code starts has no such
+that Foliot starts, also those that outlive their attempt. But a thread that user code starts has no
 context. So the secrets of all running attempts, and of all messages being sent, are redacted from every log
 line of this process.
 """

@@ -58,7 +58,7 @@ class VersionStart(NamedTuple):
     paused_until_ts: datetime | None
     is_active: bool
     timing: tuple[Any, ...]
-    """If this changes, the schedule begins anew."""
+    """If this changes, the schedule counts as started again."""
 
 
 class IncidentKind(StrEnum):

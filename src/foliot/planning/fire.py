@@ -326,7 +326,7 @@ def _nth_latest(cadence: Cadence, first: datetime, last: datetime, number: int) 
 
 
 def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
-    """Return the due time right before an instant; at least `due.fire_ts`, whatever the trigger is now."""
+    """Return the due time right before an instant; at least `due.fire_ts`, even if the trigger changed."""
     earlier = cadence.recurrence.before(instant)
     if earlier is None or earlier < due.fire_ts or earlier <= cadence.effective_ts:
         return due.fire_ts
@@ -343,7 +343,7 @@ def _last_due(due: Due, cadence: Cadence, now: datetime) -> tuple[datetime, int]
 
 
 def _last_nominal(due: Due, cadence: Cadence, now: datetime) -> datetime:
-    """Return the latest nominal time up to now; at least `due.fire_ts`, whatever the trigger is now."""
+    """Return the latest nominal time up to now; at least `due.fire_ts`, even if the trigger changed."""
     following = nominal_after(cadence, due.fire_ts)
     until = now if cadence.end_ts is None else min(now, cadence.end_ts)
     if following is None or following > until:

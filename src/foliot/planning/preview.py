@@ -51,9 +51,9 @@ class ClockChange(StrEnum):
     """What changing clocks do to a fire."""
 
     GAP = "gap"
-    """It stands for times that the clocks leave out that day."""
+    """It replaces times that the clock change skips that day."""
     REPEAT = "repeat"
-    """The clocks show its time twice that day."""
+    """Its wall-clock time occurs twice that day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _opens_after_gap(tz: ZoneInfo, instant: datetime) -> bool:
     return any(span.start == moment and span.offset_before < span.offset for span in spans_at(tz, moment))
 
 
-# --- how many, how often --------------------------------------------------------------------------------
+# --- warnings about number and rate ---------------------------------------------------------------------
 
 
 def _about_number(look: _Look, fires: list[datetime], end: _End) -> Iterator[Caution]:
@@ -332,7 +332,7 @@ def _often(gap: timedelta) -> Caution:
     return Caution("very_often", text)
 
 
-# --- what an expression may not say ---------------------------------------------------------------------
+# --- warnings about expressions -------------------------------------------------------------------------
 
 _STEPPED = (("second", 60, "minute"), ("minute", 60, "hour"), ("hour", 24, "day"))
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -403,7 +403,7 @@ def _about_short_months(days: Iterable[int], months: Iterable[int], better: str)
             yield Caution("short_months", text)
 
 
-# --- changing clocks ------------------------------------------------------------------------------------
+# --- warnings about clock changes -----------------------------------------------------------------------
 
 
 def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[Caution]:

@@ -4,10 +4,10 @@ A lane is one priority of one host. A sweep visits every lane in turn: first `hi
 `medium`, then `low`, then again those lanes that have more. So a small host does not wait for a large one,
 and nothing starves. Each portion reads a bounded number of rows, shared equally between the lanes of the
 portion. A lane continues where its last portion ended. Schedules that are queued, in flight or locked by
-somebody else are not read again.
+another transaction are not read again.
 
-A sweep reads what was overdue when it began, so it comes to an end. What became overdue meanwhile, or was
-inserted behind a lane's position, is read by the next one.
+A sweep reads what was overdue when it began, so it ends. What became overdue meanwhile, or was inserted
+behind a lane's position, is read by the next sweep.
 """
 
 from collections import deque

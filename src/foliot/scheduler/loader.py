@@ -91,8 +91,8 @@ class Loader:
         if term is None or self._leadership.lease != term.lease:
             self.term = None
             return None
-        # The same sum as in the pause below. With another rounding, a step on a clock that stands still
-        # would repeat for ever.
+        # Computed as the pause below. With another rounding, a step on a clock that stands still would
+        # repeat for ever.
         is_poll_wanted = self._clock.monotonic() >= self._polled_at + self._poll_s
         if is_poll_wanted:
             await self.read_calendars(term)

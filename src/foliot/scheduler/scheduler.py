@@ -20,7 +20,7 @@ Changed = Callable[[tuple[Service, ...], tuple[Service, ...]], None]
 MIN_LIVE_S = 15.0
 """Maximum age of a registry row to count as live: a leader renews its row only every few seconds."""
 KEEPS_FOR_TTLS = 10
-"""In TTLs. A scheduler that had to take another's share keeps it this long: the other does not take it."""
+"""In TTLs: how long a scheduler keeps shards that it took because their candidate had not taken them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Scheduler:
         for shard in self.shards:
             await shard.release()
 
-    # --- shares -----------------------------------------------------------------------------------
+    # --- assignment of shards ---------------------------------------------------------------------
 
     def _replace_shards(self, count: int) -> None:
         before = self.services

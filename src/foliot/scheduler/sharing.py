@@ -42,8 +42,8 @@ class ShareDecision:
 def view_of(survey: Survey, me: str, ttl_s: float) -> ClusterView:
     """Read from a survey who leads and who could. A heartbeat from the future counts as missing.
 
-    Its leases show that a leader is live. If its lease expired it is gone, whatever its registry row says. So
-    the shards of a killed leader are reassigned at once.
+    Its leases show that a leader is live. If its lease expired it is gone, even if its registry row is fresh.
+    So the shards of a killed leader are reassigned at once.
     """
     holders = tuple(
         shard.holder if shard.holder and abs(shard.heartbeat_age_s) <= ttl_s else None
