@@ -1,24 +1,25 @@
-"""Telling people: which messages there are to be, and getting them to where they are to go.
+"""Notifications: decide which messages are sent, and deliver them.
 
-    deciding.py    pure: from what was seen, and the rules, to incidents and messages
-    gathering.py   pure: many messages at once become one
-    notifier.py    looks what has failed or recovered, and has the rest looked at
-    lateness.py    looks what waits for too long, queue by queue
-    sweeping.py    goes through schedules for what did not happen, page by page
-    patience.py    pure: which of them were silent for too long
-    beginning.py   pure: from when on a schedule is to run
-    term.py        what a notifier knows under one lease
-    writing.py     writes down what was decided, under the lease
-    message.py     pure: a message as a webhook or Slack takes it, and its signature
-    sending.py     one request, under the address guard, with its secrets in place
-    courier.py     takes messages that are due, sends them, and tries again what did not arrive
-    turns.py       pure: whose messages are sent next, while receivers are away
+    deciding.py    pure: from observed runs and rules to incidents and messages
+    gathering.py   pure: combine many messages of a rule into one
+    notifier.py    scan for failures and recoveries, and run the other scans
+    lateness.py    scan for executions that wait too long, queue by queue
+    sweeping.py    scan schedules for runs that did not happen, page by page
+    patience.py    pure: which schedules had no success for too long
+    beginning.py   pure: since when a schedule is expected to run
+    term.py        the notifier's memory under one lease
+    writing.py     write the decisions, fenced by the lease
+    message.py     pure: the body and signature of a webhook or Slack message
+    sending.py     send one request, with secrets inserted, through the address guard
+    courier.py     claim due messages, send them, and retry those that failed
+    turns.py       pure: which rules' messages are sent next, while receivers are unreachable
 
-The notifier is the leader's of shard 0, whatever shard a schedule is in, so that a rule is decided once. What
-it decides is one fenced transaction: messages with a unique key each, incidents, and how far it has read. A
-leader that dies before it has decided nothing; one that dies behind it has decided for all, and its successor
+The leader of shard 0 runs the notifier for the schedules of all shards, so each rule is decided once.
+Decisions are written in one fenced transaction: messages with a unique key each, incidents, and the read
+position. If the leader dies before the commit, nothing is decided. If it dies after the commit, its successor
 reads the last seconds again and finds the keys taken.
 
-Couriers run where workers do: outside addresses are called from there. One that dies after sending and before
-writing so leaves a message that is due again when its lease ends: it is sent once more, under the same id.
+Couriers run where workers run, because external addresses are called from there. If a courier dies after
+sending and before writing the result, the message is due again when its lease ends. It is sent again with the
+same id.
 """

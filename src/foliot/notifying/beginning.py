@@ -1,7 +1,7 @@
-"""From when on a schedule is to run: no silence is counted from before.
+"""Since when a schedule is expected to run. Silence before that instant does not count.
 
-A schedule begins anew when a pause of it ends, by hand or by itself; when it is made active; and when the
-times at which it runs are changed, as those of one that has run for the last time may be.
+A schedule begins anew when a pause ends (by hand or by its end time), when it is activated, and when its
+timing changes. The timing can also change after the schedule has run for the last time.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from foliot.model.incident import VersionStart
 
 
 def last_beginning(versions: Sequence[VersionStart], now: datetime) -> datetime | None:
-    """When a schedule last began anew, by its versions, oldest first; None: not in these."""
+    """Return when a schedule last began anew, from its versions, oldest first. None: not in these."""
     found = [after.created_ts for before, after in pairwise(versions) if _begins(before, after)]
     for version, following in pairwise([*versions, None]):
         if version is not None and (ended := _pause_end(version, following)) is not None and ended <= now:
@@ -25,7 +25,7 @@ def _begins(before: VersionStart, after: VersionStart) -> bool:
 
 
 def _pause_end(version: VersionStart, following: VersionStart | None) -> datetime | None:
-    """Firing ends a pause whose time is up, and writes no version."""
+    """Return when the pause of a version ended. Firing ends an expired pause without writing a version."""
     if not version.is_paused:
         return None
     ends = [version.paused_until_ts, None if following is None else following.created_ts]

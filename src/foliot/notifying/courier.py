@@ -1,11 +1,11 @@
-"""Takes messages that are due, sends them, and tries again what did not arrive.
+"""Claim due messages, send them, and retry those that did not arrive.
 
-At least once: one that dies between sending and writing so leaves a message that is due again when its lease
-ends. It carries the same id, by which a receiver can tell.
+Delivery is at least once. If a courier dies between sending and writing the result, the message is due again
+when its lease ends. It keeps its id, so a receiver can recognise the duplicate.
 
-A place that becomes free is filled again at once, for as long as a try may last; then the step lets all that
-is under way come to its end, since nothing may go on behind it. Rules that are away are tried when it
-begins, so that it does not have to wait for them then.
+A step refills free slots at once, for the duration of one send timeout. Then it waits for all running sends,
+because none may outlive the step. Rules with unreachable receivers are tried at the start of a step, so that
+the step does not have to wait for them at its end.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ from foliot.timing.clock import ClusterClock
 __all__ = ["AT_ONCE", "MAX_OF_RULE", "Courier"]
 
 LEASE_S = 4 * TIMEOUT_S
-"""How long a claimed message is nobody else's: longer than a try can take, with its secrets and its end."""
+"""Lease of a claimed message: longer than a try takes, with reading secrets and writing the result."""
 MIN_EVERY_S = 1.0
 ERROR_LENGTH = 500
 RETRY = RetryPolicy(max_attempts=10, initial_delay_seconds=1, multiplier=3, max_delay_seconds=3600)
-"""Ten tries over two hours: 1 s, 3 s, 9 s … an hour."""
+"""Ten tries over about two hours, with delays of 1 s, 3 s, 9 s … up to one hour."""
 
 
 class Courier:
-    """A service. Without messages a step is one look at an index."""
+    """A service that delivers notifications. Without due messages, a step is one index lookup."""
 
     name = "courier"
 
@@ -71,7 +71,7 @@ class Courier:
                 if not under_way:
                     self._turns.forget(self._clock.monotonic())
                     return self._every_s
-                # A try has ended, a hint has come, or something may be due again.
+                # Wakes when a try ends, when a hint arrives, or after the poll interval.
                 await self.wake.wait(self._every_s)
                 for each in [each for each in under_way if each.done()]:
                     under_way.remove(each)
@@ -86,7 +86,7 @@ class Courier:
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _fill(self, under_way: set[asyncio.Task[None]]) -> None:
-        """Begin to send as much as may be sent at once."""
+        """Claim and start sends until all slots are taken or nothing more is due."""
         turns = self._turns
         while turns.places > 0:
             found = await self._notifications.claim(
@@ -100,7 +100,7 @@ class Courier:
                 break
 
     async def _try_again(self, under_way: set[asyncio.Task[None]]) -> None:
-        """Begin to send a little to those that were away."""
+        """Start a few sends for rules whose receivers were unreachable."""
         turns = self._turns
         away = turns.worth_a_try(self._clock.monotonic())
         if away and turns.probes > 0:
@@ -125,7 +125,7 @@ class Courier:
             at = self._clock.monotonic()
             self._turns.end(due.rule_id, due.host_id, at, began_at=began_at, is_well=is_well)
         if why is not None:
-            # Nothing has gone wrong: it is not told, so that no alarm counts it.
+            # This is not a failure: no event is published, so that no alarm counts it.
             await self._notifications.settle(DeliveryResult(due, DeliveryState.DEAD, why))
             return
         delivery = DeliveryResult(due, DeliveryState.DELIVERED) if error is None else self._failed(due, error)
@@ -133,13 +133,13 @@ class Courier:
             self._tell(delivery)
 
     async def _try(self, due: DueNotification) -> AttemptFailedError | None:
-        """Why it did not arrive; None: it did."""
+        """Send a message; return why it did not arrive. None: it did."""
         try:
             await self._sender.send(due, self._clock.now())
         except AttemptFailedError as error:
             return error
         except Exception as error:
-            # Nobody has thought of it; it must neither stop the others nor be lost.
+            # An unexpected error must neither stop the other sends nor lose this message.
             return AttemptFailedError(f"{type(error).__name__} while sending")
         return None
 
@@ -178,13 +178,13 @@ class Courier:
 
 
 def silenced(due: DueNotification, now: datetime) -> str | None:
-    """Why a message is not sent that was to be, when it was decided; None: it is. A test always is."""
+    """Return why a decided message is not sent now. None: send it. Test messages are always sent."""
     if due.type is NotificationType.TEST or due.rule is None:
         return None
     try:
         spec = NotificationRuleSpec.model_validate(due.rule, extra="ignore")
     except ValidationError:
-        return None  # whoever sends it says so
+        return None  # the sender reports an unreadable rule
     if not spec.enabled:
         return "not sent: its rule is disabled"
     if spec.muted_until_ts is not None and now < spec.muted_until_ts:

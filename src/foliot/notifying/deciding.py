@@ -1,8 +1,9 @@
-"""From what was seen, and the rules, to incidents and messages. Nothing here reads or writes anything.
+"""Decide incidents and messages from observed runs and the rules. Pure: no reads, no writes.
 
-A rule tells of an incident once: it opens with the first sign, and closes with the schedule's first success
-after it. A sign that belongs to an incident which is over, since it is older than its end, opens none. What
-happened while a rule was not there or muted, or to a schedule that is paused or deleted, is not told.
+A rule sends one message per incident. An incident opens with the first failed, late or missed run, and closes
+with the schedule's next success. A run older than the end of a closed incident belongs to it and opens no new
+one. No message is sent for runs before the rule existed, while the rule is muted, or for schedules that are
+paused or deleted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,10 +22,10 @@ from foliot.model.notification import (
 )
 
 ERROR_LENGTH = 500
-"""How much of an error a message carries."""
+"""Maximum length of the error text in a message, in characters."""
 MAX_DECIDED = 2000
-"""How often a transaction asks a rule about a schedule: while it lasts it holds the shard's row, and the
-process does nothing else while it decides."""
+"""Maximum number of rule checks (one rule, one schedule) per transaction. The transaction locks the shard's
+row, and deciding blocks the event loop."""
 
 
 class HasSubject(Protocol):
@@ -36,7 +37,7 @@ S = TypeVar("S", bound=HasSubject)
 
 
 class Rules:
-    """The rules of all hosts that are enabled, by host."""
+    """The enabled rules of all hosts, indexed by host."""
 
     def __init__(self, rules: Iterable[NotificationRule]) -> None:
         self.by_id = {rule.rule_id: rule for rule in rules if rule.spec.enabled}
@@ -53,15 +54,15 @@ class Rules:
 
     @property
     def begin_ts(self) -> datetime:
-        """What is older concerns none of them."""
+        """The earliest instant from which any of these rules applies."""
         return min(rule.effective_ts for rule in self.by_id.values())
 
     def about(self, subject: Subject, now: datetime) -> list[NotificationRule]:
-        """Those that speak of this schedule now."""
+        """Return the rules that apply to this schedule now: none if it is paused or deleted."""
         return [] if subject.is_paused or subject.is_deleted else self.matching(subject, now)
 
     def matching(self, subject: Subject, now: datetime) -> list[NotificationRule]:
-        """Those that would, were it not paused."""
+        """Return the unmuted rules that match this schedule, even if it is paused or deleted."""
         return [
             rule
             for rule in self._by_host.get(subject.host_id, ())
@@ -72,12 +73,12 @@ class Rules:
         return len(self._by_host.get(host_id, ()))
 
     def named_by(self, host_id: UUID) -> frozenset[str] | None:
-        """All that the rules of a host name; None: one of them names nothing, and is about any."""
+        """Return all schedules named by a host's rules. None: at least one rule matches any schedule."""
         named = [rule.spec.match.schedules for rule in self._by_host.get(host_id, ())]
         return frozenset(name for names in named for name in names) if all(named) else None
 
     def with_condition(self, *kinds: type) -> "Rules":
-        """Those that have one of these."""
+        """Return the rules that have at least one condition of these types."""
         return Rules(
             rule
             for rule in self.by_id.values()
@@ -86,7 +87,7 @@ class Rules:
 
 
 def parts(found: Iterable[S], rules: Rules) -> Iterator[Sequence[S]]:
-    """As many at a time as all rules of their hosts can be asked about."""
+    """Split into batches of at most `MAX_DECIDED` rule checks each."""
     part: list[S] = []
     asked = 0
     for each in found:
@@ -105,14 +106,14 @@ def condition_of(rule: NotificationRule, kind: type) -> Any:
 
 
 def tells_recovery_alone(rule: NotificationRule) -> bool:
-    """Whether any failure at all is what a recovery is told of."""
+    """Whether the rule reports recoveries but no failures, so that any failure opens an incident."""
     return {each.kind for each in rule.spec.on} <= {"recovery", "sla_miss"} and any(
         isinstance(each, OnRecovery) for each in rule.spec.on
     )
 
 
 class Deciding:
-    """Gathers decisions. What is decided earlier holds for what is asked later."""
+    """Collects decisions. Earlier decisions are taken into account by later ones."""
 
     def __init__(
         self, rules: Rules, incidents: Iterable[Incident], now: datetime, public_url: str | None = None
@@ -129,10 +130,10 @@ class Deciding:
         known = self._incidents.get(key)
         return known is not None and known.is_open
 
-    # --- what was seen ----------------------------------------------------------------------------
+    # --- observations -----------------------------------------------------------------------------
 
     def failed(self, subject: Subject, run: Run, streak: int) -> None:
-        """An execution has failed for good; with it, so many have one after the other."""
+        """Handle an execution that failed for good. `streak`: failures in a row, including this one."""
         at = run.ended_ts or self._now
         if subject.is_paused:
             self._pass_over(subject, at, IncidentKind.FAILURE, IncidentKind.FAILURES_IN_A_ROW)
@@ -157,7 +158,7 @@ class Deciding:
                 )
 
     def succeeded(self, incident: Incident, subject: Subject, run: Run) -> None:
-        """The schedule of an open incident has had a success since."""
+        """Close an open incident after a success of its schedule, and report the recovery."""
         self.close(incident.key, run.ended_ts or self._now)
         rule = self._rules.by_id.get(incident.key.rule_id)
         if incident.key.kind is IncidentKind.SLA_MISS or rule is None:
@@ -175,7 +176,10 @@ class Deciding:
             )
 
     def late(self, subject: Subject, run: Run, began: datetime | None = None) -> None:
-        """An execution waits for too long, or was started too late: not one of before the schedule began."""
+        """Handle an execution that waits too long or started too late.
+
+        Ignored if it was due before `began`, when the schedule last began anew.
+        """
         if run.due_by_ts is None or (began is not None and run.due_by_ts < began):
             return
         for rule in self._rules.about(subject, self._now):
@@ -199,8 +203,11 @@ class Deciding:
         since: datetime,
         due: datetime | None = None,
     ) -> None:
-        """There was no success since it opened, and as far as is known none since `since`; `due` is the time
-        by which one was due."""
+        """Handle a schedule without a success since `opened`.
+
+        `since`: no success is known since then. `due`: the fire time that had no success; None: the rule
+        does not count from a fire time.
+        """
         if self._open(rule, subject, IncidentKind.DID_NOT_RUN, opened):
             due_ts = None if due is None else _written(due)
             self._tell(
@@ -213,14 +220,14 @@ class Deciding:
             )
 
     def close(self, key: IncidentKey, at: datetime) -> None:
-        """It is over, and nobody is told."""
+        """Close an incident without a message."""
         known = self._incidents.get(key)
         self.closed[key] = at
         self.opened.pop(key, None)
         if known is not None:
             self._incidents[key] = known._replace(closed_ts=at)
 
-    # --- what follows -----------------------------------------------------------------------------
+    # --- decisions --------------------------------------------------------------------------------
 
     def _open(self, rule: NotificationRule, subject: Subject, kind: IncidentKind, at: datetime) -> bool:
         key = IncidentKey(subject.schedule_id, rule.rule_id, kind)
@@ -232,7 +239,7 @@ class Deciding:
         return True
 
     def _pass_over(self, subject: Subject, at: datetime, *kinds: IncidentKind) -> None:
-        """Let a sign during a pause be history: whoever reads it again, after the pause, tells nothing."""
+        """Record a failure during a pause as a closed incident, so that reading it again opens none."""
         for rule in self._rules.matching(subject, self._now):
             for kind in kinds:
                 key = IncidentKey(subject.schedule_id, rule.rule_id, kind)
@@ -240,7 +247,7 @@ class Deciding:
                     self.opened[key] = self._incidents[key] = Incident(key, subject.host_id, at, at)
 
     def _is_over(self, key: IncidentKey, at: datetime) -> bool:
-        """What happened then belongs to an incident that has ended since."""
+        """Whether an instant belongs to an incident that has been closed since."""
         known = self._incidents.get(key)
         return known is not None and known.closed_ts is not None and at <= known.closed_ts
 
@@ -277,7 +284,7 @@ class Deciding:
 
 
 def _sign_of(run: Run) -> str:
-    """By attempt too: one that somebody tries again by hand may fail again."""
+    """Return a run's part of the dedupe key. It has the attempt, as a manual retry may fail again."""
     return f"{run.execution_id}:{run.attempt}"
 
 

@@ -1,7 +1,7 @@
-"""When very much happens at once: a rule sends so many messages in a minute, and gathers the rest into one.
+"""Limit messages per rule: up to 20 per minute are sent alone, the rest are combined into one.
 
-A database that goes away may fail ten thousand schedules within seconds. Whoever is on call needs to know
-that it is ten thousand, and some names; ten thousand messages would hide it, and keep the receiver busy.
+When a database fails, ten thousand schedules may fail within seconds. The person on call needs that number
+and some names. Ten thousand messages would hide this and overload the receiver.
 """
 
 from collections import deque
@@ -15,17 +15,17 @@ from foliot.model.notification import NotificationType
 MAX_ALONE = 20
 WINDOW_S = 60.0
 MAX_NAMED = 50
-"""How many schedules a message names that stands for more."""
+"""Maximum number of schedules that a combined message names."""
 
 
 class Gathering:
-    """Remembers what each rule has sent lately. Lost with the lease: then a rule may send a little more."""
+    """Remembers what each rule sent recently. Lost with the lease: then a rule may exceed its limit once."""
 
     def __init__(self) -> None:
         self._sent_at: dict[UUID, deque[float]] = {}
 
     def gather(self, notices: Iterable[Notice], at: float) -> list[Notice]:
-        """The messages that are to be sent for these, at this time of a monotonic clock."""
+        """Return the messages to send for these notices. `at`: monotonic time in seconds."""
         kept: list[Notice] = []
         beyond: list[Notice] = []
         for notice in notices:
@@ -38,7 +38,7 @@ class Gathering:
             else:
                 beyond.append(notice)
         if kept:
-            # Rules come and go; those that have sent nothing lately need not be remembered.
+            # Rules come and go: forget those that have sent nothing recently.
             self._sent_at = {
                 rule_id: sent_at
                 for rule_id, sent_at in self._sent_at.items()

@@ -1,7 +1,7 @@
-"""Looks at what waits for too long, and at what runs and was started too late.
+"""Scan for executions that wait too long, and for running ones that started too late.
 
-Queue by queue, in turn: whatever one of them holds up, the others are looked at. Where there is more than a
-look reads, the next one goes on behind it.
+Each queue gets a share of a page, so that a full queue does not delay the others. If a scan can't read
+everything, the next scan continues where it stopped.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ from foliot.store.sightings import Sightings
 
 PAGE = 500
 MIN_SHARE = 20
-"""That a queue has of a page."""
+"""Minimum number of executions read per queue and page."""
 MAX_PAGES = 20
-"""In a look."""
+"""Maximum number of pages per scan."""
 
 
 class LateLook:
@@ -38,7 +38,7 @@ class LateLook:
     async def look(
         self, leadership: Leadership, term: NotifierState, rules: Rules, since: datetime, now: datetime
     ) -> None:
-        """At the hosts of these rules."""
+        """Scan the hosts of these rules."""
         await self._look_at_waiting(leadership, term, rules, since, now)
         await self._look_at_running(leadership, term, rules, since, now)
 
@@ -47,7 +47,7 @@ class LateLook:
     ) -> None:
         queues = await self._lateness.queues(rules.hosts, now, since=since)
         places = {queue: term.waiting.get(queue, Behind(since)) for queue in queues}
-        # One that nothing more has come to since may still have what was not read.
+        # Queues without new late executions may still have some that were not read.
         places |= {queue: at for queue, at in term.waiting.items() if queue[0] in rules.hosts}
         share = max(MIN_SHARE, PAGE // max(1, len(places)))
         most, left = max(1, PAGE // share), dict(places)
@@ -93,7 +93,7 @@ class LateLook:
 
 
 def _ends(found: Iterable[Seen]) -> list[Seen]:
-    """Of each schedule the most overdue one and the least: whatever is told of one of them is told."""
+    """Return the most and the least overdue execution of each schedule: they decide all its messages."""
     of_schedule: dict[UUID, list[Seen]] = {}
     for each in found:
         of_schedule.setdefault(each.subject.schedule_id, []).append(each)

@@ -1,7 +1,7 @@
-"""A message as it is sent: for a webhook, with its signature, or as Slack shows it.
+"""Bodies of webhook and Slack messages, and webhook signatures.
 
-Signed as Standard Webhooks 1.0 says: HMAC-SHA256 over `id.timestamp.body` under the key that is behind
-`whsec_`, in base64. The id stays the same when a message is sent again; the timestamp is that of the try.
+Webhooks are signed according to Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, in base64. The
+key follows `whsec_` in the secret. A retry keeps the id and has a new timestamp.
 """
 
 import base64
@@ -21,7 +21,7 @@ MIN_KEY_BYTES = 16
 SLACK_ERROR_LENGTH = 400
 SLACK_NAMES = 10
 SLACK_NAMES_LENGTH = 2500
-"""Slack refuses a message whose section has more than 3,000 characters, as it reads them: escaped."""
+"""Slack refuses a message that has a section of more than 3,000 characters, counted after escaping."""
 
 _HEADLINES = {
     NotificationType.FAILED: ":red_circle: *{schedule}* failed",
@@ -43,14 +43,14 @@ _GATHERED = {
 
 
 class BadSigningKeyError(ValueError):
-    """The secret is not what messages can be signed with; its value is not told."""
+    """The signing secret is malformed. The message does not contain its value."""
 
     def __init__(self) -> None:
         super().__init__(f"the signing secret must be {PREFIX} and at least {MIN_KEY_BYTES} bytes in base64")
 
 
 def signing_key(secret: str) -> bytes:
-    """The bytes of a `whsec_…` secret. Raises BadSigningKeyError."""
+    """Return the bytes of a `whsec_…` secret. Raises BadSigningKeyError."""
     if not secret.startswith(PREFIX):
         raise BadSigningKeyError
     try:
@@ -78,7 +78,7 @@ def webhook_body(message: Mapping[str, Any]) -> bytes:
 
 
 def slack_body(kind: NotificationType, message: Mapping[str, Any]) -> bytes:
-    """Text that every client shows, and the same as blocks. Nothing in it can mention or link."""
+    """Return a Slack message, as plain text and as blocks. Values can't create mentions or links."""
     data = message.get("data", {})
     words = {
         "schedule": data.get("schedule", {}).get("name", ""),
@@ -106,10 +106,10 @@ def slack_body(kind: NotificationType, message: Mapping[str, Any]) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """Text as Slack takes it literally: these three are all that it reads as its own."""
+    """Escape the three characters that are special in Slack's markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _section(text: str) -> dict[str, Any]:
-    # Verbatim: else Slack makes links and mentions of what merely looks like them.
+    # Without `verbatim`, Slack turns text that looks like a link or mention into one.
     return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}

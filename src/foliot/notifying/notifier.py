@@ -1,9 +1,14 @@
-"""Looks what has failed, recovered, stayed silent or is late, and decides whom to tell.
+"""Scan for schedules that failed, recovered, did not run or are late, and decide which messages to send.
 
-A service of whoever leads shard 0. Without rules it looks at one row, now and then. With rules a look is a
-few statements, each bounded and by an index: failures that ended since the last look, and a little before it,
-since a transaction may commit late; open incidents that a success has ended; what waits for too long. What
-did not happen leaves no trace to find: for that it goes through the schedules that rules watch, page by page.
+This service works on the leader of shard 0. Without rules it polls one row every few seconds. With rules, a
+scan is a few bounded statements that use an index:
+
+- failures that ended since the last scan, and a little earlier, since a transaction may commit late
+- open incidents that a success has ended
+- executions that wait too long
+
+A run that did not happen leaves no row. To find it, the notifier scans the schedules that rules watch, page
+by page.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,16 +36,16 @@ from foliot.store.sightings import Sightings
 from foliot.timing.clock import ClusterClock
 
 OVERLAP = timedelta(seconds=10)
-"""How late a transaction may commit, after it wrote its time, and still be seen."""
+"""How long after its timestamp a transaction may commit and still be read."""
 MIN_IDLE_S = 5.0
-"""Without rules, or without the lease."""
+"""Minimum poll interval without rules or without the lease, in seconds."""
 PRUNE_EVERY_S = 60.0
 PAGE = 500
 MAX_PAGES = 20
-"""Of failures in a look, and of what is forgotten at a time."""
+"""Maximum number of pages: of failures per scan, and of deleted rows per pruning."""
 INCIDENTS_KEPT = timedelta(days=1)
 LONGEST_WAIT = timedelta(days=1)
-"""How long a message may be due and not sent: then whom it was for does not want it any more."""
+"""How long a message may be overdue before it is given up as too old to be useful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class NotifierOptions:
     every_s: float = 1.0
     retention_days: float = 90.0
     public_url: str | None = None
-    """Where people find the UI."""
+    """Base URL of the UI, for links in messages. None: messages have no links."""
 
 
 class Notifier:
@@ -82,7 +87,7 @@ class Notifier:
         self._revision: int | None = None
         self._rules = Rules(())
         self._promising = Rules(())
-        """Those that tell of what is late."""
+        """The rules with an SLA condition."""
         self._term: NotifierState | None = None
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 
@@ -103,7 +108,7 @@ class Notifier:
             return self._idle_s
 
     async def _look(self, leadership: Leadership, term: NotifierState) -> float:
-        # What fails later than this is left for the next look, which knows of the rules made meanwhile.
+        # Later failures are left for the next scan, which also knows the rules created meanwhile.
         now, revision = await self._store.glance()
         if revision != self._revision:
             self._rules = Rules(await self._store.snapshot(self._rules.by_id))
@@ -118,7 +123,7 @@ class Notifier:
         if self._promising:
             await self._late.look(leadership, term, self._promising, since, now)
         await self._prune(term, now)
-        # Last: it takes its time, and what it can't read may be the same again and again.
+        # Last: it is slow, and a page that can't be read may fail every time.
         await self._sweep.step(leadership, term, self._rules, now)
         return self._options.every_s if is_complete else 0.0
 
@@ -126,16 +131,16 @@ class Notifier:
         begin_ts = self._rules.begin_ts
         if term.since is None:
             term.since = await self._incidents.position() or begin_ts
-        # Later than the overlap ago is only what a clock says that has gone back since.
+        # A stored position later than `now - OVERLAP` means that the clock went back.
         term.since = min(max(term.since, begin_ts), now - OVERLAP)
         return term.since
 
-    # --- looks ------------------------------------------------------------------------------------
+    # --- scans ------------------------------------------------------------------------------------
 
     async def _look_at_failures(
         self, leadership: Leadership, term: NotifierState, since: datetime, now: datetime
     ) -> bool:
-        """Whether all there are were read."""
+        """Decide new failures. Return whether all were read."""
         after: UUID | None = None
         if term.reading is not None:
             since, after = term.reading
@@ -150,7 +155,7 @@ class Notifier:
                 since, after = page[-1].run.ended_ts or now, page[-1].run.execution_id
                 term.reading = since, after
             await self._decide_failures(leadership, term, fresh, now)
-            # Whatever has been read: what commits late may have ended before it.
+            # Never later than the overlap: a late commit may have ended before the last row read.
             term.since = max(term.since or since, now - OVERLAP if is_last else min(since, now - OVERLAP))
             if is_last:
                 term.reading = None
@@ -192,10 +197,10 @@ class Notifier:
             deciding.succeeded(incident, seen.subject, seen.run)
         await self._writing.write(leadership, term, deciding, now)
 
-    # --- forgetting -------------------------------------------------------------------------------
+    # --- pruning ----------------------------------------------------------------------------------
 
     async def _prune(self, term: NotifierState, now: datetime) -> None:
-        """Now and then."""
+        """Give up and delete old messages and incidents, at most once per `PRUNE_EVERY_S`."""
         at = self._clock.monotonic()
         if at - term.pruned_at < PRUNE_EVERY_S:
             return
@@ -211,7 +216,7 @@ class Notifier:
                     break
 
     async def _give_up(self, before: datetime) -> None:
-        """Some of what waits for receivers that stay away: it is more than couriers can try."""
+        """Give up a page of messages whose receivers stay unreachable: couriers can't try them all."""
         for each in await self._notifications.give_up(before=before, limit=PAGE):
             self._observer.notify(
                 NotificationFailed(each.notification_id, each.type, each.attempts, WAITED_TOO_LONG, None)

@@ -1,10 +1,10 @@
-"""The dead man's handle: which schedules have had no success for longer than a rule has patience. Pure.
+"""Dead man's switch: find schedules without a success for longer than a rule allows. Pure.
 
-Two kinds of patience. `within_seconds` counts from the last success, or from the first time that the schedule
-was to run since it began, anew or for the rule. `grace_seconds` counts from a due time: a success must have
-come since it.
+A rule sets one of two limits. `within_seconds` counts from the last success; without one, from the first fire
+time since the schedule began anew or since the rule watches it. `grace_seconds` counts from a fire time: a
+success must follow it.
 
-Most schedules are well, and how they stand says so. Only of the others is more read: see `Evidence`.
+Most schedules are healthy, and their state row shows it. More is read only for the others: see `Evidence`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,23 +18,23 @@ from foliot.notifying.deciding import condition_of
 from foliot.store.silence import ScheduleWindow, SilenceState, Since, Success
 
 NEXT = timedelta(microseconds=1)
-"""A success of the very instant at which patience ends is as old as that."""
+"""Added to the start of the allowed period: a success at exactly that instant is too old."""
 GONE_THROUGH_AGAIN = timedelta(minutes=1)
-"""How much of what an earlier round went through the next one does too."""
+"""How far a round overlaps with the round before it."""
 
 
 class Question(NamedTuple):
-    """Whether a rule has lost its patience with a schedule that is not known to be well."""
+    """A rule and a schedule that may have been silent for longer than the rule allows."""
 
     rule: NotificationRule
     standing: SilenceState
     began_ts: datetime
-    """From when on it was to run, for the rule: as far as how it stands tells."""
+    """Since when the schedule is expected to run, for this rule, as far as its state row shows."""
     well_ts: datetime | None
-    """When it is known to have been well."""
+    """The last known success. None: none is known."""
     within: timedelta | None = None
     span: ScheduleWindow | None = None
-    """With `grace_seconds`: in which a time was due, if any was."""
+    """With `grace_seconds`: the window to search for a fire time. None: the rule has `within_seconds`."""
 
     @property
     def schedule_id(self) -> UUID:
@@ -42,7 +42,7 @@ class Question(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """A question to which only a success since then would be the answer."""
+    """A question that depends only on whether there was a success since `since`."""
 
     question: Question
     began_ts: datetime
@@ -50,19 +50,19 @@ class Doubt(NamedTuple):
 
 
 class Silent(NamedTuple):
-    """A rule has lost its patience with a schedule."""
+    """A schedule that has been silent for longer than a rule allows."""
 
     rule: NotificationRule
     standing: SilenceState
     opened_ts: datetime
-    """There was no success since then: one that is found later ends it."""
+    """There was no success since then. A success that is found later closes the incident."""
     since_ts: datetime
     due_ts: datetime | None
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What was read of those that are not known to be well."""
+    """Additional data that was read for schedules not known to be healthy."""
 
     due: Mapping[ScheduleWindow, datetime] = field(default_factory=dict)
     began: Mapping[UUID, datetime] = field(default_factory=dict)
@@ -77,9 +77,9 @@ def questions(
     known: Mapping[UUID, datetime],
     before_ts: datetime | None,
 ) -> list[Question]:
-    """Those that remain when it is seen how the schedules stand, and when they are `known` to have been well.
+    """Return the rules and schedules that the state rows and `known` last successes do not settle.
 
-    `before_ts`: times whose grace was over by then were asked about in an earlier round.
+    `before_ts`: an earlier round has checked the fire times whose grace ended by then. None: none has.
     """
     found = []
     for rule, standing in asked:
@@ -103,7 +103,7 @@ def questions(
 
 
 def doubts(asked: Iterable[Question], evidence: Evidence, now: datetime) -> list[Doubt]:
-    """Those that remain when it is known what was due, and when the schedules last began anew."""
+    """Return the questions that remain once fire times and last beginnings are known."""
     found = []
     for question in asked:
         began = max(question.began_ts, evidence.began.get(question.schedule_id, question.began_ts))
@@ -117,7 +117,7 @@ def doubts(asked: Iterable[Question], evidence: Evidence, now: datetime) -> list
 
 
 def judged(doubted: Iterable[Doubt], evidence: Evidence, now: datetime) -> list[Silent]:
-    """Those that were silent for too long."""
+    """Return the schedules that were silent for too long."""
     found = []
     for question, began, since in doubted:
         if since in evidence.successes:
@@ -138,17 +138,17 @@ def patience_of(rule: NotificationRule) -> OnDidNotRun | None:
 
 
 def due_of(question: Question, evidence: Evidence) -> datetime | None:
-    """The latest time that was due, of those whose grace is over; None: all of them are known to be well."""
+    """Return the latest fire time whose grace is over and that has no known success. None: there is none."""
     if question.span is None:
         return None
     due, undecided = evidence.due.get(question.span), question.standing.next_fire_ts
     if undecided is not None and undecided <= question.span.until_ts:
-        due = undecided  # nobody has decided it yet, though it is past
+        due = undecided  # past, but no leader has decided it yet
     return None if due is None or (question.well_ts is not None and question.well_ts >= due) else due
 
 
 def has_run(doubt: Doubt) -> bool:
-    """Whether it was well since it began: then it is not waited for its first time."""
+    """Whether it succeeded since it began: then its first fire time need not be read."""
     return doubt.question.well_ts is not None and doubt.question.well_ts >= doubt.began_ts
 
 
@@ -160,7 +160,7 @@ def _silent_since(question: Question, began: datetime, evidence: Evidence) -> da
 
 
 def _pause_end(standing: SilenceState, now: datetime) -> Iterable[datetime]:
-    """Of a pause whose time is up, and that nothing has fired since."""
+    """Yield the end of an expired pause after which nothing has fired yet."""
     if standing.paused_until_ts is not None and standing.paused_until_ts <= now:
         yield standing.paused_until_ts
 

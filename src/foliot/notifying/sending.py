@@ -1,6 +1,6 @@
-"""One message to one address: its secrets in place, its body signed, its way under the address guard.
+"""Send one message to one address: insert secrets, sign the body, and connect through the address guard.
 
-What is raised is told to people and kept: it never holds a secret, and neither does what the other side said.
+Errors are stored and shown to people. They never contain a secret, even if the receiver's response does.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ from foliot.target.protocol import AttemptFailedError
 from foliot.version import __version__
 
 TIMEOUT_S = 15.0
-"""For all of it: a receiver is to take a message, and to think about it later."""
+"""Timeout of the whole request. A receiver should accept a message first and process it later."""
 
 _NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError)
 
 
 class Sender:
-    """Sends through the pool that HTTP targets use, which leads nowhere but where the guard lets it."""
+    """Sends through the connection pool of HTTP targets, which connects only where the guard allows it."""
 
     def __init__(
         self, guard: AddressGuard, pool: httpcore2.AsyncConnectionPool, secrets: SecretResolver
@@ -52,19 +52,19 @@ class Sender:
         self._secrets = secrets
 
     async def send(self, due: DueNotification, now: datetime) -> None:
-        """Raises AttemptFailedError, which says whether it is worth another try."""
+        """Send a message. Raises AttemptFailedError, which says whether a retry makes sense."""
         to = _address_of(due)
         try:
             secrets = await self._secrets.values(due.host_id, references(to.model_dump()))
         except SecretError as error:
-            # One that was forgotten can be set; the budget is hours.
+            # Not permanent: a missing secret can still be set, as retries last for hours.
             raise AttemptFailedError(str(error)) from None
         redactor = Redactor(secrets.values())
         with running.hidden(redactor.forms):
             await self._post(self._request(due, to, secrets, now), redactor, now)
 
     async def _post(self, request: httpcore2.Request, redactor: Redactor, now: datetime) -> None:
-        # `from None` throughout: what the library raises may hold what was sent.
+        # Always `from None`: an exception of the library may contain the request, with secrets.
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 response = await self._pool.handle_async_request(request)
@@ -82,7 +82,7 @@ class Sender:
         judge(answer, None, now, can_call_back=False, who="receiver")
 
     async def close(self) -> None:
-        """Close all connections. Nothing may be under way any more."""
+        """Close all connections. No send may be running any more."""
         await self._pool.aclose()
 
     def _request(
@@ -112,7 +112,7 @@ class Sender:
 
 def _address_of(due: DueNotification) -> Address:
     try:
-        # What a newer version has written into it, and this one does not know, is not in its way.
+        # Fields written by a newer version are ignored.
         return NotificationRuleSpec.model_validate(due.rule, extra="ignore").to
     except ValidationError:
         raise AttemptFailedError(

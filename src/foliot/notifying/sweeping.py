@@ -1,8 +1,8 @@
-"""Goes through the schedules that rules watch: what did not happen leaves no trace that could be found.
+"""Scan the schedules that rules watch, for runs that did not happen: these leave no row to find.
 
-In rounds, a page at a time, host by host. All that a page's schedules are asked about is read at once, for
-all rules. A sweep ends when its time is up, so that failures are not kept waiting, and the next one goes on
-behind its last page. A page that can't be read is left out: it must not keep the others from being read.
+A round goes through all schedules, host by host and page by page. Data for a page is read at once, for all
+rules. A sweep stops when its time is up, so that failures are not delayed; the next one continues behind its
+last page. If a page can't be read, the rest of its host is left out, so that other hosts are still scanned.
 """
 
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ from foliot.timing.clock import ClusterClock
 
 EVERY_S = 15.0
 BUDGET_S = 0.5
-"""How long a sweep takes before it lets others look."""
+"""Maximum duration of a sweep before the notifier's other scans continue."""
 PAGE = 500
 MAX_PAGES = 20
-"""That are read in `EVERY_S`."""
+"""Maximum number of pages read per `EVERY_S`."""
 MAX_ASKED = 20_000
-"""How often a page asks a rule about a schedule: the process does nothing else meanwhile."""
+"""Maximum number of rule checks (one rule, one schedule) per page: they block the event loop."""
 MAX_WRITTEN = 1000
-"""Silences that one transaction tells of: while it lasts it holds the shard's row."""
+"""Maximum number of silent schedules per transaction, which locks the shard's row."""
 MAX_KNOWN = 100_000
 
 
@@ -59,7 +59,7 @@ class Sweep:
         self._public_url = public_url
 
     async def step(self, leadership: Leadership, term: NotifierState, rules: Rules, now: datetime) -> None:
-        """Go on with the round, when it is time and for as long as there is."""
+        """Continue the round within the limits of pages and time."""
         began_at = self._clock.monotonic()
         watch = term.round
         if began_at - term.swept_at >= EVERY_S:
@@ -102,7 +102,7 @@ class Sweep:
     ) -> None:
         host_id, after_name = place
         watch, size = term.round, max(1, min(PAGE, MAX_ASKED // rules.count_of(host_id)))
-        # What follows if nothing more is learnt of this host.
+        # Set before reading: if the page can't be read, the next one is of the next host.
         watch.place, was_whole, watch.is_whole = (host_id, END), watch.is_whole, False
         page = await self._silence.standings(
             host_id, now, named=rules.named_by(host_id), after_name=after_name, limit=size
@@ -151,7 +151,7 @@ class Sweep:
     async def _evidence(
         self, asked: Sequence[Question], late: set[UUID], watch: Round, now: datetime
     ) -> tuple[list[Silent], dict[UUID, datetime]]:
-        """Who is silent; and when those of them began anew that may be, and those that are late."""
+        """Return the silent schedules, and when the possibly silent and the late ones last began anew."""
         evidence = Evidence()
         evidence.due = await self._silence.latest_due({each.span for each in asked if each.span is not None})
         asked = [each for each in asked if each.within is not None or due_of(each, evidence) is not None]
@@ -178,7 +178,7 @@ class Sweep:
 
 
 END = "\U0010ffff"
-"""Behind every name."""
+"""Sorts behind every name."""
 
 
 def _key_of(question: Question) -> IncidentKey:
@@ -186,14 +186,14 @@ def _key_of(question: Question) -> IncidentKey:
 
 
 def _end(watch: Round) -> None:
-    """The next round begins with the next sweep."""
+    """End the round. The next one begins with the next sweep."""
     if watch.began_ts is not None and watch.is_whole:
         watch.before_ts = watch.began_ts
     watch.place, watch.began_ts, watch.is_whole, watch.pages_left = None, None, True, 0
 
 
 def _next_place(hosts: Sequence[UUID], place: tuple[UUID, str] | None) -> tuple[UUID, str] | None:
-    """Where to go on; a host whose rules are gone meanwhile is passed over."""
+    """Return where to continue, skipping hosts that have no rules any more. None: the round is over."""
     if place is not None and place[0] in hosts and place[1] != END:
         return place
     behind = [each for each in hosts if place is None or each > place[0]]

@@ -1,4 +1,4 @@
-"""What a notifier knows under one lease, and forgets with it."""
+"""The notifier's memory under one lease. It is discarded when the lease ends."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,34 +13,34 @@ NEVER = float("-inf")
 
 @dataclass(slots=True)
 class Round:
-    """How far the schedules that rules watch have been gone through."""
+    """Progress of a scan through the schedules that rules watch."""
 
     place: tuple[UUID, str] | None = None
-    """Where it goes on: a host, and the name behind which; None: at the beginning."""
+    """Where to continue: a host, and the last schedule name that was read. None: at the beginning."""
     pages_left: int = 0
-    """That may be read before the next pause."""
+    """Pages that may still be read until the next sweep interval."""
     began_ts: datetime | None = None
     before_ts: datetime | None = None
-    """When the last round began that has left nothing out; None: there was none under this lease."""
+    """When the last complete round began. None: there was none under this lease."""
     is_whole: bool = True
-    """No page of this round had to be left out."""
+    """Whether all pages of this round could be read."""
     successes: dict[UUID, datetime] = field(default_factory=dict)
-    """When schedules were well that are not well now: it was found by going through their runs."""
+    """Cache: last success of schedules whose last run was no success, found by reading their runs."""
 
 
 @dataclass(slots=True)
 class NotifierState:
     lease: Lease
     since: datetime | None = None
-    """All failures that ended before are decided: never less than the overlap ago."""
+    """All failures that ended before this are decided. Always older than the notifier's overlap."""
     reading: tuple[datetime, UUID] | None = None
-    """Behind which failure the next look goes on, where there were more than one look reads."""
+    """Cursor of an unfinished scan for failures: end and id of the last one read. None: finished."""
     seen: dict[tuple[UUID, int], datetime] = field(default_factory=dict)
-    """Of those behind `since`, what is decided."""
+    """Failures after `since` that are already decided, by execution and attempt, with their ends."""
     waiting: dict[Queue, Behind] = field(default_factory=dict)
-    """Queues of which more waits for too long than one look reads, and where the next goes on."""
+    """Queues with more late executions than one scan reads, and where the next scan continues."""
     running: tuple[datetime, UUID] | None = None
-    """Where the next scan for executions that started too late goes on; None: at the beginning."""
+    """Where the next scan for executions that started too late continues. None: at the beginning."""
     round: Round = field(default_factory=Round)
     swept_at: float = NEVER
     pruned_at: float = NEVER

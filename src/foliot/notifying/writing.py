@@ -1,4 +1,4 @@
-"""Writes down what was decided, in one transaction under the lease, and tells who waits for it."""
+"""Write decisions in one transaction, fenced by the lease; then wake couriers and publish events."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from foliot.store.incidents import Decisions, Incidents
 from foliot.timing.clock import ClusterClock
 
 REMEMBER_EVERY_S = 60.0
-"""How often the position is written when nothing was decided."""
+"""Interval for writing the read position while nothing is decided."""
 
 
 class Writing:
@@ -24,7 +24,7 @@ class Writing:
     async def write(
         self, leadership: Leadership, term: NotifierState, deciding: Deciding, now: datetime
     ) -> None:
-        """Raises FencedError."""
+        """Write the decisions and the read position. Raises FencedError."""
         at = self._clock.monotonic()
         decisions = Decisions(
             term.gathering.gather(deciding.notices.values(), at),
