@@ -1,5 +1,5 @@
-"""What an instance shows of itself to machines: its metrics, whether it lives and can do its work.
+"""Metrics, liveness and readiness of an instance.
 
-The API serves these beside everything else. A process without one has a small server for them alone, so that
-it need not bring a whole web framework with it.
+The API serves them with its other routes. A process without the API has a small server for them, so that it
+does not load a web framework.
 """

@@ -1,7 +1,7 @@
-"""The page of metrics, made no more often than the process can bear.
+"""The metrics page, cached to limit its cost.
 
-It is made on the loop that does the work, and takes 8 ms with a hundred queues. Whoever asks again and again
-gets what others got a moment ago: all of them together take about a tenth of the time, and no more.
+It is rendered on the event loop that does the work, and takes 8 ms with a hundred queues. Frequent requests
+get a cached page, so that rendering takes at most about a tenth of the time.
 """
 
 from prometheus_client import CollectorRegistry
@@ -10,10 +10,10 @@ from prometheus_client.exposition import choose_encoder
 from foliot.timing.clock import Clock, SystemClock
 
 MIN_REST = 10
-"""How many times as long as it took."""
+"""A page is cached for at least this many times its rendering time, up to `MAX_REST_S`."""
 MAX_REST_S = 1.0
 MAX_FORMATS = 4
-"""At once: a version is whatever somebody says, and told back to them in the media type."""
+"""Maximum number of cached formats: clients choose the version in the media type freely."""
 
 
 class MetricsPage:
@@ -21,15 +21,15 @@ class MetricsPage:
         self._registry = registry
         self._clock = clock or SystemClock()
         self._kept: dict[str, bytes] = {}
-        """By media type."""
+        """Cached pages by media type."""
         self._rests_until = 0.0
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """All metrics in the format that is asked for, and its media type; as they are, or were just now."""
+        """Return all metrics in the requested format, and its media type. May be cached for up to 1 s."""
         try:
             encode, content_type = choose_encoder(accept)
         except (TypeError, ValueError):
-            # Of a version such as `abc` the library makes no number, and then compares it with one.
+            # The library fails on a version that is no number, such as `abc`.
             encode, content_type = choose_encoder("")
         began_at = self._clock.monotonic()
         if began_at >= self._rests_until:
@@ -40,7 +40,7 @@ class MetricsPage:
         if content is None:
             content = self._kept[content_type] = encode(self._registry)
             now = self._clock.monotonic()
-            # Added up, so that asking for one format after the other is no way around it.
+            # Added up, so that requesting one format after the other does not bypass the limit.
             rests_until = max(now, self._rests_until) + MIN_REST * (now - began_at)
             self._rests_until = min(rests_until, now + MAX_REST_S)
         return content, content_type

@@ -1,4 +1,4 @@
-"""How many of its connections to the database an instance uses, asked when somebody wants to know."""
+"""Metrics of the database connection pools, read at each scrape."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ REPLICA = "replica"
 
 
 class PoolCollector(Collector):
-    """Shows each pool's connections in use, and how many there may be."""
+    """Exports each pool's connections in use and its size."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

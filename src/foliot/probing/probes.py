@@ -1,4 +1,4 @@
-"""The probes of one instance, joined: observers that it is made with, and what they are asked for."""
+"""The probes of one instance: the observers it needs, the metrics page, and readiness."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from foliot.timing.clock import Clock
 
 
 class Probes:
-    """Made before the instance, which is told its `observers`; asked once it is told what to `watch`."""
+    """Created before the instance, which gets the `observers`. Call `watch` before `problems`."""
 
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry()
@@ -42,11 +42,11 @@ class Probes:
         )
 
     async def problems(self) -> list[str]:
-        """Why the instance can't do its work now; none: it can."""
+        """Return why the instance can't do its work now. Empty: it is ready."""
         assert self._readiness is not None, "there is an instance to watch"
         return await self._readiness.problems()
 
 
 def readiness_document(problems: list[str]) -> dict[str, Any]:
-    """What `/readyz` says."""
+    """Return the response body of `/readyz`."""
     return {"status": "not ready" if problems else "ready", "problems": problems}

@@ -1,9 +1,9 @@
-"""Whether an instance can do its work.
+"""Readiness: whether an instance can do its work.
 
-Alive is not ready: a process that waits for its database, starts, or drains is alive. A leader whose firing
-loop hangs while its heartbeats go on would look alive to everybody else, so readiness watches its ticks; and
-of the services without which a role is not done (campaigning, loading, firing, housekeeping, claiming,
-renewing, settling, shipping) how long each has been in one step, or has failed.
+A process that starts, drains or waits for its database is alive, but not ready. A leader whose firing loop
+hangs still sends heartbeats, so readiness also watches its ticks. For essential services (campaigning,
+loading, firing, housekeeping, claiming, renewing, settling, shipping) it checks how long each has been in one
+step or has failed.
 """
 
 import asyncio
@@ -19,21 +19,21 @@ from foliot.timing.clock import Clock
 
 PROBE_LIMIT_S = 5.0
 KEPT_S = 1.0
-"""How long an answer of the database is kept: anybody may ask, and each time would be a statement."""
+"""How long the result of the database check is cached: anyone may call the probe, and a check is a query."""
 MIN_LIMIT_S = 10.0
-"""A leader looks at its wheel at least once per poll; this much silence means that it hangs."""
+"""A leader ticks at least once per poll. Without a tick for this long, it hangs."""
 
 Stuck = Callable[[float], Mapping[str, float]]
-"""Which services have been stuck for longer than so many seconds, and for how long."""
+"""Returns the services that are stuck for longer than the given seconds, and for how many seconds."""
 
 
 def silence_limit_s(poll_s: float, lease_ttl_s: float) -> float:
-    """How long what is done at every poll or heartbeat may be left undone."""
+    """Return how many seconds work that is due at every poll or heartbeat may be missing."""
     return max(MIN_LIMIT_S, 3 * poll_s, 3 * lease_ttl_s)
 
 
 class Pulse:
-    """An observer that remembers when each shard led from here last gave a sign of life."""
+    """An observer that records the last activity of each shard led by this instance."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -50,7 +50,7 @@ class Pulse:
                 self._last_sign_at.pop(event.shard, None)
 
     def silent(self, limit_s: float) -> dict[int, float]:
-        """The led shards without a sign for longer than this, and for how many seconds."""
+        """Return the led shards without activity for longer than the limit, and for how many seconds."""
         now = self.clock.monotonic()
         ages = {shard: now - at for shard, at in sorted(self._last_sign_at.items())}
         return {shard: age for shard, age in ages.items() if age > limit_s}
@@ -77,13 +77,13 @@ class Readiness:
         self._recent_database_problems = Recent(self._database_problems, KEPT_S, pulse.clock)
 
     async def problems(self) -> list[str]:
-        """Why work can't be done now; none: ready."""
+        """Return why work can't be done now. Empty: ready."""
         if not self._is_running():
             return ["the instance is starting or stopping"]
         found = list(await self._recent_database_problems.get())
         stuck = self._stuck(self._limit_s)
         if found and self._replica is not None and not self._replica.standing.is_replica_away:
-            # Reading goes on: a balancer that looks here must not keep it from everybody.
+            # The replica still serves reads: a load balancer must not take this instance out.
             found, stuck = [], {}
         for shard, age_s in self._pulse.silent(self._limit_s).items():
             found.append(f"shard {shard} is led from here, but has not ticked for {age_s:.1f} s")
@@ -92,11 +92,11 @@ class Readiness:
         return found
 
     async def _database_problems(self) -> list[str]:
-        # Where the database is and what it said is for the log: this answer needs no credentials.
+        # No address and no error text: this response needs no credentials. Details are in the log.
         try:
             async with asyncio.timeout(PROBE_LIMIT_S):
                 await self._database.now(Pool.API)
-                # Migrations only add, so a schema that was usable once stays so.
+                # Migrations only add, so a schema that was usable once stays usable.
                 self._has_schema = self._has_schema or (await schema_status(self._database)).is_usable
         except TimeoutError:
             return ["the database does not answer"]

@@ -1,4 +1,4 @@
-"""A result that is kept for a moment, and made once for all who wait for it."""
+"""Cache a result for a short time, and compute it once for all concurrent callers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 class Recent(Generic[T]):
     def __init__(self, make: Callable[[], Awaitable[T]], seconds: float, clock: Clock) -> None:
-        """`make` is called at most once per so many seconds, and never twice at a time."""
+        """Call `make` at most once per `seconds`, and never concurrently."""
         self._make = make
         self._seconds = seconds
         self._clock = clock
@@ -23,7 +23,7 @@ class Recent(Generic[T]):
         now = self._clock.monotonic()
         if task is None or (task.done() and now - self._made_at >= self._seconds):
             task = self._task = asyncio.create_task(self._run(), name="readiness")
-        # A caller that goes away must not stop what others wait for.
+        # A cancelled caller must not cancel the task that others wait for.
         return await asyncio.shield(task)
 
     async def _run(self) -> T:

@@ -1,8 +1,8 @@
-"""A server for `/metrics`, `/healthz` and `/readyz` alone, of a process that has no API.
+"""A small server for `/metrics`, `/healthz` and `/readyz`, for processes without the API.
 
-It knows GET and HEAD, answers one request per connection, and gives nobody more than a little of anything: a
-head of 8 kB and 64 kB behind it, ten seconds from the first byte to the last, so many connections at once.
-Importing it takes a twentieth of what the API takes: 30 ms and 600 ms on a busy machine.
+It supports GET and HEAD, and one request per connection. Limits: 8 kB for the head, 64 kB for the rest of the
+request, ten seconds per connection, 32 connections at once. Importing it takes 30 ms on a busy machine;
+importing the API takes 600 ms.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from foliot.probing.probes import Probes, readiness_document
 
 MAX_HEAD_BYTES = 8192
 MAX_UNREAD_BYTES = 8 * MAX_HEAD_BYTES
-"""How much is read and thrown away of what comes behind a head: whoever sends more is cut off."""
+"""Maximum number of bytes read and discarded after the head. Then the connection is aborted."""
 MAX_CONNECTIONS = 32
 LIMIT_S = 10.0
-"""For a request and its answer together; longer than readiness may take to find out."""
+"""Timeout for request and response together. Longer than the readiness check may take."""
 
 JSON = "application/json"
 _HEAD_END = b"\r\n\r\n"
@@ -39,7 +39,7 @@ def _refusal(status: HTTPStatus) -> ProbeResponse:
 
 
 class _Request:
-    """What httptools reads from a head."""
+    """Receives the URL and the Accept header from httptools' parser."""
 
     def __init__(self) -> None:
         self.target = b""
@@ -66,11 +66,11 @@ class ProbeServer:
 
     @asynccontextmanager
     async def listening(self, host: str, port: int) -> AsyncIterator[str]:
-        """Serve for as long as the context lasts; gives the address. Port 0 is one that is free."""
+        """Serve while the context is open; yield the address. Port 0 chooses a free port."""
         try:
             server = await asyncio.start_server(self._accept, host, port, limit=MAX_HEAD_BYTES)
         except OSError as error:
-            # Of "error while attempting to bind on address (…): address already in use" the end.
+            # Keep the end of "error while attempting to bind on address (…): address already in use".
             reason = (error.strerror or str(error)).rpartition(": ")[2].lower()
             raise SettingError(
                 f"can't serve metrics on {host}:{port}: {reason}; choose another address with --metrics-port "
@@ -89,19 +89,19 @@ class ProbeServer:
         if len(self._connections) >= MAX_CONNECTIONS:
             writer.transport.abort()
             return
-        # A task of its own: of asyncio's the loop would complain when it is cancelled.
+        # An own task: the event loop would log an error when a task made by asyncio is cancelled.
         task = asyncio.create_task(self._converse(reader, writer), name="probe")
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            # Slow, or gone.
+            # The client is too slow or has disconnected.
             with suppress(TimeoutError, OSError, asyncio.IncompleteReadError):
                 async with asyncio.timeout(self._limit_s):
                     await self._serve(reader, writer)
         finally:
-            # Whoever was answered has it by now.
+            # The client has received its response by now.
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -127,7 +127,8 @@ class ProbeServer:
         await writer.drain()
         with suppress(OSError):
             writer.write_eof()
-        # Closing with something unread would take the answer back from a client that still sends.
+        # Closing with unread data would reset the connection, and a client that still sends would lose
+        # the response.
         unread = MAX_UNREAD_BYTES
         while unread > 0 and (part := await reader.read(MAX_HEAD_BYTES)):
             unread -= len(part)
@@ -136,7 +137,7 @@ class ProbeServer:
         request = _Request()
         parser = httptools.HttpRequestParser(request)
         try:
-            # Another protocol is an offer, which need not be taken.
+            # An Upgrade header may be ignored.
             with suppress(httptools.HttpParserUpgrade):
                 parser.feed_data(head)
             path = (httptools.parse_url(request.target).path or b"").decode("ascii")

@@ -1,6 +1,6 @@
-"""What Foliot tells its operators: log lines, metrics and traces.
+"""Log lines, metrics and traces for operators.
 
-The core says what happened as typed events (`foliot.model.event`); each file here is an observer that turns
-them into one kind of output. Telemetry imports the model and nothing else of Foliot, and nothing in it can
-fail or slow down the core: a handler that raises is reported once and otherwise swallowed.
+The core publishes typed events (`foliot.model.event`). Observers here turn them into one kind of output each.
+Telemetry imports only the model. It can't make the core fail or slow it down: an exception in a handler is
+logged once per type of event and otherwise ignored.
 """

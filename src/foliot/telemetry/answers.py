@@ -1,7 +1,7 @@
-"""What a collector answers: its status counts, and no more than a little of the rest is read.
+"""Limit what is read of a collector's response: the status, and at most a small body.
 
-The exporter by itself reads an answer to its end, however long that is and however slowly it comes, and takes
-a redirect, which it does not follow, for success.
+By default the exporter reads a response of any length to its end, even a slow one. It also takes a redirect
+for success, although it does not follow it.
 """
 
 import os
@@ -10,7 +10,7 @@ from typing import Any
 import requests
 
 MAX_ANSWER_BYTES = 4096
-"""What is longer, or does not say how long it is, costs a connection instead of memory."""
+"""A response that is longer or has no length is not read: its connection is closed to save memory."""
 _REDIRECTS = range(300, 400)
 _CREDENTIALS = (
     "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
@@ -19,7 +19,7 @@ _CREDENTIALS = (
 
 
 def wary_session() -> Any:
-    """For the exporter; None: it has one of its own, made by who gives it its credentials."""
+    """Return a session for the exporter. None: a configured credential provider creates the session."""
     if any(os.environ.get(name) for name in _CREDENTIALS):
         return None
     session = requests.Session()
@@ -32,7 +32,7 @@ def _read_little(response: Any, *_: object, **__: object) -> None:
     try:
         length = response.headers.get("Content-Length", "")
         if length.isdecimal() and int(length) <= MAX_ANSWER_BYTES:
-            # As it is: a little that is compressed may be much.
+            # Not decoded: a small compressed body may expand to a large one.
             response.raw.read(decode_content=False)
         if response.status_code in _REDIRECTS:
             raise requests.RequestException(f"it answers {response.status_code}: its address is another")

@@ -1,4 +1,4 @@
-"""Metrics of the API: how many requests were answered how, and how quickly."""
+"""Metrics of the API: requests by method and status, and their durations."""
 
 from http import HTTPStatus
 
@@ -12,14 +12,14 @@ ANSWER_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 OTHER = "other"
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Asked every few seconds and answered at once: they would hide how the API does."""
+"""Not counted: they are called every few seconds and answered at once, which would distort the metrics."""
 _KNOWN = frozenset(status.value for status in HTTPStatus)
 _USUAL = (("GET", 200), ("GET", 500), ("POST", 201), ("POST", 500))
-"""Shown from the start, so that a rate over the first error is right."""
+"""Exported from the start, so that a rate is correct when the first error occurs."""
 
 
 class ApiMetrics:
-    """Has the observer count what these events add up to. Whoever asks can't add labels."""
+    """Registers handlers that count API events. Labels are bounded: clients can't add values."""
 
     def __init__(self, observer: Dispatch, registry: CollectorRegistry) -> None:
         make = Instruments(registry)

@@ -1,4 +1,4 @@
-"""Metrics of what carries things elsewhere: transports, the relay, consumers, notifications."""
+"""Metrics of transports, the relay, consumers and notifications."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -25,7 +25,7 @@ NOTIFICATION_RESULTS = ("decided", "delivered", "retried", "dead")
 
 
 class DeliveryMetrics:
-    """Has the observer count what these events add up to."""
+    """Registers handlers that count delivery events."""
 
     def __init__(self, observer: Dispatch, registry: CollectorRegistry) -> None:
         self._observer = observer
@@ -38,7 +38,7 @@ class DeliveryMetrics:
     # --- transports -------------------------------------------------------------------------------
 
     def _add_transports(self) -> None:
-        # One series per kind of broker that this process uses and that has been away at least once.
+        # One series per kind of broker that this process uses and that was unreachable at least once.
         self._is_away = self._make.by(
             "kind",
             Gauge,
@@ -60,7 +60,7 @@ class DeliveryMetrics:
     # --- consuming --------------------------------------------------------------------------------
 
     def _add_consuming(self) -> None:
-        # Groups are named by code, so there are few.
+        # Group names come from code, so there are few.
         self._consumed = self._make.by(
             "group", Counter, "consumer_events_total", "Events that a group has handled"
         )
@@ -75,7 +75,7 @@ class DeliveryMetrics:
 
     def _consumer_lag_changed(self, changed: ConsumerLagChanged) -> None:
         self._consumer_lag.labels(changed.group).set(changed.lag)
-        # Shown before its first event, so that an increase is seen should that be a dead letter.
+        # Exported before a group's first event, so that its first dead letter shows as an increase.
         self._consumed.labels(changed.group)
         self._dead.labels(changed.group)
 
@@ -104,7 +104,7 @@ class DeliveryMetrics:
         self._outbox_lag.set(confirmed.lag)
 
     def _relay_ended(self, _ended: RelayLost | RelayReleased) -> None:
-        # Another instance measures it now.
+        # From now on another instance measures the lag.
         self._is_relay.set(0)
         self._outbox_lag.set(0)
 

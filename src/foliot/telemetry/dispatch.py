@@ -1,4 +1,4 @@
-"""One handler per type of event, and the guard that keeps a failing one away from the core."""
+"""Dispatch events to one handler per type, and catch the handlers' exceptions."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +12,7 @@ Kind = TypeVar("Kind", bound=DomainEvent)
 
 
 class Dispatch:
-    """Hands each event to the handler of its type; events without one pass by. Never raises."""
+    """Calls the handler of each event's type. Ignores events without a handler. Never raises."""
 
     def __init__(self) -> None:
         self._handlers: dict[type[DomainEvent], Callable[[DomainEvent], None]] = {}
@@ -34,7 +34,7 @@ class Dispatch:
             self._report(event, error)
 
     def _report(self, event: DomainEvent, error: Exception) -> None:
-        """Say it once per type of event: a defect here must not drown the log at thousands a second."""
+        """Log a handler's error once per type of event: a defect must not flood the log."""
         if type(event) in self._failed:
             return
         self._failed.add(type(event))

@@ -1,7 +1,7 @@
-"""Log lines of an instance that an application embeds: through `logging`, under the name `foliot`.
+"""Log lines of an embedded instance: written to the logger `foliot` of `logging`.
 
-The application's own configuration decides where they go and from which level on. Without any, Python writes
-warnings and errors to stderr. Neither the root logger nor structlog is configured here.
+The application's logging configuration sets their destination and level. Without one, Python writes warnings
+and errors to stderr. This module configures neither the root logger nor structlog.
 """
 
 import logging
@@ -19,7 +19,7 @@ _fields = structlog.processors.LogfmtRenderer(bool_as_flag=False)
 
 
 def embedded_log() -> LogObserver:
-    """Writes each event as one record; its fields are also in the record's attribute `foliot`."""
+    """Return an observer that logs each event as one record, with its fields in the attribute `foliot`."""
     log = structlog.wrap_logger(
         logging.getLogger(LOGGER),
         processors=[
@@ -38,7 +38,7 @@ def embedded_log() -> LogObserver:
 def _to_record(
     logger: WrappedLogger, method: str, line: EventDict
 ) -> tuple[tuple[str], dict[str, dict[str, Any]]]:
-    """What `logging` is called with: the event's name and fields as text, and a traceback below."""
+    """Return the arguments for `logging`: event name and fields as text, followed by a traceback."""
     name, exception = str(line.pop("event")), line.pop("exception", None)
     fields = dict(line)
     text = f"{name} {_fields(logger, method, line)}".rstrip()

@@ -1,4 +1,4 @@
-"""Where spans are sent, by FOLIOT_OTLP_ENDPOINT or the variables that all of OpenTelemetry shares."""
+"""Read the address for spans from FOLIOT_OTLP_ENDPOINT or OpenTelemetry's standard variables."""
 
 import re
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ def is_endpoint(text: str) -> bool:
     try:
         parts = urlsplit(text)
         return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, or half of an IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         return False
 
 
 def traces_url(endpoint: str | None, environment: Mapping[str, str]) -> str | None:
-    """The whole address; None: there is none, or OpenTelemetry is switched off. Raises SettingError."""
+    """Return the full URL for traces. None: not set, or OpenTelemetry is disabled. Raises SettingError."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environment.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
@@ -38,7 +38,7 @@ def traces_url(endpoint: str | None, environment: Mapping[str, str]) -> str | No
         if text:
             if not is_endpoint(text):
                 raise SettingError(f"{name}: must be an address such as http://collector:4318")
-            # As the specification has it: the variable of traces alone is taken as it is.
+            # OpenTelemetry's specification: only the variable for traces is used without adding a path.
             return text if name == _OF_TRACES else _with_path(text)
     return None
 

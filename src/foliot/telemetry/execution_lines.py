@@ -1,6 +1,6 @@
-"""What the log says of executions: pure, so that a line that nobody wants is not even made.
+"""Log lines about executions. Pure and lazy: lines below the log level are never built.
 
-A batch has a summary, and a line for each of its executions.
+A batch has a summary line, and one line for each of its executions.
 """
 
 from collections import Counter

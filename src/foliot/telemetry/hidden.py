@@ -1,4 +1,4 @@
-"""Log lines without the secrets of what runs here, through whatever they were logged."""
+"""Redact secrets in use from log lines, including lines of libraries and tasks."""
 
 from collections.abc import Mapping, Set
 from datetime import date
@@ -13,10 +13,10 @@ _HAS_NO_TEXT = (bool, UUID, date, type(None))
 
 
 def hidden(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
-    """The line with every secret replaced, wherever in its values it stands; as it is where there are none.
+    """Replace every secret in the names and values of a line, at any depth.
 
-    Comes before texts are cut, since half of a secret would not be recognised, and before the fields that
-    Foliot itself adds, which have none.
+    Must run before texts are cut, since half of a secret would not be recognised. Runs before Foliot adds its
+    own fields, which contain no secrets.
     """
     mask = current_mask()
     return line if mask is None else _without(line, mask)
@@ -33,5 +33,5 @@ def _without(value: Any, mask: Mask) -> Any:
         return value
     if isinstance(value, int | float):
         return value if mask(str(value)) == str(value) else HIDDEN
-    # What else there is becomes text only when the line is written, each kind in a way of its own.
+    # Renderers would turn other types into text later, each in its own way.
     return mask(repr(value))

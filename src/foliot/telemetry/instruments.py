@@ -1,4 +1,4 @@
-"""How Foliot's metrics are named and made: with one prefix, and with their labels shown from the start."""
+"""Create Foliot's metrics: with a common prefix, and with known label values exported from the start."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -12,7 +12,7 @@ Metric = TypeVar("Metric", Counter, Gauge)
 
 
 class Instruments:
-    """Makes metrics in one registry."""
+    """Creates metrics in one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -27,7 +27,7 @@ class Instruments:
     def counters_by_two(
         self, name: str, text: str, labels: tuple[str, str], first: Iterable[str], second: Iterable[str]
     ) -> dict[tuple[str, str], Counter]:
-        """One for each pair of values."""
+        """Return one counter for each pair of label values."""
         family = Counter(f"foliot_{name}_total", text, labels, registry=self._registry)
         pairs = [(str(one), other) for one in first for other in tuple(second)]
         return {pair: family.labels(*pair) for pair in pairs}
@@ -36,13 +36,13 @@ class Instruments:
         return Gauge(f"foliot_{name}", text, registry=self._registry)
 
     def by(self, label: str, kind: type[Metric], name: str, text: str) -> Metric:
-        """With a label whose values are not known beforehand, and must be few."""
+        """Return a metric with a label whose values are not known in advance. There must be few of them."""
         return kind(f"foliot_{name}", text, [label], registry=self._registry)
 
     def batches_by(
         self, label: str, values: Iterable[Label], name: str, text: str, buckets: tuple[float, ...]
     ) -> dict[Label, Buckets]:
-        """One for each value of a label."""
+        """Return one histogram for each label value."""
         family = LabelledHistogram(f"foliot_{name}", text, buckets, label, self._registry)
         return {value: family.labelled(str(value)) for value in values}
 

@@ -1,10 +1,10 @@
-"""Log lines: every event as a structured line, and batches as one line when they are large.
+"""Log every event as a structured line, and a large batch as one line.
 
-A batch of up to 20 executions is told one by one at info, and summed up at debug; a larger one the other way
-round, so that firing 30,000 a second costs a line per batch. Work that went as it should is told at debug.
+A batch of up to 20 executions is logged one by one at info, with a summary at debug. For larger batches it is
+the reverse, so that firing 30,000 per second costs one line per batch. Successful work is logged at debug.
 
-Measured on 2 cores, as JSON at level info: 60 µs for a batch of 1,000 fires, 16 µs for 1,000 settled with
-success, 0.5 µs for 1,000 claimed, nothing for a tick; a line of its own costs 16 µs (40 on the console).
+Measured on 2 cores, as JSON at level info: 60 µs for a batch of 1,000 fires, 16 µs for 1,000 successful
+settles, 0.5 µs for 1,000 claims, nothing for a tick. A single line costs 16 µs (40 µs on the console).
 """
 
 import logging
@@ -104,10 +104,10 @@ from foliot.telemetry.rendering import configure, sign
 __all__ = ["LINES", "MAX_LINES", "LogObserver", "configure"]
 
 MAX_LINES = 20
-"""Larger batches are summed up."""
+"""Larger batches are logged as a summary."""
 
 LARGE_OFFSET_S = 1.0
-"""A clock this far from the database's is worth a warning: nothing fires wrong, but its log lines mislead."""
+"""Warn if the clock differs this much from the database's: firing is correct, but log times mislead."""
 
 LINES: dict[type[DomainEvent], int] = {
     InstanceStopped: logging.INFO,
@@ -154,27 +154,30 @@ LINES: dict[type[DomainEvent], int] = {
     ServiceFailed: logging.WARNING,
     ServiceRecovered: logging.INFO,
 }
-"""Events that are one line with all their fields, and its level. The others have methods of their own."""
+"""Events logged as one line with all their fields, and the level. Other events have their own methods."""
 
 _LINE_LEVELS = {name: logging.INFO for status, name in SETTLED_AS.items() if status not in FAILING}
-"""Of lines that stand beside those of failures, which are errors."""
+"""Levels of lines that are no failures, in batches that are logged as errors because others failed."""
 
 
 class LogObserver(Dispatch):
-    """Writes events to the log, as it was configured when this was made.
+    """Writes events to the log. The log's level is read when the observer is created.
 
-    Every line carries the id of the instance, which is learned from its start where it is not known before.
+    Every line has the instance id. If it is not given, it is taken from the event `InstanceStarted`.
     """
 
     def __init__(self, instance_id: str | None = None, *, log: FilteringBoundLogger | None = None) -> None:
-        """`log`: where the lines go; None: where this process's own log goes, all of which is signed."""
+        """Register the handlers.
+
+        `log`: where to write. None: the process log, whose lines then all get the instance id.
+        """
         super().__init__()
         self._signs = log is None
         log = log or structlog.get_logger()
         self._log = log.bind() if instance_id is None else log.bind(instance_id=instance_id)
         self._is_clock_off = False
         for kind, level in LINES.items():
-            # An event whose line would be dropped is not even handled.
+            # Events below the log level get no handler.
             if self._log.is_enabled_for(level):
                 self.on(kind, self._line(kind, level))
         self.on(InstanceStarted, self._instance_started)
@@ -229,7 +232,7 @@ class LogObserver(Dispatch):
         )
 
     def _lease_attempted(self, attempted: LeaseAttempted) -> None:
-        # A follower finds the lease held every second, and an acquired one is told as an election.
+        # A follower finds the lease held every second. An acquired lease is logged as `leader_elected`.
         level = logging.INFO if attempted.result == "contended" else logging.DEBUG
         self._log.log(level, "lease_attempted", shard=attempted.shard, result=attempted.result)
 
@@ -289,7 +292,7 @@ class LogObserver(Dispatch):
             self._log.debug("execution_claimed", **claimed_values(claimed, batch.worker_id))
 
     def _executions_settled(self, batch: ExecutionsSettled) -> None:
-        success = Status.SUCCESS  # looking a member up costs more than comparing it
+        success = Status.SUCCESS  # a local variable: looking up an enum member costs more than comparing it
         others = [settled for settled in batch.settled if settled.status is not success]
         has_failed = any(settled.status in FAILING for settled in others)
         level = logging.ERROR if has_failed else logging.INFO
@@ -323,5 +326,5 @@ def _snake_case(name: str) -> str:
 
 
 def _outside_name(name: str) -> str:
-    """Durations end in `_s` in code and in `_seconds` outside."""
+    """Return a field's name in the log: `_s`, the suffix of durations in code, becomes `_seconds`."""
     return re.sub(r"_s$", "_seconds", name)

@@ -1,4 +1,4 @@
-"""What one wants to know of any process: its version, memory, CPU, open files, garbage collections."""
+"""Metrics of the process: version, memory, CPU, open files and garbage collections."""
 
 from prometheus_client import CollectorRegistry, GCCollector, Info, PlatformCollector, ProcessCollector
 
@@ -6,7 +6,7 @@ from foliot.version import __version__
 
 
 def add_process(registry: CollectorRegistry) -> None:
-    """Show them in this registry; they are read when somebody asks."""
+    """Add the process metrics to a registry. They are read at each scrape."""
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)

@@ -1,4 +1,4 @@
-"""How much waits in which queue: as many series as a dashboard can bear, however many queues there are."""
+"""Queue depths as metrics, with a bounded number of series for any number of queues."""
 
 from collections.abc import Iterator, Mapping
 from threading import Lock
@@ -17,11 +17,14 @@ _EMPTY = dict.fromkeys(Priority, 0)
 
 
 class QueueDepths(Collector):
-    """Shows what was measured last. The queue `default` is there from the start, and in processes that do not
-    measure, with zeros: whoever takes the largest of all is told the truth.
+    """Exports the last measured queue depths.
 
-    A queue that is empty has zeros, one that is gone has nothing. Of more than a hundred others, those that
-    are shown stay so; the deepest of the rest take the places that become free, and all else is one, `other`.
+    The queue `default` is always exported: with zeros before the first measurement and in processes that do
+    not measure. The maximum over all instances is therefore correct.
+
+    An empty queue is exported with zeros, a removed one not at all. Beside `default`, at most a hundred
+    queues are exported. Queues that are exported stay so, the deepest of the rest fill free places, and all
+    others are summed as `other`.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -1,7 +1,7 @@
-"""How a log line looks: for people or for machines, one event per line, without passwords and secrets.
+"""Format log lines for the console or as JSON: one event per line, without passwords and secrets.
 
-Lines go to stderr. What libraries and task functions log through `logging`, from warning up, takes the same
-form, and so do Python's warnings and what ends a thread.
+Lines go to stderr. Also formatted like this: records of libraries and task functions in `logging` from level
+warning, Python's warnings, and uncaught exceptions of threads.
 """
 
 import json
@@ -25,16 +25,16 @@ Format = Literal["console", "json"]
 LevelName = Literal["debug", "info", "warning", "error"]
 
 LONGEST_TEXT = 8000
-"""Texts in a line are cut here: an error may quote a response of any size."""
+"""Maximum length of a text in a line, in characters: an error may quote a response of any size."""
 
 _HANDLER_NAME = "foliot"
 
-# Up to the last @ that could end it: rather a mangled address in a log than half a password.
+# Greedy, up to the last @: better to log a mangled address than half a password.
 _PASSWORD_IN_URL = re.compile(r"(://[^\s:/@]*):\S*@")
 
 
 def configure(log_format: Format, level: LevelName) -> None:
-    """Send this process's log lines to stderr in this form, from this level up."""
+    """Write this process's log lines to stderr in this format, from this level up."""
     least = logging.getLevelNamesMapping()[level.upper()]
     timestamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     _signature.instance_id = None
@@ -67,7 +67,7 @@ def configure(log_format: Format, level: LevelName) -> None:
 
 
 class _Signature:
-    """Adds the instance to lines that don't say whose they are, such as those of libraries."""
+    """Adds the instance id to lines without one, such as those of libraries."""
 
     instance_id: str | None = None
 
@@ -81,7 +81,7 @@ _signature = _Signature()
 
 
 def sign(instance_id: str) -> None:
-    """All lines of this process are this instance's from now on."""
+    """Add this instance id to all further lines of the process."""
     _signature.instance_id = instance_id
 
 
@@ -93,7 +93,7 @@ def _adopt_libraries(formatter: logging.Formatter, least: int) -> None:
     for other in [one for one in root.handlers if one.get_name() == _HANDLER_NAME]:
         root.removeHandler(other)
     root.addHandler(handler)
-    # Both: once a task function has run, the root lets more pass, for the log of its execution.
+    # Set on both: once a task function has run, the root logger's level is lower, for execution logs.
     handler.setLevel(max(least, logging.WARNING))
     root.setLevel(handler.level)
     logging.captureWarnings(True)
@@ -103,17 +103,17 @@ class _Handler(logging.StreamHandler[TextIO]):
     def format(self, record: logging.LogRecord) -> str:
         try:
             return super().format(record)
-        except Exception:  # arguments that don't fit its text, most likely
+        except Exception:  # usually arguments that do not match the format string
             bare = copy(record)
             bare.msg, bare.args = str(record.msg), ()
             return super().format(bare)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Nothing: by default the arguments are printed, with all that may be secret in them."""
+        """Do nothing. The default prints the record's arguments, which may contain secrets."""
 
 
 def _tell_end(ended: threading.ExceptHookArgs) -> None:
-    """What nobody caught in a thread is a line as well; by default it is printed as it is."""
+    """Log an uncaught exception of a thread. By default Python prints it unformatted."""
     if ended.exc_type is not SystemExit:
         name = None if ended.thread is None else ended.thread.name
         failure = (ended.exc_type, ended.exc_value, ended.exc_traceback)
@@ -123,7 +123,7 @@ def _tell_end(ended: threading.ExceptHookArgs) -> None:
 def _renderers(log_format: Format) -> list[Processor]:
     if log_format == "json":
         return [structlog.processors.JSONRenderer(serializer=_to_json)]
-    # The default formatter of exceptions prints local variables, and with them secrets.
+    # The default exception formatter prints local variables, which may contain secrets.
     console = structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
     )
@@ -131,7 +131,7 @@ def _renderers(log_format: Format) -> list[Processor]:
 
 
 def plain(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
-    """Values as text and numbers: passwords in URLs hidden, long texts cut, ids and instants spelled out."""
+    """Convert values to text and numbers: mask passwords in URLs, cut long texts, format ids and instants."""
     for name, value in line.items():
         if isinstance(value, str):
             text = _PASSWORD_IN_URL.sub(r"\1:***@", value) if "://" in value else str(value)
@@ -146,10 +146,10 @@ def plain(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
 
 
 def printable(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
-    """Line breaks and control characters spelled out: no text can forge a line or drive the terminal."""
+    """Escape line breaks and control characters, so that no text can forge a line or control the terminal."""
     for name, value in line.items():
         if isinstance(value, str) and not value.isprintable():
-            # A traceback is shown line by line.
+            # A traceback keeps its line breaks.
             line[name] = _spelled_out(value, spared="\n\t" if name == "exception" else "")
     return line
 

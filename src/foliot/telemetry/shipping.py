@@ -1,8 +1,8 @@
-"""Spans on their way to a collector: never in anybody's way, and never more of them than fit.
+"""Send spans to a collector without blocking, through a bounded queue.
 
-A thread of the SDK's sends them in batches. While the collector is away they wait, up to a number; what
-comes then is dropped before it costs anything. The log says once that spans are lost, and once that they are
-not any more: what the exporter itself would say, several lines for every batch, is kept back.
+A thread of the SDK sends them in batches. While the collector is unreachable, spans wait in the queue. When
+it is full, further spans are dropped before they are built. The log has one line when spans are lost, and one
+when sending works again. The exporter's own messages, several per batch, are suppressed.
 """
 
 import logging
@@ -20,12 +20,12 @@ from foliot.telemetry.answers import wary_session
 
 MAX_WAITING = 8192
 CLOSE_S = 3.0
-"""How long a process that stops waits for its last spans to be taken."""
+"""How long a stopping process waits for its last spans to be sent."""
 _EXPORTERS_LOG = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
 class Shipping:
-    """Takes finished spans at once, from one thread; those that don't fit are dropped."""
+    """Queues finished spans without blocking. Drops spans when full. To be used from one thread."""
 
     def __init__(self, url: str, exporter: SpanExporter | None = None) -> None:
         try:
@@ -48,11 +48,11 @@ class Shipping:
             self._processor.on_end(span)
 
     def drop(self, count: int) -> None:
-        """These were not even made."""
+        """Count spans that were dropped, or not even built."""
         self._watched.lost += count
 
     def close(self) -> None:
-        """Send what waits, for a few seconds at most. Blocks meanwhile."""
+        """Send the waiting spans. Blocks for a few seconds at most."""
         sending = threading.Thread(target=self._processor.shutdown, name="foliot-last-spans", daemon=True)
         sending.start()
         sending.join(CLOSE_S)
@@ -61,13 +61,13 @@ class Shipping:
 
 
 class _Watched(SpanExporter):
-    """An exporter, and whether it gets anything across. Used by the thread that sends."""
+    """Wraps an exporter and logs when it starts or stops losing spans. Runs in the sending thread."""
 
     def __init__(self, exporter: SpanExporter, url: str) -> None:
         self._exporter = exporter
         self._url = url
         self.taken = 0
-        """Spans that do not wait any more."""
+        """Number of spans that left the queue."""
         self.lost = 0
         self._is_away = False
         self._is_closed = False
@@ -89,7 +89,7 @@ class _Watched(SpanExporter):
         return result
 
     def give_up(self, waiting: int) -> None:
-        """There is no more time."""
+        """Count the waiting spans as lost and close the exporter: the time for sending is over."""
         self.lost += waiting
         self._tell_away("it did not take the last spans in time")
         self.shutdown()
@@ -111,7 +111,7 @@ class _Watched(SpanExporter):
 
 
 class _KeptBack(logging.Filter):
-    """Keeps to itself what the exporter says in this thread; its last words with a reason are remembered."""
+    """Suppresses the exporter's log records of this thread, and keeps the first one as the reason."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,6 +128,6 @@ class _KeptBack(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.thread != self._thread:
             return True
-        # The first says why; those that follow, only that it was tried in vain.
+        # The first record gives the reason; the following ones only report failed retries.
         self.said = self.said or record.getMessage()
         return False

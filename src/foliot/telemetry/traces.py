@@ -1,14 +1,14 @@
-"""Traces: spans made from events, when what they tell of is over.
+"""Traces: build spans from events, after the work is done.
 
-Ids follow from what the spans are about (`model/trace.py`), so nothing has to be carried along, and processes
-that have never heard of each other make one trace. Whether a trace is kept is asked of the sampler by its id,
-so they agree on that too. Nothing of this is imported unless spans are wanted.
+Span ids are derived from schedule and execution ids (`model/trace.py`). So no ids are passed between
+processes, and independent processes contribute to one trace. The sampler decides by trace id, so all
+processes agree. This module is imported only if tracing is enabled.
 
-    create    when a schedule was changed: from the transaction's time to its commit
-    fire      from the time that was due to its commit; of a run by hand, from its transaction's time
+    create    a change of a schedule: from the transaction's time to its commit
+    fire      from the due time to the commit; for a manual run, from the transaction's time
     execute   from the claim to the end of the attempt
-    settle    from there until it was written down
-    cancel    the end of an execution that waited: from when somebody asked for it to its commit
+    settle    from the end of the attempt until its result is written
+    cancel    cancelling a waiting execution: from the request to its commit
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ _UNSET = Status(StatusCode.UNSET)
 
 
 class _Span(NamedTuple):
-    """What is known of a span, before it is one of the SDK's."""
+    """The data of a span, before it is converted to the SDK's type."""
 
     name: SpanName
     context: TraceContext
@@ -86,7 +86,7 @@ class _Span(NamedTuple):
 
 
 class TraceObserver(Dispatch):
-    """Makes spans of what it is told and hands them over. `now` is the cluster's time."""
+    """Builds spans from events and queues them for sending. `now` returns the cluster's time."""
 
     def __init__(self, shipping: Shipping, instance_id: str, roles: Sequence[str], now: Now) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class TraceObserver(Dispatch):
         self._instance_id = instance_id
         self._now = now
         self._resource = _resource_of(instance_id, roles)
-        # For its sampler, which is chosen by OTEL_TRACES_SAMPLER; it makes no spans.
+        # The provider is used only for its sampler, which OTEL_TRACES_SAMPLER selects.
         self._sampler = TracerProvider(resource=self._resource, shutdown_on_exit=False).sampler
         self._has_sampler_failed = False
         self.on(ScheduleChanged, self._schedule_changed)
@@ -106,11 +106,11 @@ class TraceObserver(Dispatch):
         self.on(ExecutionsRescued, self._executions_rescued)
 
     def is_kept(self, trace_id: int, trace_context: str | None) -> bool:
-        """Whether the spans of a trace are; `trace_context` is what it continues. Never raises."""
+        """Whether a trace is sampled. `trace_context`: the trace that it continues, if any. Never raises."""
         try:
             return self._is_sampled(trace_id, trace_context)
         except Exception as error:
-            # A sampler may be anybody's, and attempts ask this on their way to the target.
+            # The sampler may be third-party code, and attempts call this before they call the target.
             if not self._has_sampler_failed:
                 self._has_sampler_failed = True
                 structlog.get_logger().error("sampler_failed", error=f"{type(error).__name__}: {error}")
@@ -118,7 +118,7 @@ class TraceObserver(Dispatch):
 
     def _is_sampled(self, trace_id: int, trace_context: str | None) -> bool:
         continued = parse_traceparent(trace_context)
-        # Never the context of whoever tells: it may be within a span of somebody else's.
+        # An empty context: the current one may be inside a span of the application.
         parent = Context()
         if continued is not None:
             parent = set_span_in_context(NonRecordingSpan(_context_of(continued, is_remote=True)), parent)
@@ -126,7 +126,7 @@ class TraceObserver(Dispatch):
         return asked.decision is Decision.RECORD_AND_SAMPLE
 
     def close(self) -> None:
-        """Send the last ones, for a few seconds at most. Blocks meanwhile."""
+        """Send the last spans. Blocks for a few seconds at most."""
         self._shipping.close()
 
     # --- from events ------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class TraceObserver(Dispatch):
                     self._put(span)
 
     def _executions_rescued(self, batch: ExecutionsRescued) -> None:
-        """Who carried these out is not there to tell."""
+        """Build the spans of attempts whose workers are gone and can't report them."""
         now = self._now()
         for lost in batch.attempts:
             started_ts = lost.started_ts or now
@@ -273,7 +273,7 @@ class TraceObserver(Dispatch):
         self._shipping.put(
             ReadableSpan(
                 name=span.name.value,
-                # Kept, so it is sampled: a sampler need not do as the caller said.
+                # Always marked as sampled here: the sampler may decide otherwise than the caller.
                 context=_context_of(span.context._replace(is_sampled=True)),
                 parent=None if span.parent is None else _context_of(span.parent, is_remote=True),
                 resource=self._resource,
@@ -289,7 +289,7 @@ class TraceObserver(Dispatch):
 
 
 def open_traces(url: str, instance_id: str, roles: Sequence[str], now: Now) -> TraceObserver:
-    """Raises SettingError where OTEL_* variables make no sense."""
+    """Create a trace observer. Raises SettingError if the OTEL_* variables are invalid."""
     return TraceObserver(Shipping(url), instance_id, roles, now)
 
 
@@ -340,7 +340,7 @@ def _of_attempt(
 
 
 def _of_cancelled(cancelled: CancelledExecution, context: TraceContext, now: datetime) -> Iterator[_Span]:
-    """What an agent was at is an attempt like any other; what waited ends with a span of its own."""
+    """Yield spans: of an attempt if an agent was working on it, else one `cancel` span."""
     if cancelled.duration_s is not None:
         settled = SettledExecution(
             cancelled.execution_id,
@@ -376,7 +376,7 @@ def _of_cancelled(cancelled: CancelledExecution, context: TraceContext, now: dat
 
 
 def _resource_of(instance_id: str, roles: Sequence[str]) -> Resource:
-    """As OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say; the service is `foliot` if they don't."""
+    """Return the resource of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. Default service: `foliot`."""
     given = Resource.create({})
     ours: dict[str, str | Sequence[str]] = {
         "service.instance.id": instance_id,
