@@ -1,1 +1,1 @@
-"""Task functions that come with Foliot. None is there by itself: a worker names them by `--tasks`."""
+"""Optional parts of Foliot: the task function `shell`, enabled with `--tasks`, and workers in Celery."""

@@ -1,20 +1,20 @@
-"""Carries Foliot's executions out in the workers of a Celery application: FOLIOT_TRANSPORT=celery.
+"""Run Foliot's executions in the workers of a Celery application: FOLIOT_TRANSPORT=celery.
 
     from foliot.contrib.celery import register
 
     register(celery_app, foliot_app)
 
-adds one task, `foliot.execute`, to the Celery application. The leader sends it the id of an execution; who
-gets it claims that execution, runs its target with the task functions of the Foliot application, and settles
-it. Timeouts, retries, cancels and history are as with Foliot's own workers; queues, pools and autoscaling as
-with Celery's own tasks.
+adds one task, `foliot.execute`, to the Celery application. The leader sends tickets: calls of this task with
+the id of an execution. The task claims the execution, runs its target with the task functions of the Foliot
+application, and settles it. Timeouts, retries, cancels and history work as with Foliot's own workers. Queues,
+pools and autoscaling work as with Celery's own tasks.
 
-Each process that runs tasks of Celery's has one engine (`celery_engine.py`), made when the first ticket
-comes: after the fork, since no connection and no thread survives one.
+Each Celery process that runs tasks has one engine (`celery_engine.py`). It is created with the first ticket,
+after the fork, because connections and threads do not survive a fork.
 
-What a crash leaves behind: an execution whose lease runs out. The leader's janitor rescues it, and the leader
-sends another ticket. A ticket that is lost is sent again; one that comes twice finds nothing to claim. So a
-ticket is acknowledged when it comes, whatever the application does with its own tasks.
+After a crash, the execution's lease expires. The leader's janitor rescues the execution, and the leader sends
+another ticket. A lost ticket is sent again. A duplicate finds nothing to claim. So tickets are acknowledged
+on arrival, whatever the application configures for its own tasks.
 """
 
 import logging
@@ -34,21 +34,22 @@ from foliot.transport.celery import TASK
 
 NEVER_S = 10 * 365 * 86400
 ENDING_S = 0.2
-"""How long a thread may take to end after its function has."""
+"""How long a thread may take to end after its function has ended, in seconds."""
 _FEW_CONNECTIONS = {"pool_lease": 1, "pool_firing": 2, "pool_work": 2, "pool_api": 1}
-"""There may be many such processes, and each runs few things at once."""
+"""Small pools: there may be many of these processes, and each runs few executions at once."""
 _log = logging.getLogger("foliot.celery")
 
 
 def register(
     celery_app: Any, foliot_app: Foliot, *, settings: Settings | None = None, isolates: bool = False
 ) -> Any:
-    """Add the task `foliot.execute` to a Celery application; returns it.
+    """Add the task `foliot.execute` to a Celery application and return it.
 
-    `settings` are Foliot's; left out, they are read from the environment where the first ticket comes. Plain
-    functions run in the process of Celery's that got the ticket. A timeout or a cancel ends that process if
-    its pool is prefork; in the other pools they go on to their end although nobody waits for them, unless
-    `isolates` gives them processes of their own.
+    `settings`: Foliot's settings. None: read from the environment with the first ticket.
+
+    `isolates`: run plain functions in processes of their own. If False, they run in the Celery process that
+    got the ticket. A timeout or cancel then ends this process in a prefork pool. In other pools the function
+    runs to its end, although nobody waits for it.
     """
     try:
         from celery import signals
@@ -58,12 +59,12 @@ def register(
 
     @celery_app.task(  # type: ignore[untyped-decorator, unused-ignore]
         name=TASK,
-        # Else every other application of this process would have it too.
+        # Otherwise every other Celery application of this process would get the task too.
         shared=False,
         serializer="json",
         ignore_result=True,
         acks_late=False,
-        # The execution's own timeout holds. Left out, or 0, the application's would end it before.
+        # The execution has its own timeout. With None or 0 here, the application's limits would apply.
         time_limit=NEVER_S,
         soft_time_limit=NEVER_S,
     )
@@ -72,7 +73,7 @@ def register(
         engines.here().carry_out(wanted)
         engines.end_what_clings()
 
-    # Not weak: nothing else keeps these.
+    # Not weak: nothing else holds a reference to these.
     signals.worker_init.connect(engines.on_worker, weak=False)
     signals.worker_process_init.connect(engines.on_process, weak=False)
     signals.worker_process_shutdown.connect(engines.on_shutdown, weak=False)
@@ -81,7 +82,7 @@ def register(
 
 
 class _Engines:
-    """The engine of this process, made when it is first asked for."""
+    """Holds the engine of this process, which is created on first use."""
 
     def __init__(self, celery: Any, app: Foliot, settings: Settings | None, *, isolates: bool) -> None:
         self._celery = celery
@@ -92,7 +93,7 @@ class _Engines:
         self._pid = 0
         self._turn = threading.Lock()
         self._main_pid: int | None = None
-        """Of the worker that forked this process, or that it is."""
+        """Process id of the Celery worker: the parent of this process, or this process itself."""
         self.room = 1
 
     def here(self) -> Engine:
@@ -102,12 +103,12 @@ class _Engines:
             return self._engine
 
     def on_worker(self, sender: Any = None, **_more: Any) -> None:
-        """Celery's worker comes up: so many run at once in it, if its pool does not fork."""
+        """Read the concurrency of a starting Celery worker. It applies to pools that do not fork."""
         self.room = int(getattr(sender, "concurrency", None) or 1)
         self._main_pid = os.getpid()
 
     def on_process(self, **_more: Any) -> None:
-        """It does one thing at a time. A lock that was held when it was forked would be held for ever."""
+        """Reset after a fork: one task at a time, and a new lock, as the old one may be held forever."""
         self.room = 1
         self._turn = threading.Lock()
 
@@ -116,8 +117,11 @@ class _Engines:
             self._engine.close()
 
     def end_what_clings(self) -> None:
-        """End this process if a function is left in it that was told to stop, and another can be forked for
-        it: nothing else ends a thread. Celery does the same to a task that passes its time limit."""
+        """End this forked process if a function did not stop when it was cancelled or timed out.
+
+        Nothing else can end a thread. The worker forks another process. Celery does the same to a task that
+        exceeds its time limit.
+        """
         if self._main_pid in (None, os.getpid()):
             return
         clinging = [thread for thread in threading.enumerate() if thread.name.startswith("foliot-task ")]
@@ -141,7 +145,7 @@ class _Engines:
         )
 
     def _target(self) -> Any:
-        """The application as target too, if Foliot may read its results; else others run such executions."""
+        """Return the application for targets of kind `celery`. None: Foliot can't read its results."""
         try:
             require_json_results(self._celery)
         except SettingError as error:
@@ -151,7 +155,7 @@ class _Engines:
 
 
 class _Trouble:
-    """Tells in Celery's own log what keeps an engine from its work; the rest is in Foliot's history."""
+    """Writes failures of the engine's services to Celery's log. All else is in Foliot's history."""
 
     def notify(self, event: DomainEvent) -> None:
         if isinstance(event, ServiceFailed):

@@ -1,8 +1,8 @@
-"""A Foliot worker inside a process of Celery's: it claims what it is given, and looks for nothing by itself.
+"""A Foliot worker inside a Celery process: it claims only the executions it is given, and does not poll.
 
-It is made of the parts of an instance, without the one that polls. Its event loop is in a thread of its own;
-the threads of Celery that run tasks wait for it. While it exists it is an instance like others: it has a row
-in the registry, renews the leases of what it runs, and hears of cancels.
+It is an instance without the service that polls. Its event loop runs in its own thread, and Celery's task
+threads wait for it. Like any instance it has a row in the registry, renews the leases of its executions, and
+receives cancels.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from foliot.worker.worker import Worker
 
 START_WITHIN_S = 60.0
 SEEN_WITHIN_S = 0.5
-"""How long work that clings to life may go unnoticed after it was given up."""
+"""Interval for checking whether the worker gave up an attempt whose function still runs, in seconds."""
 LAST_WORDS_S = 5.0
 
 
 class Engine:
-    """Started when it is made; carries out any number of executions at once, as its callers have threads."""
+    """Starts on creation. Runs one execution per calling thread, with no limit of its own."""
 
     def __init__(self, plan: Callable[[], InstanceSpec]) -> None:
         self._plan = plan
@@ -41,9 +41,9 @@ class Engine:
         return self._thread.is_alive()
 
     def carry_out(self, execution_id: UUID) -> bool:
-        """Claim it, run it and write down how it ended; False: there was nothing to claim.
+        """Claim an execution, run it and write its result. Return False if there was nothing to claim.
 
-        Whatever else ends the wait, the execution is handed back.
+        If waiting is interrupted by an exception, the execution is handed back.
         """
         worker = _worker_of(self._ready.result(START_WITHIN_S))
         work = asyncio.run_coroutine_threadsafe(self._carry_out(worker, execution_id), self._loop)
@@ -54,9 +54,9 @@ class Engine:
             raise
 
     def close(self) -> None:
-        """Hand back what runs, and leave."""
+        """Hand back the running executions, leave the registry, and stop."""
         if self._stopping is not None:
-            with contextlib.suppress(RuntimeError):  # it has ended by itself
+            with contextlib.suppress(RuntimeError):  # the loop is already closed
                 self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(LAST_WORDS_S * 2)
 
@@ -98,7 +98,7 @@ class Engine:
 
     async def _carry_out(self, worker: Worker, execution_id: UUID) -> bool:
         if not await worker.take([execution_id]):
-            # It may be of a queue that is new.
+            # The execution may be in a new queue.
             worker.forget_queues()
             if not await worker.take([execution_id]):
                 return False
@@ -110,7 +110,7 @@ class Engine:
             if attempt is not None:
                 attempt.stop(Status.PENDING)
             raise
-        # Celery may end this process as soon as its task has.
+        # Write now: Celery may end this process as soon as the task ends.
         await worker.settler.write_within(LAST_WORDS_S)
         return True
 

@@ -1,13 +1,13 @@
-"""The task function `shell`: runs a command, as cron does. Opt in with `--tasks foliot.contrib.shell`.
+"""The task function `shell`: runs a command, like cron. Enable it with `--tasks foliot.contrib.shell`.
 
-Know what this means before you do. Whoever may edit a schedule, and whoever may trigger one with arguments of
-their own, can then run any command as the user that the worker runs as: read its files, reach its network,
-and, since they are the same user's, look at the worker and what its environment holds. That goes for every
-host (tenant) that the worker serves. So give it a worker of its own, as a user that may do little, with a
-queue of its own; leave it out where hosts don't trust each other.
+Security: anyone who may edit a schedule, or trigger one with their own arguments, can then run any command as
+the worker's user. Such a command can read this user's files, reach its network, and inspect the worker
+process and its environment. This applies to every host (tenant) that the worker serves. So use a separate
+worker with a separate queue, running as a user with few rights. Do not use it where hosts don't trust each
+other.
 
-A command gets a small environment, not the worker's: settings and keys of Foliot are not passed on. Secrets
-are better written into `env` as ${secret:name} than into the command, which all users of the machine can see.
+A command gets a small environment, not the worker's: Foliot's settings and keys are not passed on. Put
+secrets into `env` as ${secret:name}, not into the command, which all users of the machine can see.
 """
 
 import os
@@ -26,8 +26,8 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 app = Foliot()
 
 
-# A process of its own: what the command prints becomes its log, line by line and capped, and a timeout or a
-# cancel ends the whole process group, with all that the command has started.
+# In its own process: its output becomes the execution's log, line by line and limited in size. A timeout or
+# cancel ends the whole process group, with everything that the command has started.
 @app.task(isolation="process", display_name="Shell command")
 def shell(
     command: str, env: dict[str, str] | None = None, stdin: str = "", directory: str | None = None
@@ -59,18 +59,18 @@ def shell(
 
 
 def environment_of(given: Mapping[str, str]) -> dict[str, str]:
-    """What a command sees: as little as cron passes on, the trace, and what the schedule gives."""
+    """Return a command's environment: cron's few variables, TRACEPARENT, and those of the schedule."""
     try:
         user = pwd.getpwuid(os.getuid())
         name, home = user.pw_name, user.pw_dir
-    except KeyError:  # a container may run as a number that nobody has given a name
+    except KeyError:  # a container may run as a user id without a name
         name, home = str(os.getuid()), "/"
     traced = {key: os.environ[key] for key in ("TRACEPARENT",) if key in os.environ}
     return {"HOME": home, "LOGNAME": name, "USER": name, "SHELL": SHELL, "PATH": PATH, **traced, **given}
 
 
 def _home(environment: Mapping[str, str]) -> str:
-    """Where a command starts; users that only services run as often have no folder."""
+    """Return the home directory, or / if it does not exist, as is common for service users."""
     return environment["HOME"] if Path(environment["HOME"]).is_dir() else "/"
 
 

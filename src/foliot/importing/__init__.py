@@ -1,6 +1,7 @@
-"""Schedules of other schedulers, read into definitions of our own.
+"""Import schedules of other schedulers as Foliot definitions.
 
-Each module reads one kind: a crontab, the beat of a Celery application, the tables of django-celery-beat,
-the jobs of an APScheduler. All give a `Found`: schedules to make, with notes on what is not the same any
-more, and what was left out and why. Nothing is guessed silently, nothing is written, no pickle is read.
+Each module reads one source: a crontab, the beat schedule of a Celery application, the tables of
+django-celery-beat, or the jobs of APScheduler. All return an `ImportResult`: schedules to create, with notes
+on differences, and what was left out and why. They guess nothing silently, write nothing, and read no
+pickles.
 """

@@ -1,7 +1,7 @@
-"""The jobs of an APScheduler 3 that the user's own code has made.
+"""Import jobs that the user's code has added to APScheduler 3.
 
-APScheduler is not needed to read them: the objects are known by their classes' names and their attributes.
-A job store in a database is never opened: its jobs are pickles, and reading a pickle runs whatever it says.
+APScheduler need not be installed: objects are recognised by class names and attributes. A job store in a
+database is never opened, because its jobs are pickles, and reading a pickle can run any code.
 """
 
 import inspect
@@ -37,7 +37,7 @@ _MEMORY = "MemoryJobStore"
 _STOPPED = 0
 _DEFAULTS: Mapping[str, Any] = {"misfire_grace_time": 1, "coalesce": True, "max_instances": 1}
 _NO_LIMIT_S = 10 * 366 * 86400
-"""The longest grace there is, for jobs that run however late they are."""
+"""The maximum grace in seconds, for jobs without a limit of lateness."""
 _SHORT_GRACE_S = 10
 _MADE_UP_ID = re.compile(r"[0-9a-f]{32}")
 _ON_ALL = (
@@ -52,7 +52,7 @@ _ON_SHORT_GRACE = (
 
 
 def read(scheduler: Any, *, now: datetime, prefix: str = "") -> ImportResult:
-    """The schedules of a scheduler that was not started, or that keeps its jobs in memory."""
+    """Return the schedules of a scheduler that was not started, or that keeps its jobs in memory."""
     finds = Finds(now, prefix)
     for alias in _unread_stores(scheduler):
         why = "its jobs are pickles in a database, which are never read; only jobs that your code adds are"
@@ -85,14 +85,14 @@ def _unread_stores(scheduler: Any) -> list[str]:
 def _jobs(scheduler: Any) -> Iterable[Any]:
     if getattr(scheduler, "state", _STOPPED) == _STOPPED:
         return list(scheduler.get_jobs())
-    # It runs: asked as a whole it would load, and unpickle, what is in its databases.
+    # The scheduler is running: `get_jobs()` without a store would unpickle jobs from its databases.
     stores = getattr(scheduler, "_jobstores", None) or {}
     unread = set(_unread_stores(scheduler))
     return [job for alias in stores if alias not in unread for job in scheduler.get_jobs(alias)]
 
 
 def _shared_names(jobs: Iterable[Any]) -> dict[str, list[str]]:
-    """The functions' names that stand for more than one function."""
+    """Return function names that refer to more than one function, with the references."""
     named: dict[str, set[str]] = {}
     for job in jobs:
         reference = getattr(job, "func_ref", None)
@@ -126,7 +126,7 @@ def _schedule(job: Any, defaults: Mapping[str, Any]) -> tuple[dict[str, Any], li
 
 
 def _policies(job: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    # A job that waits for the scheduler to start does not have its defaults yet.
+    # A job has no default values before the scheduler starts.
     grace, coalesces, most = (getattr(job, name, defaults[name]) for name in _DEFAULTS)
     return {
         "misfire": {
@@ -137,7 +137,7 @@ def _policies(job: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-# --- what -----------------------------------------------------------------------------------------------
+# --- target ---------------------------------------------------------------------------------------------
 
 
 def _target(job: Any, notes: list[str]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _named(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
     return {**named, **{key: value for name in rest for key, value in bound.arguments[name].items()}}
 
 
-# --- when -----------------------------------------------------------------------------------------------
+# --- trigger --------------------------------------------------------------------------------------------
 
 
 def _timing(trigger: Any) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _cron(trigger: Any) -> dict[str, Any]:
 
 
 def _with_positions(texts: Mapping[str, str], positions: Iterable[str]) -> str:
-    """Days such as `1st mon`, which cron keeps in its field of weekdays."""
+    """Return an expression with days such as `1st mon`, which cron has in its weekday field."""
     if texts["day_of_week"] != "*":
         raise LeftOutError("it names weekdays of the month, and weekdays besides")
     weekdays = ",".join(_position(term) for term in positions)
@@ -222,7 +222,7 @@ def _with_positions(texts: Mapping[str, str], positions: Iterable[str]) -> str:
     )
     day = "*"
     if texts["day"]:
-        # Either is enough, which in cron holds only as long as neither begins with *.
+        # Either field may match. In cron this holds only if neither field begins with *.
         field = _field(DAY, texts["day"])
         day = field_of(DAY, field.numbers).text
         weekdays = "*" if field.is_open else weekdays
@@ -239,7 +239,7 @@ def _position(term: str) -> str:
 
 def _field(span: FieldRange, text: str) -> CronFieldValues:
     numbers = [number for term in text.split(",") for number in _term(span, term)]
-    if span is WEEKDAY:  # Theirs begins with Monday.
+    if span is WEEKDAY:  # APScheduler's 0 is Monday.
         numbers = [(number + 1) % 7 for number in numbers]
     return field_of(span, numbers, text)
 

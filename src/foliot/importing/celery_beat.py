@@ -1,6 +1,6 @@
-"""The beat of a Celery application: its `beat_schedule`, and what `add_periodic_task` has put there.
+"""Import the `beat_schedule` of a Celery application, including entries of `add_periodic_task`.
 
-Celery is not needed to read it: the objects are known by their classes' names and their attributes.
+Celery need not be installed: objects are recognised by class names and attributes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ _FIELDS = (
 def read(
     app: Any, *, now: datetime, as_function: bool = False, timezone: str | None = None, prefix: str = ""
 ) -> ImportResult:
-    """The schedules of an application; `timezone` is that of its crontabs if it can't name one."""
+    """Return the schedules of an application. `timezone`: used for crontabs if the application has none."""
     finds = Finds(now, prefix)
     zone = _zone_of(app) or timezone
     for key, entry in dict(app.conf.beat_schedule or {}).items():
@@ -74,7 +74,7 @@ def read(
 def _zone_of(app: Any) -> str | None:
     try:
         return zone_name(app.timezone)
-    except (LookupError, ValueError, OSError):  # it is set to one that there is not
+    except (LookupError, ValueError, OSError):  # it is set to an unknown zone
         return None
 
 
@@ -92,7 +92,7 @@ def _schedule(entry: Any, zone: str | None, as_function: bool) -> tuple[dict[str
 
 
 def _given(entry: Any) -> Mapping[str, Any]:
-    """An entry as beat takes it: a mapping, or an object of its own."""
+    """Return an entry as a mapping. Beat accepts mappings and its own objects."""
     if isinstance(entry, Mapping):
         return entry
     names = ("task", "schedule", "args", "kwargs", "options")
@@ -104,7 +104,7 @@ def _queue(options: Mapping[str, Any]) -> str | None:
     return None if queue is None else str(getattr(queue, "name", queue))
 
 
-# --- when -----------------------------------------------------------------------------------------------
+# --- trigger --------------------------------------------------------------------------------------------
 
 _RELATIVE = (
     "it ran at whole multiples of its interval (relative); here it counts from when the schedule is made"
@@ -113,7 +113,7 @@ _RELATIVE = (
 
 def _timing(schedule: Any, zone: str | None) -> tuple[dict[str, Any], list[str]]:
     notes = ["its clock (nowfun) is not taken over"] if getattr(schedule, "nowfun", None) else []
-    # By the class itself: what a subclass has changed can't be known.
+    # Exact class names only: a subclass may behave differently.
     match type(schedule).__name__:
         case "int" | "float":
             return {"trigger": every(_length(schedule))}, notes
@@ -145,7 +145,7 @@ def _length(seconds: float) -> timedelta:
 
 
 def crontab_timing(given: Mapping[str, Any], zone: str | None) -> dict[str, Any]:
-    """What of a schedule makes it fire as a Celery crontab does, of which all fields must match."""
+    """Return the timing fields of a schedule for a Celery crontab, in which all fields must match."""
     if zone is None:
         raise LeftOutError("it can't be told in which time zone it runs; name it by --tz")
     fields: dict[FieldRange, CronFieldValues] = {SECOND: field_of(SECOND, [0])}
@@ -185,7 +185,7 @@ def _term(term: str, span: FieldRange) -> Sequence[int]:
     else:
         low, high = _number(first, span), _number(last, span)
         numbers = list(range(low, high + 1))
-        if high < low:  # It goes on from the beginning: 22-2 are five hours.
+        if high < low:  # The range wraps around: 22-2 are five hours.
             numbers = [*range(low, span.high + 1), *range(span.low, high + 1)]
     return numbers[:: int(step)] if slash else numbers
 
@@ -201,11 +201,11 @@ def _number(text: str, span: FieldRange) -> int:
     raise LeftOutError(f'the {span.name} field has "{text}", which is not from {span.low} to {span.high}')
 
 
-# --- what -----------------------------------------------------------------------------------------------
+# --- target ---------------------------------------------------------------------------------------------
 
 
 class BeatCall(NamedTuple):
-    """What beat would send."""
+    """The task and arguments that beat would send."""
 
     task: str
     args: Sequence[Any] = ()
@@ -214,7 +214,7 @@ class BeatCall(NamedTuple):
 
 
 def target_of(call: BeatCall, as_function: bool) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a schedule that sends the task, or calls the task function of the same name."""
+    """Return fields of a schedule that sends the Celery task, or calls the task function of that name."""
     args, kwargs = plain_json(call.args, "args"), plain_json(call.kwargs, "kwargs")
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise LeftOutError("args must be a list, and kwargs an object")
@@ -242,7 +242,7 @@ _ON_OPTION = {
 
 
 def on_options(options: Mapping[str, Any]) -> list[str]:
-    """Notes about what beat would have sent along."""
+    """Return notes about options of beat that are not taken over."""
     return [
         _ON_OPTION.get(name, f"the option {name}={value!r} is not taken over")
         for name, value in options.items()

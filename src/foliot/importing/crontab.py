@@ -1,7 +1,7 @@
-"""Crontabs: what `crontab -l` prints, and /etc/crontab with its column of users.
+"""Import crontabs: the output of `crontab -l`, and /etc/crontab with its column of users.
 
-A line becomes a schedule that behaves as cron does: it starts whether or not the last run has ended, makes
-up for nothing that was missed, and tries nothing twice.
+A line becomes a schedule that behaves like cron: it starts even if the last run has not ended, skips missed
+times, and retries nothing.
 """
 
 import re
@@ -29,7 +29,7 @@ _ON_ALL = (
 _FOR_CRON = frozenset(
     {"MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING", "CRON_TZ", "RANDOM_DELAY"}
 )
-"""Set for cron itself: these do not go to the commands."""
+"""Variables for cron itself. They are not passed to the commands."""
 _VARIABLE = re.compile(r"""(?:(["']?)([A-Za-z_][A-Za-z0-9_]*)\1)\s*=\s*(.*)""")
 _VALUE = r"(?:\d{1,2}|[A-Za-z]{3})"
 _TERM = re.compile(rf"(?:\*|{_VALUE}-{_VALUE})(?:/\d{{1,3}})?|{_VALUE}")
@@ -42,20 +42,20 @@ _SECRETIVE = re.compile(r"PASS|SECRET|TOKEN|CREDENTIAL|API_?KEY", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How a crontab is to be read, and what is to become of its commands."""
+    """Options for reading a crontab and for running its commands."""
 
     now: datetime
     timezone: str
-    """Of lines that no CRON_TZ or TZ stands above: that of the machine whose crontab it is."""
+    """Time zone of lines without CRON_TZ or TZ above them: that of the crontab's machine."""
     is_system: bool = False
-    """Its lines name a user, as those of /etc/crontab do."""
+    """Whether lines name a user, as in /etc/crontab."""
     url: str | None = None
-    """Commands are posted to this agent; None: the task function `shell` runs them."""
+    """Agent to which commands are posted. None: the task function `shell` runs them."""
     prefix: str = ""
 
 
 def read(text: str, reading: Reading) -> ImportResult:
-    """The schedules of a crontab."""
+    """Return the schedules of a crontab."""
     finds = Finds(reading.now, reading.prefix)
     environment: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -129,7 +129,7 @@ def _first_word(text: str) -> tuple[str, str]:
 
 
 def _field(text: str, low: int, high: int, notes: list[str]) -> str:
-    """A field as it is written here. What crons do not agree on is refused, though it has a meaning here."""
+    """Return a field in Foliot's syntax. Refuse syntax on which crons differ, even if Foliot supports it."""
     if random := _RANDOM.fullmatch(text):
         notes.append(
             f"{text} is a time that cron chooses anew each time it starts; here it is chosen once, by H"
@@ -145,7 +145,7 @@ def _field(text: str, low: int, high: int, notes: list[str]) -> str:
 
 
 def _split_at_percent(text: str) -> tuple[str, str]:
-    """The command and what it reads from its input: all behind the first %, where each % is a new line."""
+    """Return the command and its stdin: the text behind the first %, where each further % is a newline."""
     pieces = [""]
     end = 0
     for found in _ESCAPE_OR_PERCENT.finditer(text):
@@ -222,7 +222,7 @@ _LONGEST = 60
 
 
 def name_of(command: str) -> str:
-    """What a command seems to be called: `cd /srv && ./manage.py migrate -v0` is `manage-migrate`."""
+    """Return a readable name for a command: `cd /srv && ./manage.py migrate -v0` is `manage-migrate`."""
     candidates = [_words(part) for part in _JOINS.split(_REDIRECTION.sub(" ", command))]
     words = next((each for each in candidates if each and each[0] not in _BEFORE_THE_POINT), None)
     if words is None:
@@ -233,7 +233,7 @@ def name_of(command: str) -> str:
 
 def _words(part: str) -> list[str]:
     words = [word.strip("\"'`(){}!") for word in part.split()]
-    # Neither options nor variables set for the command alone.
+    # Without options, and without variables set for this command.
     named = [word for word in words if not word.startswith("-") and not re.match(r"\w+=", word)]
     return [last for word in named if (last := word.rstrip("/").rpartition("/")[2])]
 

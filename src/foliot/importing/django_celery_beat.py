@@ -1,6 +1,6 @@
-"""The tables of django-celery-beat, read as they stand in the database of a Django site.
+"""Import the tables of django-celery-beat from the database of a Django site.
 
-They are only read: a transaction that can't write, and a SQLite file that is opened to be read.
+Access is read-only: a read-only transaction in PostgreSQL, or a SQLite file opened in read-only mode.
 """
 
 import json
@@ -30,14 +30,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the tables hold: the tasks, and by kind and id the schedules they refer to."""
+    """The content of the tables: the tasks, and the schedules they refer to, by kind and id."""
 
     tasks: Sequence[Row]
     schedules: Mapping[str, Mapping[int, Row]]
 
 
 async def load(url: str) -> Tables:
-    """The tables of a database, `sqlite:///…` or `postgresql://…`. Raises SettingError for a wrong one."""
+    """Read the tables of a database: `sqlite:///…` or `postgresql://…`. Raises SettingError."""
     engine = _engine(url)
     try:
         async with engine.connect() as connection:
@@ -52,7 +52,7 @@ async def load(url: str) -> Tables:
 def read(
     tables: Tables, *, now: datetime, as_function: bool = False, timezone: str | None = None, prefix: str = ""
 ) -> ImportResult:
-    """The schedules in the tables; `timezone` is that of crontabs that have none, as in old versions."""
+    """Return the schedules in the tables. `timezone`: for crontabs without one, as in old versions."""
     finds = Finds(now, prefix)
     for row in tables.tasks:
         where = f"periodic task {row['id']}"
@@ -142,7 +142,7 @@ def _engine(text: str) -> AsyncEngine:
         case "sqlite":
             return create_async_engine(_read_only_file(url))
         case "postgresql" | "postgres":
-            # Asked of the server: whatever is sent, nothing is written.
+            # Enforced by the server: no statement can write.
             only_reads = {"server_settings": {"default_transaction_read_only": "on"}}
             return create_async_engine(
                 url.set(drivername="postgresql+asyncpg"),
@@ -157,7 +157,7 @@ def _read_only_file(url: URL) -> URL:
     path = Path(url.database or "")
     if not path.is_file():
         raise _wrong(f"names {path}, and there is no such file")
-    # By a file: URI, since opening a path would make a file where there is none, and could write.
+    # A file: URI allows read-only mode. Opening a path could write, and would create a missing file.
     return URL.create(
         "sqlite+aiosqlite", database=path.resolve().as_uri(), query={"mode": "ro", "uri": "true"}
     )
@@ -180,6 +180,6 @@ def _tables(connection: Connection) -> Tables:
 
 
 def _rows(connection: Connection, name: str) -> list[Row]:
-    # As the columns are there: they differ from version to version.
+    # Columns are reflected, because they differ between versions.
     table = Table(_PREFIX + name, MetaData(), autoload_with=connection, resolve_fks=False)
     return [dict(row) for row in connection.execute(select(table).order_by(table.c.id)).mappings()]

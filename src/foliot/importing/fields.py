@@ -1,8 +1,7 @@
-"""Cron as other schedulers write it: read field by field into numbers, and written as cron is written here.
+"""Convert cron fields of other schedulers to numbers, and to Foliot's cron syntax.
 
-They differ from cron where it is easily overlooked: day and weekday must both match, a week may begin with
-Monday as 0, ranges may wrap around. So what a field means is worked out by their rules, and its text is kept
-only if it means the same by ours.
+Other schedulers differ from cron in details: day and weekday must both match, 0 may be Monday, ranges may
+wrap around. So a field is read by their rules. Its text is kept only if it means the same in Foliot.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ from foliot.model.errors import InvalidError
 from foliot.timing.cron_fields import parse
 
 LAST_DAY = -1
-"""Among days: the last one of the month."""
+"""Stands for the last day of the month."""
 
 _WEEKDAYS = ("SU", "MO", "TU", "WE", "TH", "FR", "SA")
 _FEWEST_IN_RANGE = 3
@@ -22,11 +21,11 @@ _FEWEST_IN_RANGE = 3
 
 @dataclass(frozen=True, slots=True)
 class FieldRange:
-    """The numbers that a field may have."""
+    """The allowed numbers of a cron field."""
 
     name: str
     attribute: str
-    """Where a parsed expression of ours keeps them."""
+    """The attribute of Foliot's parsed expression that has the numbers."""
     low: int
     high: int
 
@@ -47,7 +46,7 @@ _IN_EXPRESSION = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)
 
 @dataclass(frozen=True, slots=True)
 class CronFieldValues:
-    """Which numbers a field allows, and how cron writes that here."""
+    """The numbers that a field allows, and its text in Foliot's syntax."""
 
     span: FieldRange
     numbers: frozenset[int]
@@ -63,11 +62,11 @@ class CronFieldValues:
 
 
 def field_of(span: FieldRange, numbers: Iterable[int], text: str = "") -> CronFieldValues:
-    """A field of these numbers; how somebody else wrote it stays if it means the same here."""
+    """Return a field with these numbers. The original text is kept if it means the same in Foliot."""
     allowed = frozenset(numbers)
     if not allowed or not allowed <= span.all | {LAST_DAY}:
         raise LeftOutError(f'the {span.name} field "{text}" names no time, or one that there is not')
-    # An open field is always written *: as 0-6 it would not count as left open in cron.
+    # A field with all numbers is written *: cron does not treat 0-6 as open.
     keeps = bool(text) and not allowed >= span.all and _means(span, text) == allowed
     return CronFieldValues(span, allowed, text if keeps else _written(span, allowed))
 
@@ -100,16 +99,16 @@ def _written(span: FieldRange, numbers: frozenset[int]) -> str:
 
 
 def timing_of(fields: Mapping[FieldRange, CronFieldValues], timezone: str) -> dict[str, Any]:
-    """What of a schedule makes it fire when all fields match: day and weekday both, unlike in cron."""
+    """Return timing fields of a schedule that fires if all fields match: day and weekday, unlike cron."""
     second, minute, hour, day, month, weekday = (fields[span] for span in _IN_EXPRESSION)
-    # In cron either of the two is enough, unless one begins with *.
+    # In cron one of the two is enough, unless one begins with *.
     if day.is_open or weekday.is_open or day.begins_open or weekday.begins_open:
         parts = [each.text for each in (minute, hour, day, month, weekday)]
         expression = " ".join(parts if second.numbers == {0} else [second.text, *parts])
         return {"trigger": {"kind": "cron", "expression": expression, "timezone": timezone}}
     timing: dict[str, Any] = {"trigger": {"kind": "rrule", "rule": _rule(fields), "timezone": timezone}}
     if minute.begins_open or hour.begins_open:
-        # What cron does by itself then: it fires whenever the clock shows such a time.
+        # As cron does for such fields: fire whenever the clock shows a matching time.
         timing["dst"] = {"gap": "skip", "repeat": "both"}
     return timing
 

@@ -1,4 +1,4 @@
-"""What an import has found: schedules to make, and what was left out and why."""
+"""The result of an import: schedules to create, and what was left out and why."""
 
 import math
 import re
@@ -15,28 +15,28 @@ from foliot.timing.compile import compile_trigger
 LONGEST_NAME = 126
 LONGEST_DESCRIPTION = 2000
 RUN_LIMIT_S = 86400
-"""What a run may take where the other scheduler set no limit. Foliot's own default of five minutes would end
-work that used to be left alone."""
+"""Timeout of a run if the other scheduler sets none. Foliot's default of five minutes would stop work that
+had no limit before."""
 
 _SECRET = re.compile(r"\$\{secret:[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A schedule to make."""
+    """A schedule to create."""
 
     name: str
     document: dict[str, Any]
-    """As a ScheduleSpec is written; only what differs from its defaults."""
+    """The fields of a ScheduleSpec that differ from its defaults."""
     where: str
-    """Where it stood, such as `line 7`."""
+    """Its place in the source, such as `line 7`."""
     notes: tuple[str, ...] = ()
-    """What is not as it was, or should be looked at."""
+    """Differences from the original, and points to check."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that no schedule is made of."""
+    """An entry that is not imported."""
 
     where: str
     what: str
@@ -48,15 +48,15 @@ class ImportResult:
     items: tuple[Item, ...] = ()
     problems: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
-    """What holds for all items."""
+    """Notes about all items."""
 
 
 class LeftOutError(FoliotError):
-    """This one can't be taken over; the text says why."""
+    """An entry can't be imported. The text says why."""
 
 
 class Finds:
-    """Gathers a Found. What is added is checked first: one that could never be made is left out instead."""
+    """Builds an ImportResult. Checks each added schedule; one that can't be created is left out."""
 
     def __init__(self, now: datetime, prefix: str = "") -> None:
         self._now = now
@@ -75,7 +75,7 @@ class Finds:
         notes: Sequence[str] = (),
         what: str | None = None,
     ) -> None:
-        """Take a schedule up, under this name or the nearest that is free; `what` is how it was written."""
+        """Add a schedule. If the name is taken, a number is appended. `what`: the original text."""
         whole = {"name": self._free_name(name), **document}
         try:
             self._require_future(ScheduleSpec.parse(whole))
@@ -92,7 +92,7 @@ class Finds:
         self._notes.append(text)
 
     def found(self, on_all: Sequence[str] = ()) -> ImportResult:
-        """What there is; `on_all` are notes about all schedules, if there are any."""
+        """Return the result. `on_all`: notes about all schedules, added if there are any schedules."""
         notes = [*self._notes, *(on_all if self._items else ())]
         return ImportResult(tuple(self._items), tuple(self._problems), tuple(notes))
 
@@ -138,7 +138,7 @@ def _on_name(wanted: str, document: Mapping[str, Any]) -> list[str]:
 
 
 def plain_json(value: Any, what: str) -> Any:
-    """The value as JSON holds it; a LeftOutError names what it can't hold."""
+    """Return the value as JSON. Raises LeftOutError, which names the value that JSON can't represent."""
     match value:
         case None | bool() | int():
             return value
@@ -158,12 +158,12 @@ def plain_json(value: Any, what: str) -> Any:
 
 
 def literal(text: str) -> str:
-    """Text that is to stay as it is: what would be read as a reference to a secret is written as text."""
+    """Escape references to secrets in a text, so that they are not replaced."""
     return _SECRET.sub(lambda found: "$" + found[0], text)
 
 
 def every(length: timedelta) -> dict[str, Any]:
-    """A trigger that fires whenever so much time has passed. A day of it is 24 hours, whatever clocks do."""
+    """Return an interval trigger in hours, minutes or seconds: a day is 24 hours, even if clocks change."""
     seconds, rest = divmod(length, timedelta(seconds=1))
     if rest or seconds <= 0:
         raise LeftOutError(
@@ -176,7 +176,7 @@ def every(length: timedelta) -> dict[str, Any]:
 
 
 def zone_name(zone: tzinfo | str | None) -> str | None:
-    """What the time zone database calls a zone; None: it has no name there."""
+    """Return a zone's name in the time zone database. None: it has no name there."""
     if zone is None or isinstance(zone, str):
         return zone or None
     for attribute in ("key", "zone"):  # of zoneinfo, and of pytz

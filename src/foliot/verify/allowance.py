@@ -1,4 +1,4 @@
-"""Whether a row could be decided as it was: by its version's misfire policy, window and calendars."""
+"""Check each row against the misfire policy, window and calendars of its version."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from foliot.verify.history import Row, StoredHistory, VersionPeriod
 from foliot.verify.walker import Document
 
 SKIP_AFTER_S = 10.0
-"""How late a time may be under the misfire policy `skip` and still fire."""
+"""How late a fire time may still fire under the misfire policy `skip`, in seconds."""
 SLACK_S = 10.0
-"""How long after it was decided that a time is not too late its row may be written."""
+"""Tolerance in seconds between the decision that a time is not too late and writing its row."""
 _MISFIRE, _WINDOW, _CALENDAR = "misfire", "window", "calendar"
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarDays:
-    """The days that a calendar excludes, and since when it does."""
+    """The days that a calendar excludes, and when it was last changed."""
 
     document: Document
     updated_ts: datetime
@@ -46,7 +46,7 @@ Calendars = Mapping[tuple[UUID, str], CalendarDays]
 
 
 def judge_rows(history: StoredHistory, calendars: Calendars, tally: Tally) -> Iterator[Finding]:
-    """What is wrong with how the rows were decided, each by itself."""
+    """Yield violations of the policies, row by row."""
     for row in history.rows:
         late_s = (row.created_ts - row.fire_ts).total_seconds()
         has_fired = row.has_fired
@@ -75,7 +75,7 @@ def _judge_lateness(history: StoredHistory, row: Row, document: Document, late_s
     if row.has_fired and late_s > most_s + jitter_s + SLACK_S:
         wrong = f"fired {late_s:.1f} s after its time"
         yield _finding(history, row, FindingKind.LATE, wrong, f"skipped: it may be {most_s:g} s late")
-    # Rows without an instance were written by a change of the schedule; `fire_all` gives up what is too much.
+    # Rows without an instance were written by a change of the schedule. `fire_all` skips times over a limit.
     is_by_lateness = row.reason == _MISFIRE and row.scheduler_instance_id is not None and policy != "fire_all"
     if is_by_lateness and late_s < most_s:
         wrong = f"skipped as late, {late_s:.1f} s after its time"
@@ -97,7 +97,7 @@ def _judge_calendars(
 ) -> Iterator[Finding]:
     names = version.document["calendars"]
     known = [calendars.get((history.standing.host_id, name)) for name in names]
-    # Of a calendar only its present days are stored: of a row that is older nothing can be said.
+    # Only a calendar's current days are stored. Rows older than its last change can't be checked.
     usable = [each for each in known if each and each.is_readable and each.updated_ts <= row.created_ts]
     zone = version.document["trigger"].get("timezone") or "UTC"
     is_excluded = any(each.excludes(row.fire_ts, zone) for each in usable)

@@ -1,7 +1,7 @@
-"""What a cron expression says, read from its text, and the times that it has.
+"""Parse a cron expression and compute its times.
 
-Day by day: is it one of its days, and then which times of that day. `H` stands for a number that follows from
-the schedule's id; the formula is part of what users were promised, so it is written down here once more.
+It goes day by day: does the day match, and which times does it have. `H` stands for a number derived from the
+schedule's id. The formula is promised to users, so it is implemented here a second time.
 """
 
 import re
@@ -30,7 +30,7 @@ _HASHED = re.compile(r"H(?:\((\d+)-(\d+)\))?(?:/(\d+))?")
 
 
 class UnsupportedExpressionError(Exception):
-    """The walker does not know what this means, so it can't check it."""
+    """The checker does not support this expression, so it can't check it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A cron expression, read."""
+    """A parsed cron expression."""
 
     times: tuple[timedelta, ...]
-    """The times of a day that is one of its days, in order."""
+    """The times on a matching day, in order."""
     months: frozenset[int]
     days: tuple[str, ...]
     weekdays: tuple[str, ...]
     key: str
     must_agree: bool
-    """Day of month and day of week must both match, since one of them is open."""
+    """Whether day of month and day of week must both match, because one of them is open (`*`, `?`, `H/n`)."""
     follows_real_time: bool
 
     def has(self, day: date) -> bool:
@@ -77,7 +77,7 @@ class Expression:
 
 @lru_cache(maxsize=256)
 def read_expression(text: str, key: str) -> Expression:
-    """Raises UnreadableError."""
+    """Parse a cron expression. Raises UnsupportedExpressionError."""
     spelled = " ".join(text.upper().split())
     parts = _NICKNAMES.get(spelled, spelled).split()
     if len(parts) == 5:
@@ -102,7 +102,7 @@ def read_expression(text: str, key: str) -> Expression:
             must_agree=_is_open(parts[3]) or _is_open(parts[5]),
             follows_real_time=_is_open(parts[1]) or _is_open(parts[2]),
         )
-        # What can't be read shows itself on any day.
+        # An invalid term fails on any day.
         for day in (date(2026, 2, 28), date(2028, 1, 31)):
             _ = [_is_month_day(term, day, key) for term in read.days]
             _ = [_is_weekday(term, day, key) for term in read.weekdays]
@@ -114,7 +114,7 @@ def read_expression(text: str, key: str) -> Expression:
 def cron_times(
     read: Expression, zone: ZoneInfo, changes: DstRules, first: datetime, last: datetime
 ) -> Iterator[datetime]:
-    """Its times from first to last, both included, in order."""
+    """Yield its times from first to last, both included, in order."""
     if read.follows_real_time:
         changes = REAL_TIME
     day = first.astimezone(zone).date() - DAY
@@ -123,7 +123,7 @@ def cron_times(
     while day <= end:
         if read.has(day):
             for instant in on_day(day, read.times, zone, changes, first, last):
-                # Times of two days may come out in the wrong order, or as one, where a date is crossed.
+                # A clock change across midnight may yield times of two days twice or in the wrong order.
                 if latest < instant:
                     latest = instant
                     yield instant

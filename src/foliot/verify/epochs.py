@@ -1,8 +1,8 @@
-"""Whether the epochs have counted every leader.
+"""Check that the epochs have counted every leader.
 
-An epoch is stored only as it is now. But each row of the ledger names the instance that led its shard, and
-each time another one leads, the epoch has grown. So a shard's epoch is at least the number of times that it
-has changed hands in the rows; two leaders at once, or an epoch that was set back, show as more.
+Only the current epoch is stored. But each execution row names the instance that led its shard, and the epoch
+grows with each new leader. So a shard's epoch is at least the number of leader changes in the rows. If there
+are more changes than that, two instances led at once or the epoch was set back.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +15,7 @@ from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
 
 async def read_epochs(connection: AsyncConnection) -> dict[int, int]:
-    """The epoch of every shard, by the number of the shard."""
+    """Return the epoch of every shard, by shard number."""
     table = scheduler_lock_t
     statement = select(table.c.epoch).order_by(table.c.lock_id)
     return dict(enumerate((await connection.execute(statement)).scalars()))
@@ -24,7 +24,7 @@ async def read_epochs(connection: AsyncConnection) -> dict[int, int]:
 async def check_epochs(
     connection: AsyncConnection, span: VerifiedSpan, epochs: Mapping[int, int], known: Mapping[int, int]
 ) -> AsyncIterator[Finding]:
-    """`known` are epochs that were seen before."""
+    """Yield epochs that are too small. `known`: epochs by shard that were read earlier."""
     for shard, epoch in known.items():
         if shard in epochs and epochs[shard] < epoch:
             wrong = f"the epoch of shard {shard} is {epochs[shard]}"
@@ -38,7 +38,7 @@ async def check_epochs(
 
 
 async def _leaders(connection: AsyncConnection, span: VerifiedSpan, shards: int) -> dict[int, int]:
-    """How often each shard came into other hands, since the number of shards was last changed."""
+    """Return how often each shard changed its leader since the number of shards was last changed."""
     resharded = select(func.max(audit_t.c.audit_ts)).where(audit_t.c.action.like("%reshard%"))
     changed = (await connection.execute(resharded)).scalar_one()
     if changed is not None:

@@ -1,4 +1,4 @@
-"""What a look at the history found, and the verdict on it."""
+"""Findings, counters and verdict of a verification."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,93 +11,93 @@ from foliot.model.instant import EPOCH
 
 
 class FindingKind(StrEnum):
-    """What is wrong."""
+    """The kind of violation."""
 
     GAP = "gap"
-    """A due time that no row decides."""
+    """No row decides a due time."""
     DOUBLE = "double"
-    """A time that two rows decide."""
+    """Two rows decide one time."""
     PHANTOM = "phantom"
-    """A row for a time that is none, or of a schedule or version that is none."""
+    """A row for a time that was not due, or for a schedule or version that does not exist."""
     MISCOUNT = "miscount"
-    """A row that says to decide another number of times than there are."""
+    """A row claims to decide more or fewer times than were due."""
     EARLY = "early"
     """Decided before it was due."""
     LATE = "late"
     """Fired later than its policy allows, or skipped as late although it was not."""
     FORBIDDEN = "forbidden"
-    """Fired although window or calendar exclude it, or skipped for one that does not."""
+    """Fired although the window or a calendar excludes it, or skipped although none does."""
     STATE = "state"
-    """An execution that stands as none can."""
+    """An execution with an impossible state."""
     ATTEMPT = "attempt"
     """Attempts that overlap, run backwards or are missing."""
     EPOCH = "epoch"
-    """More leaders than the epoch has counted, or an epoch that fell."""
+    """More leader changes than the epoch has counted, or an epoch that decreased."""
     OUTBOX_GAP = "outbox_gap"
-    """An offset, or an event that fired, without a message."""
+    """An offset or a fired event without a message."""
     OUTBOX_DOUBLE = "outbox_double"
-    """An event that the outbox has twice, or that nothing has fired."""
+    """An event that is twice in the outbox, or that no execution fired."""
     OUTBOX_ORDER = "outbox_order"
-    """Messages whose offsets are not in the order in which they were committed."""
+    """Messages whose offsets are not in commit order."""
 
 
 class Verdict(StrEnum):
     VALID = "valid"
     INVALID = "invalid"
     UNKNOWN = "unknown"
-    """There was nothing to check."""
+    """Nothing was found that could be checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, and what would be right."""
+    """One violation, and what would be correct."""
 
     kind: FindingKind
     wrong: str
     right: str
     at: datetime | None = None
-    """The time that it is about; of several in a row, the first."""
+    """The time it is about; for several in a row, the first. None: it has no time."""
     schedule_name: str | None = None
     schedule_id: UUID | None = None
     count: int = 1
-    """How many times in a row it is so."""
+    """Number of consecutive times it applies to."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSpan:
-    """The time that is looked at, both ends included."""
+    """The period that is checked, both ends included."""
 
     first: datetime
     last: datetime
 
     @property
     def first_id(self) -> UUID:
-        """The smallest id that what was made within the span can have; ids are made a little before rows."""
+        """The smallest possible id of a row in the span. Ids are created up to a minute before their rows."""
         return first_id_at(max(EPOCH, self.first - timedelta(minutes=1)))
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was looked at, added up while looking."""
+    """Counters of what was checked."""
 
     schedules: int = 0
     executions: int = 0
     due_times: int = 0
-    """Due times that were worked out anew and looked up in the ledger."""
+    """Due times that were computed and compared with the execution rows."""
     waiting: int = 0
-    """Due times that are still to be decided: the schedule stands at or before them."""
+    """Due times that are not decided yet: the schedule's next fire time is at or before them."""
     messages: int = 0
     worst_late_s: float = 0.0
-    """The longest time between a fire time and the row that fired it."""
+    """The longest delay between a fire time and the row that fired it, in seconds."""
     not_checked: Counter[str] = field(default_factory=Counter)
-    """Schedules of which something could not be checked, by what."""
+    """What could not be checked, by reason, with counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     span: VerifiedSpan
     is_cut: bool
-    """Older history was left out, because retention may have deleted it."""
+    """Whether older history was left out because retention may have deleted it."""
     tally: Tally
     epochs: dict[int, int]
     """The epoch of every shard, as read."""
@@ -105,7 +105,7 @@ class Report:
 
     @property
     def counts(self) -> dict[FindingKind, int]:
-        """How often each kind of wrong was found."""
+        """The number of violations by kind, without zeros."""
         found: Counter[FindingKind] = Counter()
         for each in self.findings:
             found[each.kind] += each.count

@@ -1,4 +1,4 @@
-"""What is stored of one schedule: how it stands, its versions, and the rows that decide its times."""
+"""The stored data of one schedule: its current state, its versions, and the rows that decide its times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ ERROR = "error"
 
 
 class CurrentState(NamedTuple):
-    """How a schedule stands now."""
+    """The current state of a schedule."""
 
     schedule_id: UUID
     host_id: UUID
@@ -22,7 +22,7 @@ class CurrentState(NamedTuple):
 
 
 class VersionPeriod(NamedTuple):
-    """A schedule as it was from one change to the next."""
+    """The definition of a schedule from one change to the next."""
 
     number: int
     change: str
@@ -34,7 +34,7 @@ class VersionPeriod(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of the ledger that a scheduled time was decided by."""
+    """An execution row that decides one or more scheduled times."""
 
     fire_ts: datetime
     missed_count: int
@@ -51,21 +51,21 @@ class Row(NamedTuple):
 
     @property
     def first_ts(self) -> datetime:
-        """The first of the times that it decides."""
+        """The first of the times that the row decides."""
         return self.missed_from_ts or self.fire_ts
 
 
 @dataclass(frozen=True)
 class StoredHistory:
-    """All that is stored of one schedule within the span that is looked at."""
+    """The stored data of one schedule within the checked span."""
 
     standing: CurrentState
     versions: Sequence[VersionPeriod]
-    """In order, from the first on."""
+    """In order, beginning with the first version."""
     rows: Sequence[Row]
     """In order of their fire times."""
     before: Row | None
-    """The last row before the span."""
+    """The last row before the span. None: there is none."""
 
     @cached_property
     def version(self) -> dict[int, VersionPeriod]:
@@ -73,10 +73,10 @@ class StoredHistory:
 
     @cached_property
     def has_limit(self) -> bool:
-        """Whether it may ever have run often enough."""
+        """Whether any version has `max_runs`."""
         return any(each.document.get("max_runs") is not None for each in self.versions)
 
     @cached_property
     def fired_before(self) -> int:
-        """How often it had fired before the first of the rows."""
+        """How often the schedule had fired before the first of the rows."""
         return self.standing.run_count - sum(1 for row in self.rows if row.has_fired)

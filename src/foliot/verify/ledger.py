@@ -1,4 +1,4 @@
-"""The rows of the ledger against the times that were due: each decided once, and nothing else decided."""
+"""Compare execution rows with due times: each time must be decided once, and nothing else."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from foliot.verify.stretches import rests_after, revived_ts
 def compare(
     history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: Tally
 ) -> list[Finding]:
-    """What is wrong with the rows, given every time that was due within the span."""
+    """Return the violations in the rows, given all due times of the span."""
     tally.due_times += len(due)
     before = history.before
     if not history.has_limit and (before is None or not rests_after(history, before, 0)):
-        # Nearly always: every time has a row of its own, and that is all.
+        # Fast path for nearly all schedules: one row per due time, and no others.
         next_ts = history.standing.next_fire_ts
         end = len(due) if next_ts is None else bisect_left(due, next_ts)
         rows = history.rows
@@ -29,7 +29,7 @@ def compare(
 
 
 class _Comparison:
-    """One pass over rows and due times, both in order."""
+    """One pass over rows and due times, both sorted."""
 
     def __init__(
         self, history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: Tally
@@ -39,7 +39,7 @@ class _Comparison:
         self._span = span
         self._tally = tally
         self._position = 0
-        """The first due time that is not accounted for."""
+        """Index of the first due time that is not accounted for."""
         self._fired = history.fired_before
         self._decided_to: datetime | None = None
 
@@ -71,7 +71,7 @@ class _Comparison:
 
     def _judge(self, row: Row, decided: Sequence[datetime]) -> Iterator[Finding]:
         if row.fire_ts > self._span.last:
-            return  # it decides times within the span and goes on beyond
+            return  # it decides times within the span and behind it
         if not decided or decided[-1] != row.fire_ts:
             near = self._nearest(row.fire_ts)
             right = "no row: nothing was due" if near is None else f"the nearest due time is {_told(near)}"
@@ -83,14 +83,14 @@ class _Comparison:
             )
             return
         if row.first_ts < self._span.first:
-            return  # how many lie before the span is not known
+            return  # the number of its times before the span is not known
         if len(decided) != row.missed_count + 1 or decided[0] != row.first_ts:
             wrong = f"says to decide {row.missed_count + 1} times from {_told(row.first_ts)} on"
             right = f"{len(decided)} from {_told(decided[0])} on"
             yield self._finding(FindingKind.MISCOUNT, row.fire_ts, wrong, right)
 
     def _gaps(self, end: int) -> Iterator[Finding]:
-        """Everything up to there was due and has no row."""
+        """Report all due times before index `end` that have no row."""
         missing = self._due[self._position : end]
         self._position = max(end, self._position)
         if missing:
@@ -107,7 +107,7 @@ class _Comparison:
         self._tally.waiting += len(self._due) - self._position
 
     def _rest(self, row: Row) -> None:
-        """Nothing was due from this row on, up to when the schedule was revived."""
+        """Skip the due times after a row with which the schedule stopped, until it was revived."""
         revived = revived_ts(self._history, row)
         resting = len(self._due) if revived is None else bisect_right(self._due, revived, self._position)
         self._tally.due_times -= max(0, resting - self._position)
@@ -124,7 +124,7 @@ class _Comparison:
 
 
 def compare_delays(history: StoredHistory) -> Iterator[Finding]:
-    """A delay has no times of its own: only that runs are as far apart as it says can be seen."""
+    """Check the distance between runs of a `delay` trigger. It has no fixed times to compare."""
     for earlier, later in pairwise(history.rows):
         version = history.version.get(later.version)
         if version is None or earlier.version != later.version:

@@ -1,4 +1,4 @@
-"""What must hold of the outbox: offsets without gaps, each event once, in the order of commits."""
+"""Check the outbox: offsets without gaps, each event once, in commit order."""
 
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ _M = outbox_message_t.c
 
 
 class _Log(NamedTuple):
-    """The part of the outbox that is looked at."""
+    """The part of the outbox that is checked."""
 
     first: int
     last: int
@@ -49,7 +49,7 @@ async def count_messages(connection: AsyncConnection, span: VerifiedSpan) -> int
 
 
 async def _log_of(connection: AsyncConnection, span: VerifiedSpan) -> _Log | None:
-    # Ids and offsets grow together, but not in step: from the first offset on everything counts.
+    # Ids and offsets both grow, but not in the same order. So take the smallest offset, and all behind it.
     begin = select(func.min(_M.c_offset)).where(_M.id >= first_id_at(span.first)).scalar_subquery()
     following = select(func.max(log_counter.c.next_offset)).scalar_subquery()
     statement = select(func.min(_M.c_offset), func.max(_M.c_offset), following, func.count()).where(
@@ -76,7 +76,7 @@ async def _check_offsets(connection: AsyncConnection, log: _Log) -> AsyncIterato
 
 
 async def _check_order(connection: AsyncConnection, log: _Log) -> AsyncIterator[Finding]:
-    """The events of a schedule are numbered under its lock, so their numbers grow with the offsets."""
+    """Check each schedule's event numbers. They are assigned under a lock, so they grow with the offsets."""
     before = func.lag(_M.aggregate_version).over(partition_by=_M.aggregate_id, order_by=_M.c_offset)
     steps = (
         select(_M.c_offset, _M.aggregate_id, _M.aggregate_version, _M.event_ts, before.label("before"))
@@ -94,7 +94,7 @@ async def _check_order(connection: AsyncConnection, log: _Log) -> AsyncIterator[
 
 
 async def _check_transactions(connection: AsyncConnection, log: _Log) -> AsyncIterator[Finding]:
-    """The messages of a transaction follow each other. One that lacks some shows as a gap of offsets."""
+    """Check that messages of a transaction are consecutive. Missing ones are found as gaps in the offsets."""
     place = _M.c_offset - _M.transaction_ordinal
     statement = (
         select(_M.transaction_id, func.min(_M.c_offset), func.count(), func.max(_M.transaction_count))

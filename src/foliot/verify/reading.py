@@ -1,7 +1,7 @@
-"""Reading the history: a snapshot of it, in pages, and only what the walker needs.
+"""Read the history from a snapshot, in pages, and only the columns that are needed.
 
-Rows are found by schedule and fire time, through the index that keeps scheduled rows unique. So a day out of
-a year costs what a day costs.
+Rows are found by schedule and fire time, with the unique index of scheduled rows. So the cost depends on the
+checked span, not on the length of the history.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -25,7 +25,7 @@ from foliot.verify.history import CurrentState, Row, StoredHistory, VersionPerio
 SCHEDULES_PER_PAGE = 100
 ROWS_PER_PAGE = 50_000
 _IS_SCHEDULED = "triggered_by = 'scheduler'"
-"""Written out, so that PostgreSQL finds the partial index also for a statement that it has prepared."""
+"""A literal, not a parameter: otherwise PostgreSQL would not use the partial index in prepared statements."""
 
 _ROW = (
     execution_t.c.fire_ts,
@@ -41,7 +41,7 @@ _ROW = (
 
 @asynccontextmanager
 async def snapshot(database: Database) -> AsyncIterator[AsyncConnection]:
-    """A connection to which the history stands still, however much is written meanwhile."""
+    """Open a connection that reads from one snapshot, whatever is written meanwhile."""
     is_postgres = database.dialect.name == "postgresql"
     options = {"isolation_level": "REPEATABLE READ"} if is_postgres else {"foliot_begin": "BEGIN"}
     async with database.engine(Pool.API).connect() as connection:
@@ -61,7 +61,7 @@ async def read_calendars(connection: AsyncConnection) -> Calendars:
 async def read_histories(
     connection: AsyncConnection, dialect: Dialect, span: VerifiedSpan, *, is_to_the_end: bool
 ) -> AsyncIterator[StoredHistory]:
-    """Every schedule that was there within the span, in the order of their ids."""
+    """Yield every schedule that existed within the span, ordered by id."""
     after: UUID | None = None
     while True:
         page = await _schedules(connection, span, after)
@@ -128,7 +128,7 @@ async def _rows(
 ) -> dict[UUID, list[Row]]:
     found: dict[UUID, list[Row]] = {}
     statement = _select_rows(wanted, span, is_to_the_end=is_to_the_end).limit(ROWS_PER_PAGE)
-    # Two rows may have one fire time, if what keeps them apart is gone: the id tells where to go on.
+    # If the unique index is missing, two rows may have one fire time. So the cursor includes the id.
     key = (execution_t.c.schedule_id, execution_t.c.fire_ts, execution_t.c.execution_id)
     page = (await connection.execute(statement)).all()
     while page:
@@ -157,14 +157,14 @@ def _select_rows(wanted: FromClause, span: VerifiedSpan, *, is_to_the_end: bool)
     )
     if is_to_the_end:
         return statement
-    # A row from after the span may decide times within it.
+    # A row with a fire time after the span may decide missed times within it.
     return statement.where(or_(table.c.fire_ts <= span.last, table.c.missed_from_ts <= span.last))
 
 
 async def _rows_before(
     connection: AsyncConnection, wanted: FromClause, span: VerifiedSpan
 ) -> dict[UUID, Row]:
-    """Of each schedule the last row before the span: it may have come to rest with it."""
+    """Return each schedule's last row before the span: the schedule may have stopped with it."""
     table, earlier = execution_t, execution_t.alias("earlier")
     latest = (
         select(func.max(earlier.c.fire_ts))
@@ -189,14 +189,14 @@ def _grouped(rows: Sequence[Any], make: Any) -> dict[UUID, list[Any]]:
 
 
 async def oldest_kept(connection: AsyncConnection) -> datetime | None:
-    """When the oldest execution that is still there was made."""
+    """Return when the oldest stored execution was created. None: there is none."""
     oldest = select(execution_t.c.created_ts).order_by(execution_t.c.execution_id).limit(1)
     found: datetime | None = (await connection.execute(oldest)).scalar_one_or_none()
     return found
 
 
 async def first_change(connection: AsyncConnection) -> datetime | None:
-    """When the first version of any schedule was made."""
+    """Return when the first version of any schedule was created. None: there is none."""
     found: datetime | None = (
         await connection.execute(select(func.min(schedule_version_t.c.created_ts)))
     ).scalar_one()

@@ -1,7 +1,7 @@
-"""What a recurrence rule says, and the times that it has, judged moment by moment on the wall clock.
+"""Parse a recurrence rule and compute its times, by testing wall times one by one.
 
-BYSETPOS, BYWEEKNO and BYYEARDAY are not read, nor numbered and plain weekdays in one rule: such a rule is
-counted as not checked.
+Not supported: BYSETPOS, BYWEEKNO, BYYEARDAY, and weekdays with and without numbers in one rule. Rules with
+them are counted as not checked.
 """
 
 from calendar import isleap, monthrange
@@ -37,12 +37,12 @@ _READ = frozenset(
     )
 )
 MAX_STEPS = 2_000_000
-"""How far a rule with a COUNT is walked from its start."""
+"""Maximum number of steps that an hourly, minutely or secondly rule is walked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedRule:
-    """A recurrence rule, read. An empty set: the part was not given."""
+    """A parsed recurrence rule. An empty set means that the part was not given."""
 
     freq: str
     interval: int
@@ -52,7 +52,7 @@ class ParsedRule:
     months: frozenset[int]
     month_days: frozenset[int]
     weekdays: frozenset[tuple[int, int]]
-    """0 = Monday, and which one of the month or year; 0 means every."""
+    """Pairs of weekday (0 = Monday) and its number in the month or year (0 = every)."""
     hours: frozenset[int]
     minutes: frozenset[int]
     seconds: frozenset[int]
@@ -64,7 +64,7 @@ class ParsedRule:
 
 
 def read_rule(text: str) -> ParsedRule:
-    """Raises UnreadableError."""
+    """Parse a recurrence rule. Raises UnsupportedExpressionError."""
     parts = dict(
         part.strip().split("=", 1)
         for part in text.strip().upper().removeprefix("RRULE:").removesuffix(";").split(";")
@@ -94,7 +94,7 @@ def read_rule(text: str) -> ParsedRule:
         seconds=numbers("BYSECOND"),
     )
     if len({place == 0 for _, place in rule.weekdays}) > 1:
-        # To RFC 5545 MO,1TU is every Monday and the first Tuesday; to dateutil it is what is both: none.
+        # RFC 5545 reads MO,1TU as every Monday and the first Tuesday. dateutil requires both: no day matches.
         raise UnsupportedExpressionError("BYDAY with and without numbers in one rule")
     return rule
 
@@ -110,7 +110,7 @@ def _until(text: str) -> datetime:
 def rule_times(
     rule: ParsedRule, anchor: datetime, zone: ZoneInfo, changes: DstRules, first: datetime, last: datetime
 ) -> Iterator[datetime]:
-    """Its times from first to last, both included, in order, for a rule that starts at the anchor."""
+    """Yield the times of a rule that starts at `anchor`, from first to last, both included, in order."""
     if rule.follows_real_time:
         changes = REAL_TIME
     start = anchor.astimezone(zone).replace(tzinfo=None, fold=0, microsecond=0)
@@ -131,7 +131,7 @@ def _walls(
     if until is not None and until.tzinfo is not None:
         until = until.astimezone(zone).replace(tzinfo=None, fold=0)
     left = rule.count
-    # Only a count has to be followed from the start.
+    # Only a rule with COUNT must be walked from its start.
     found = _on_days if rule.freq in _BY_DAY else _in_steps
     for wall in found(rule, start, start if left is not None else max(start, begin), end):
         if wall < start:

@@ -1,4 +1,4 @@
-"""What must hold of every execution and its attempts, asked in statements that return only what is wrong."""
+"""Check executions and their attempts, with statements that return only violations."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from foliot.store.schema import attempt_t, execution_t, schedule_t
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
 MAX_ROWS = 1_000
-"""How many findings of one statement are told."""
+"""Maximum number of findings reported per statement."""
 
 
 class StateRule(NamedTuple):
-    """Something that no row may be."""
+    """A condition that no row may fulfil."""
 
     kind: FindingKind
     broken: ColumnElement[bool]
@@ -200,7 +200,7 @@ async def check_states(connection: AsyncConnection, span: VerifiedSpan) -> Async
 
 
 def _unowned() -> StateRule:
-    # What was due when a schedule was deleted gets its row in the same transaction, right after.
+    # Deleting a schedule writes a row for its pending due time, in the same transaction after the deletion.
     is_by_deleting = func.coalesce(_E.reason, "") == SkipReason.DELETED.value
     return StateRule(
         FindingKind.PHANTOM,

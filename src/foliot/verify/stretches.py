@@ -1,8 +1,8 @@
-"""When a schedule's times are due: the stretches from one change of it to the next.
+"""The periods in which each version of a schedule applies, and the due times in them.
 
-A version holds from right after the moment it was made up to and with the moment of the next: a time that is
-due when a change is made belongs to the version before it, and is decided by one row or another. Nothing is
-due while a schedule is paused, inactive or deleted.
+A version applies from just after its creation up to and including the creation of the next. So a time that is
+due exactly when a change is made belongs to the version before the change. Nothing is due while a schedule is
+paused, inactive or deleted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _GRACE_S = 3600.0
 
 
 class VersionSpan(NamedTuple):
-    """Due times are those of this version's trigger, from first to last, both included."""
+    """A version and the period in which its trigger applies, both ends included."""
 
     version: VersionPeriod
     first: datetime
@@ -28,7 +28,7 @@ class VersionSpan(NamedTuple):
 
 
 def due_times(history: StoredHistory, walker: Walker, span: VerifiedSpan) -> Sequence[datetime]:
-    """Every time that was due within the span, in order. Raises UnreadableError."""
+    """Return all due times within the span, in order. Raises UnsupportedExpressionError."""
     parts = []
     for version, first, last in stretches_of(history, span):
         start = version.document.get("start_ts")
@@ -68,7 +68,7 @@ def _first_of(version: VersionPeriod) -> datetime:
     start_ts = instant_in(document["start_ts"]) if document.get("start_ts") else None
     is_new = version.effective_ts == created_ts and version.change in ("created", "edited")
     if document["trigger"]["kind"] == "once" and is_new and not version.paused:
-        # A single instant that has just passed when it is given is still meant.
+        # A `once` trigger still fires if its instant had just passed when it was saved.
         grace_s = (document.get("misfire") or {}).get("grace_seconds", _GRACE_S)
         return created_ts - timedelta(seconds=grace_s)
     first = created_ts + _TICK
@@ -89,9 +89,9 @@ def _has_run_enough(history: StoredHistory, version: VersionPeriod) -> bool:
 
 
 def rests_after(history: StoredHistory, row: Row, fired: int) -> bool:
-    """Whether nothing was due after this row, before somebody gave the schedule another definition.
+    """Whether the schedule stopped with this row, until its definition was changed.
 
-    It could not be planned and was parked, or it had run `fired` times, as often as it may.
+    It stops if it could not be planned and was parked, or if its `fired` runs have reached `max_runs`.
     """
     if row.reason == ERROR:
         return True
@@ -101,12 +101,12 @@ def rests_after(history: StoredHistory, row: Row, fired: int) -> bool:
 
 
 def revived_ts(history: StoredHistory, row: Row) -> datetime | None:
-    """When a schedule that came to rest with this row was given another definition; None: never."""
+    """Return when a schedule that stopped with this row got another definition. None: never."""
     for before, after in pairwise(history.versions):
-        # An edit that says nothing new only puts the schedule into other hands.
+        # An edit without a new definition only changes who owns the schedule.
         is_another = after.change == "edited" and before.document != after.document
         if row.reason == ERROR:
-            # What could not be planned is tried again when it is saved again, or resumed.
+            # A parked schedule is planned again when it is saved or resumed.
             is_another = after.change in ("edited", "resumed")
         if is_another and after.number > row.version:
             return after.created_ts

@@ -1,4 +1,4 @@
-"""The whole check: read a snapshot, work out what was due, compare, and report."""
+"""Verify the history: read a snapshot, compute due times, compare, and report."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,21 +25,21 @@ from foliot.verify.walker import Walker
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """What is to be checked."""
+    """What to check: a period, and values to compare with."""
 
     retention: timedelta
     from_ts: datetime | None = None
     to_ts: datetime | None = None
     known_epochs: Mapping[int, int] = field(default_factory=dict)
-    """Epochs of shards that were read before."""
+    """Epochs by shard that were read earlier. They must not have decreased."""
 
 
 async def verify(
     database: Database, wanted: VerifyRequest, told: Callable[[int], None] | None = None
 ) -> Report:
-    """Check the stored history from one instant to another, by default all that retention has left.
+    """Check the stored history of a period; by default all that retention has left.
 
-    `told` hears how many schedules are done.
+    `told` is called with the number of schedules checked so far.
     """
     async with snapshot(database) as connection:
         return await verify_in(connection, database.dialect, wanted, told)
@@ -51,7 +51,7 @@ async def verify_in(
     wanted: VerifyRequest,
     told: Callable[[int], None] | None = None,
 ) -> Report:
-    """Verify what this connection sees."""
+    """Check the stored history as this connection sees it."""
     tally = Tally()
     now: datetime = (await connection.execute(select(dialect.now()))).scalar_one()
     began = await first_change(connection) or now
@@ -74,10 +74,10 @@ async def verify_in(
 async def _span(
     connection: AsyncConnection, began: datetime, now: datetime, wanted: VerifyRequest
 ) -> tuple[VerifiedSpan, bool]:
-    """What to look at, and whether older history was left out.
+    """Return the span to check, and whether older history was left out.
 
-    Nothing younger than the retention is ever deleted. Of what is older, all that is known is what is still
-    there: it may have been deleted up to the oldest row.
+    Rows younger than the retention are never deleted. Older rows may have been deleted up to the oldest one
+    that is left.
     """
     horizon = now - wanted.retention
     first, is_cut = EPOCH, False

@@ -1,7 +1,6 @@
-"""The due times of a trigger, the plain way: walked from day to day or step to step.
+"""Compute the due times of a trigger in the simplest way: day by day, or step by step.
 
-What it is given is the stored document of a schedule, as JSON says it. Triggers that mean the same within the
-span looked at are walked once.
+The input is the stored JSON document of a schedule. Equal triggers are computed once per span.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,16 +20,16 @@ Document = Mapping[str, Any]
 _UNITS = {"SECONDS": 1, "MINUTES": 60, "HOURS": 3600}
 _DAYS = {"DAYS": 1, "WEEKS": 7}
 _REMEMBERED = 5_000_000
-"""How many times of triggers are kept at once."""
+"""Maximum number of cached due times, roughly. Then the cache is cleared."""
 
 
 def instant_in(value: str) -> datetime:
-    """An instant as documents hold it."""
+    """Parse an instant of a document."""
     return datetime.fromisoformat(value).astimezone(UTC)
 
 
 class Walker:
-    """Walks triggers over one span, and remembers those that schedules share."""
+    """Computes the due times of triggers in one span, and caches those that schedules share."""
 
     def __init__(self, span: VerifiedSpan) -> None:
         self._span = span
@@ -40,9 +39,10 @@ class Walker:
     def times(
         self, document: Document, anchor: datetime, key: str, first: datetime, last: datetime
     ) -> Sequence[datetime]:
-        """The times of the document's trigger from first to last, both included and in the span, in order.
+        """Return the times of the document's trigger from first to last, both included, in order.
 
-        `anchor` is what intervals and rules count from, `key` what `H` follows from. Raises UnreadableError.
+        Both ends must be in the span. `anchor`: the start of intervals and rules. `key`: the input of the
+        hash for `H`. Raises UnsupportedExpressionError.
         """
         trigger = document["trigger"]
         if trigger["kind"] == "once":
@@ -109,7 +109,7 @@ def _zone(trigger: Document) -> ZoneInfo:
 
 
 def elapsed(anchor: datetime, step: timedelta, first: datetime, last: datetime) -> list[datetime]:
-    """The anchor and every step after it, from first to last, both included."""
+    """Return the anchor and every step after it, from first to last, both included."""
     skipped = max(0, -((anchor - first) // step))
     found, instant = [], anchor + skipped * step
     while instant <= last:
@@ -121,7 +121,7 @@ def elapsed(anchor: datetime, step: timedelta, first: datetime, last: datetime) 
 def _by_calendar(
     trigger: Document, changes: DstRules, anchor: datetime, first: datetime, last: datetime
 ) -> Iterator[datetime]:
-    """The anchor, and its time on the wall every so many days or months after it."""
+    """Yield the anchor, and its wall time every `amount` days, weeks or months after it."""
     zone, unit, amount = _zone(trigger), trigger["frequency_unit"], trigger["frequency_time"]
     if first <= anchor <= last:
         yield anchor
@@ -138,7 +138,7 @@ def _by_calendar(
 
 
 def _stepped(wall: datetime, unit: str, amount: int, number: int) -> datetime | None:
-    """So many steps after a wall time; None: beyond all calendars."""
+    """Return the wall time `number` steps later. None: beyond the range of dates."""
     try:
         if unit in _DAYS:
             return wall + timedelta(days=_DAYS[unit] * amount * number)

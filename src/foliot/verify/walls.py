@@ -1,7 +1,7 @@
-"""What a time on the wall means in real time, asked of the zone itself.
+"""Convert wall times to instants, using only the time zone's own data.
 
-A wall time is put into its zone twice, as the first and as the second of a repeat, and read back: what comes
-back is what the clock really showed. A time that never comes back lies in a gap.
+A wall time is converted to UTC twice, with fold 0 and fold 1, and converted back. If the result is equal, the
+clock really showed this time. If neither result is equal, the time lies in a gap.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,18 +15,18 @@ DAY = timedelta(days=1)
 
 
 class DstRules(NamedTuple):
-    """What happens to wall times where clocks are changed."""
+    """How wall times are handled when clocks change: in a gap, and in a repeated hour."""
 
     gap: str = "shift"
     repeat: str = "first"
 
 
 REAL_TIME = DstRules(gap="skip", repeat="both")
-"""Every instant at which the clock shows the time."""
+"""Every instant at which the clock shows the wall time."""
 
 
 def shown_at(wall: datetime, zone: ZoneInfo) -> list[datetime]:
-    """The instants at which the clock shows this time: none, one or two."""
+    """Return the instants at which the clock shows this time: none, one or two."""
     found = []
     for fold in (0, 1):
         instant = wall.replace(tzinfo=zone, fold=fold).astimezone(UTC)
@@ -36,7 +36,7 @@ def shown_at(wall: datetime, zone: ZoneInfo) -> list[datetime]:
 
 
 def instants_of(wall: datetime, zone: ZoneInfo, changes: DstRules) -> list[datetime]:
-    """When a wall time happens, as gap and repeat say."""
+    """Return the instants of a wall time, according to the DST rules."""
     shown = shown_at(wall, zone)
     if not shown:
         return [] if changes.gap == "skip" else [_end_of_gap(wall, zone)]
@@ -46,7 +46,7 @@ def instants_of(wall: datetime, zone: ZoneInfo, changes: DstRules) -> list[datet
 
 
 def _end_of_gap(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The instant at which the clock was set forward over this time."""
+    """Return the instant at which the clock was set forward over this time."""
     before, after = sorted(wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     offset = before.astimezone(zone).utcoffset()
     while after - before > SECOND:
@@ -55,7 +55,7 @@ def _end_of_gap(wall: datetime, zone: ZoneInfo) -> datetime:
             before = middle
         else:
             after = middle
-    # Clocks are set on whole seconds; the search may have begun within one.
+    # Clocks change at whole seconds, but the search may begin within a second.
     return after.replace(microsecond=0)
 
 
@@ -67,7 +67,7 @@ def on_day(
     first: datetime,
     last: datetime,
 ) -> list[datetime]:
-    """The instants of these times of a day from first to last, in order, each once."""
+    """Return the instants of these times of a day, from first to last, in order, each once."""
     midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a wall time
     offsets = {
         (midnight + shift).replace(tzinfo=zone, fold=fold).utcoffset()
@@ -75,7 +75,7 @@ def on_day(
         for fold in (0, 1)
     }
     if len(offsets) == 1:
-        # Nothing is changed on this day: one subtraction for all.
+        # No clock change on this day: one subtraction for all times.
         begin = midnight.replace(tzinfo=UTC) - (offsets.pop() or timedelta(0))
         low, high = bisect_left(times, first - begin), bisect_right(times, last - begin)
         return [begin + time for time in times[low:high]]
