@@ -1,4 +1,4 @@
-"""All commands, joined."""
+"""The application `foliot` with all commands."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -84,7 +84,7 @@ app.command()(version.version)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line (left out: that of this process); returns the exit code."""
+    """Run a command line and return the exit code. None: the arguments of this process."""
     command = typer.main.get_command(app)
     return run_command(
         lambda: ending(lambda: command.main(args=arguments, prog_name="foliot", standalone_mode=False))

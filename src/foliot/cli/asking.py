@@ -1,4 +1,4 @@
-"""Asking people: only on a terminal, and never where a script would wait for ever."""
+"""Ask the user questions, but only on a terminal: a script would wait forever."""
 
 import sys
 
@@ -9,17 +9,17 @@ from foliot.cli.text import one_line
 
 
 def is_interactive() -> bool:
-    """Whether somebody is there to be asked."""
+    """Whether stdin and stderr are a terminal, so that the user can be asked."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 def may(question: str, *, is_yes: bool) -> bool:
-    """Whether to go ahead; without a terminal nobody is asked, and it does."""
+    """Ask whether to continue. Without a terminal, or with `is_yes`, return True without asking."""
     if is_yes or not is_interactive():
         return True
     return typer.confirm(one_line(question), err=True)
 
 
 def hidden(question: str) -> str:
-    """A value that is typed twice and not shown."""
+    """Ask for a value without showing it. The user types it twice."""
     return str(typer.prompt(question, hide_input=True, confirmation_prompt=True, err=True))

@@ -1,4 +1,4 @@
-"""What `foliot doctor` looks at. A check is a function that returns what it found; none of them raises."""
+"""The checks of `foliot doctor`. A check is a function that returns its result; none raises."""
 
 import importlib.metadata
 import os
@@ -51,7 +51,7 @@ class CheckResult:
     level: Level
     detail: str
     advice: str = ""
-    """What to do; empty when there is nothing to do."""
+    """What to do. Empty: nothing."""
 
 
 def ok(check: str, detail: str) -> CheckResult:
@@ -67,7 +67,7 @@ def fail(check: str, detail: str, advice: str) -> CheckResult:
 
 
 async def examine(clock: Clock) -> AsyncIterator[CheckResult]:
-    """Everything that can be looked at, in order; what needs a database is left out without one."""
+    """Run all checks in order. Without a database, those that need one are left out."""
     zones = check_zones(zoneinfo.available_timezones())
     try:
         settings = load_settings()
@@ -92,7 +92,7 @@ async def examine(clock: Clock) -> AsyncIterator[CheckResult]:
 
 
 async def examine_processes(settings: Settings) -> AsyncIterator[CheckResult]:
-    """The `foliot up` of this folder, and the role that serves its metrics where the settings say."""
+    """Check the `foliot up` of this folder, and the role that serves metrics at the configured address."""
     file = running_file(settings.database_url)
     try:
         up = running_at(file)
@@ -103,13 +103,13 @@ async def examine_processes(settings: Settings) -> AsyncIterator[CheckResult]:
         yield _readiness(await ask_readiness_at(up), "see its log")
     if settings.metrics_port:
         finding = await check_process(settings.metrics_host, settings.metrics_port)
-        # `foliot up` serves its metrics beside the API, and leaves this port alone.
+        # `foliot up` serves metrics with the API and does not use this port.
         if up is None or finding.level is not Level.WARN:
             yield finding
 
 
 async def check_process(host: str, port: int) -> CheckResult:
-    """What the process says of itself that serves its metrics on this machine."""
+    """Return the readiness of the process that serves metrics at this address."""
     return _readiness(await ask_readiness(host, port), "start a role with this --metrics-port")
 
 
@@ -135,7 +135,7 @@ async def _look(
         except FoliotError as error:
             yield fail("database", str(error), "")
         except Exception as error:
-            # Not a database, no privilege …: whatever it says is what its operator has to know.
+            # Not a database, missing privilege …: the operator needs the database's own message.
             said = str(getattr(error, "orig", None) or error).splitlines()
             yield fail("database", f"{store.database.url}: {said[0] if said else type(error).__name__}", "")
 
@@ -169,7 +169,7 @@ async def _check_writable(database: Database) -> CheckResult:
 
 
 async def _nothing(_connection: AsyncConnection) -> None:
-    """A transaction that writes nothing still needs the right to write."""
+    """Do nothing. Even a transaction without writes needs the right to write."""
 
 
 async def _check_replica(url: str, settings: Settings) -> CheckResult:
@@ -211,7 +211,7 @@ async def _check_clock(database: Database, clock: Clock) -> CheckResult:
 
 
 def check_skew(before: datetime, database_now: datetime, after: datetime) -> CheckResult:
-    """Compare clocks, given this machine's time before and after the database's was asked for."""
+    """Compare clocks, given this machine's time before and after reading the database's time."""
     skew_s = (before + (after - before) / 2 - database_now).total_seconds()
     error_s = (after - before).total_seconds() / 2
     direction = "ahead of" if skew_s > 0 else "behind"
@@ -235,7 +235,7 @@ async def _check_locks(store: SqlStore, settings: Settings) -> CheckResult:
 
 
 def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl: timedelta) -> CheckResult:
-    """The lock rows (leader, last heartbeat, now), one for each shard."""
+    """Check the lock rows (leader, last heartbeat, now). There must be one for each shard."""
     if len(rows) != shards:
         advice = "rows of scheduler_lock_t were changed by hand; restore them"
         return fail("locks", f"{len(rows)} lock rows for {shards} shards", advice)
@@ -251,7 +251,7 @@ def check_locks(rows: Sequence[tuple[str, datetime, datetime]], shards: int, ttl
 
 
 def check_overdue(overdue: Overdue, now: datetime, *, is_led: bool) -> CheckResult:
-    """Due times that pass undecided: whoever leads does not tick or can't keep up, or nobody leads."""
+    """Check for overdue times: the leader hangs or is too slow, or there is no leader."""
     if overdue.oldest is None:
         return ok("firing", "nothing is overdue")
     at_least = "at least " if overdue.is_capped else ""
@@ -263,7 +263,7 @@ def check_overdue(overdue: Overdue, now: datetime, *, is_led: bool) -> CheckResu
 
 
 def check_tasks(unknown: Sequence[UnknownTask]) -> CheckResult:
-    """Task functions that schedules name, and no live worker knows."""
+    """Check for task functions that schedules use and no live worker has."""
     if not unknown:
         return ok("tasks", "every schedule's task function is known to a live worker")
     told = ", ".join(f"{each.task} ({each.schedule_name})" for each in unknown)
@@ -272,7 +272,7 @@ def check_tasks(unknown: Sequence[UnknownTask]) -> CheckResult:
 
 
 def check_queues(unserved: Sequence[UnservedQueue]) -> CheckResult:
-    """Queues in which work waits, and that no live worker serves."""
+    """Check for queues with waiting work that no live worker serves."""
     if not unserved:
         return ok("queues", "every queue with waiting work is served by a live worker")
     named = ", ".join(f"{each.queue} ({each.waiting} waiting)" for each in unserved)
@@ -281,7 +281,7 @@ def check_queues(unserved: Sequence[UnservedQueue]) -> CheckResult:
 
 
 def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -> CheckResult:
-    """Who is to read the outbox and does not: an abandoned one keeps events from being pruned."""
+    """Check for readers of the outbox that do not read: an abandoned one prevents pruning of events."""
     wrong = [
         f"group {each.group} is {each.state}, {each.lag} events"
         for each in groups
@@ -299,7 +299,7 @@ def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -
 
 
 def check_secrets(standing: SecretsStanding, *, has_key: bool) -> CheckResult:
-    """Whether what is stored encrypted can be read by a process with this environment."""
+    """Check that a process with this environment can decrypt the stored secrets."""
     stored = f"{standing.stored} stored"
     if not has_key:
         if not standing.stored:

@@ -1,7 +1,7 @@
-"""The REST API, as commands use it: one request at a time, bounded, and repeated only where that is harmless.
+"""REST client for commands: one request at a time, with timeouts, and retries only where they are safe.
 
-Harmless are reads, and what carries an Idempotency-Key: the server does it once, however often it is asked.
-Anything else that gets no answer may or may not have been done, and says so.
+Reads are safe to retry, and so are requests with an Idempotency-Key, which the server executes once. If
+another request gets no response, the error says that it may or may not have been executed.
 """
 
 import json
@@ -30,32 +30,35 @@ PAGE = 500
 MERGE_PATCH = "application/merge-patch+json"
 
 Params = Mapping[str, Any]
-"""Of a request: None and empty lists are left out, a list is repeated."""
+"""Query parameters. None and empty lists are left out; a list is sent as repeated parameters."""
 
 
 class ListPage(NamedTuple):
-    """A part of a list, and the token of the next; empty: it was the last."""
+    """A page of a list, and the token of the next page. Empty token: it was the last page."""
 
     items: list[dict[str, Any]]
     token: str
 
 
 class ListedItems(NamedTuple):
-    """Items of a list, and whether there are more than were wanted."""
+    """Items of a list, and whether the list has more than the limit."""
 
     items: list[dict[str, Any]]
     has_more: bool
 
 
 class StreamEvent(NamedTuple):
-    """What the stream tells. A heartbeat has no data."""
+    """An event of the stream. A heartbeat has no data."""
 
     kind: str
     data: str
 
 
 class ApiClient:
-    """Raises RefusedError, UnreachableError and TimedOutError; used as a context manager."""
+    """A client of the API, and a context manager.
+
+    Raises ApiRefusedError, UnreachableError and TimedOutError.
+    """
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class ApiClient:
         self._http = httpx2.Client(
             transport=transport,
             trust_env=False,
-            # Without TLS there is no need to read the authorities, which takes 40 ms.
+            # Reading the TLS authorities takes 40 ms and is not needed without TLS.
             verify=not server.url.startswith("http://"),
             timeout=self._timeout,
             headers={
@@ -104,7 +107,7 @@ class ApiClient:
         return ListPage(answer["items"], str(answer.get("next_page_token", "")))
 
     def items(self, path: str, params: Params | None = None, *, limit: int | None = None) -> ListedItems:
-        """A list, page by page, up to `limit` items; None: all."""
+        """Read a list page by page, up to `limit` items. None: no limit."""
         found: list[dict[str, Any]] = []
         token = ""
         while True:
@@ -116,7 +119,7 @@ class ApiClient:
                 return ListedItems(found, bool(token))
 
     def post(self, path: str, body: Any = None, *, is_once: bool = False) -> Any:
-        """`is_once` sends an Idempotency-Key: tried again, it is still done once."""
+        """Send a POST. `is_once` adds an Idempotency-Key, so that retries execute it only once."""
         headers = {"Idempotency-Key": str(uuid.uuid4())} if is_once else {}
         return self._ask("POST", path, body=body, headers=headers, is_harmless=is_once)
 
@@ -131,7 +134,7 @@ class ApiClient:
 
     @contextmanager
     def stream(self, params: Params, *, silence_s: float) -> Iterator[Iterator[StreamEvent]]:
-        """What changes, as it happens; ends with TimedOutError after `silence_s` without a word."""
+        """Open the stream of changes. Raises TimedOutError after `silence_s` seconds without an event."""
         limits = httpx2.Timeout(silence_s, connect=CONNECT_S)
         try:
             address = self._address("stream")
@@ -145,7 +148,7 @@ class ApiClient:
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from None
 
-    # --- how ---------------------------------------------------------------------------------------
+    # --- sending -----------------------------------------------------------------------------------
 
     def _address(self, path: str) -> str:
         return f"{self.server.url}/api/v1/{path}"
@@ -179,7 +182,7 @@ class ApiClient:
             else:
                 if response.status_code != httpx2.codes.SERVICE_UNAVAILABLE or not left:
                     if _is_replay_without_body(response):
-                        # It was done, and its answer was too large to be kept.
+                        # The first request was executed, but its response was too large to be stored.
                         return self._ask("GET", _path_within_api(response), is_harmless=True)
                     return _answer(response)
                 wait_s = max(wait_s, _retry_after(response))
@@ -215,7 +218,7 @@ class ApiClient:
 
 
 def path_of(*parts: str) -> str:
-    """A path of which some parts are names that others chose."""
+    """Join parts to a path, with each part escaped: names come from users."""
     return "/".join(quote(part, safe="") for part in parts)
 
 
@@ -243,7 +246,7 @@ def _is_replay_without_body(response: httpx2.Response) -> bool:
 
 
 def _path_within_api(response: httpx2.Response) -> str:
-    """The resource that `Location` names, as a path below the API's base."""
+    """Return the resource in the `Location` header, as a path relative to the API's base."""
     return response.headers["Location"].partition("/api/v1/")[2]
 
 

@@ -1,4 +1,4 @@
-"""`foliot cluster`: shards, and who leads them; draining; the number of shards."""
+"""`foliot cluster`: show shards and their leaders, drain instances, and change the number of shards."""
 
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Names for the shell to complete, asked of the API: quickly, and silently where that fails."""
+"""Shell completion of names from the API: with a short timeout, and silent on errors."""
 
 import typer
 
@@ -47,5 +47,5 @@ def _names(
             items = api.page(path, {**wanted, "page_size": MAX_SUGGESTIONS}).items
         return [str(item[field]) for item in items if str(item[field]).startswith(incomplete)]
     except Exception:
-        # Whatever went wrong: a shell that waits for words has no place to say so.
+        # Any error is ignored: there is no place to show it during completion.
         return []

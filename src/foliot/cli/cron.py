@@ -58,7 +58,7 @@ def _trigger(expression: str, tz: str) -> "CronTrigger":
 
 
 def _instant(text: str | None, tz: str) -> datetime:
-    """An ISO time; one without an offset is a time of the zone."""
+    """Parse an ISO time. Without an offset, it is local time of the zone `tz`. None: now."""
     from foliot.model.errors import InvalidError
     from foliot.timing.clock import SystemClock
     from foliot.timing.zone import zone
@@ -75,6 +75,6 @@ def _instant(text: str | None, tz: str) -> datetime:
 
 
 def _warnings(told: "Preview") -> list[str]:
-    """Those about the expression, and those about a moment among the times that are shown."""
+    """Return warnings about the expression, and those about instants within the shown times."""
     last = told.fires[-1].local_ts if told.fires else None
     return [each.text for each in told.warnings if each.at is None or (last is not None and each.at <= last)]

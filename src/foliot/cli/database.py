@@ -1,4 +1,4 @@
-"""The database, for commands that look at it directly."""
+"""Direct access to the database, for commands that do not use the API."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +24,7 @@ async def opened(settings: Settings) -> AsyncIterator[SqlStore]:
 
 
 def missing_file(settings: Settings) -> str | None:
-    """The SQLite file that is named but does not exist; connecting would make it."""
+    """Return the configured SQLite file if it is missing: connecting would create it. None: not missing."""
     url = parse_url(settings.database_url)
     if url.get_backend_name() != "sqlite" or settings.database_url == MEMORY:
         return None

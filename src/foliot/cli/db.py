@@ -87,7 +87,7 @@ async def _status(settings: "Settings") -> tuple[str, "SchemaStatus"]:
 
     missing = missing_file(settings)
     if missing is not None:
-        # An empty database stands for the file that is not there: looking must not make one.
+        # Use an empty in-memory database instead of the missing file: a read must not create it.
         settings = settings.model_copy(update={"database_url": "memory"})
     async with opened(settings) as store:
         return missing or store.database.url, await schema_status(store.database)

@@ -1,4 +1,4 @@
-"""The definition of a schedule by options: what is given becomes a patch, what is not stays as it is."""
+"""Define a schedule with options: given options become a patch, all other fields stay unchanged."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -149,7 +149,7 @@ class ScheduleOptions:
     ] = None
 
     def patch(self, now: datetime, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """What the options say, as a JSON merge patch of the schedule that is known. Raises InvalidError."""
+        """Return the options as a JSON merge patch of the `known` schedule. Raises InvalidError."""
         known = known or {}
         changes: dict[str, Any] = {
             "description": self.description,
@@ -182,7 +182,7 @@ class ScheduleOptions:
         return changes
 
     def _limits(self, now: datetime) -> dict[str, Any]:
-        """Where null means that there is none."""
+        """Return the patch of the limits. A null in it removes a limit."""
         limits: dict[str, Any] = {}
         for name, text, option in (("start_ts", self.start, "--start"), ("end_ts", self.end, "--end")):
             if text is not None:
@@ -191,7 +191,7 @@ class ScheduleOptions:
             limits["max_runs"] = self.max_runs or None
         return limits
 
-    # --- when --------------------------------------------------------------------------------------
+    # --- trigger -----------------------------------------------------------------------------------
 
     def _trigger(self, now: datetime, known: Mapping[str, Any]) -> dict[str, Any] | None:
         given = {
@@ -240,7 +240,7 @@ class ScheduleOptions:
             parts["timezone"] = trigger["timezone"]
         return {"window": parts}
 
-    # --- what --------------------------------------------------------------------------------------
+    # --- target ------------------------------------------------------------------------------------
 
     def _target(self, known: Mapping[str, Any]) -> dict[str, Any] | None:
         given = {
@@ -270,7 +270,7 @@ class ScheduleOptions:
         if given and place is None:
             raise InvalidError.at("--arg", "option", "goes with --function, --event or --celery")
         is_another = kind == "function" and self.function not in (None, known.get("name"))
-        # Arguments of another function would only be refused.
+        # Remove arguments of the previous function: the new one would refuse them.
         old = _mapping(known.get("args")) if is_another and known.get("kind") == kind else {}
         gone = {name: None for name in old if name not in given}
         return {place: {**gone, **given}} if place and (given or gone) else {}
@@ -292,12 +292,12 @@ class ScheduleOptions:
 
 
 def arguments_of(texts: Sequence[str]) -> dict[str, Any]:
-    """Of `NAME=VALUE`: a value that is JSON is taken as such, all else as text. Raises InvalidError."""
+    """Parse `NAME=VALUE` texts. A value is read as JSON if possible, else as text. Raises InvalidError."""
     return {name: _value(text) for name, text in _pairs(texts, "--arg", "=").items()}
 
 
 def numbers_of(text: str, option: str, least: int, most: int, names: Sequence[str] = ()) -> list[int]:
-    """Of `1-5,7`, or with names `mon-fri,sun`; a range may go round the end. Raises InvalidError."""
+    """Parse `1-5,7` or, with names, `mon-fri,sun`. A range may wrap around. Raises InvalidError."""
     found: set[int] = set()
     for part in text.lower().split(","):
         ends = [_number(each.strip(), least, names) for each in part.split("-")]
@@ -317,7 +317,7 @@ def numbers_of(text: str, option: str, least: int, most: int, names: Sequence[st
 
 
 def replacing(old: Any, new: Any) -> Any:
-    """A merge patch that makes the new of the old, with nothing of the old left."""
+    """Return a merge patch that turns `old` into `new` and removes all other fields."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return new
     gone = {name: None for name in old if name not in new}
@@ -325,7 +325,7 @@ def replacing(old: Any, new: Any) -> Any:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """What is known may come from a file, where anything can stand."""
+    """Return the value if it is a mapping, else an empty one: a value from a file may be anything."""
     return value if isinstance(value, Mapping) else {}
 
 

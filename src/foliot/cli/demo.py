@@ -1,4 +1,4 @@
-"""A few live schedules for `foliot up --demo`: each shows one thing that the product does."""
+"""Demo schedules for `foliot up --demo`. Each shows one feature."""
 
 import asyncio
 
@@ -49,7 +49,7 @@ def _say(fire: Fire, text: str) -> str:
 
 
 def demo_app() -> Foliot:
-    """The demo's task functions and schedules."""
+    """Return an application with the demo's task functions and schedules."""
     app = Foliot()
     for function in (demo_heartbeat, demo_quarter_minute, demo_slow, demo_patient):
         app.task(function)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _STYLE_OF = {"ok": "green", "warn": "yellow", "fail": "red"}
 _LEVEL_WIDTH, _CHECK_WIDTH = 4, len("secret-files")
-"""Known beforehand, so that a line can be shown before the next is there."""
+"""Fixed widths, so that each line can be printed before the next check has finished."""
 
 
 def doctor(output: FormatOption = Format.TABLE) -> None:
@@ -35,7 +35,7 @@ def doctor(output: FormatOption = Format.TABLE) -> None:
 
 
 async def _examine(*, is_shown: bool) -> "list[CheckResult]":
-    """What was found; shown as it comes, since a database that hangs takes its time."""
+    """Return the results. Print each at once if `is_shown`, because a hanging database delays the next."""
     from foliot.cli.checks import examine
     from foliot.timing.clock import SystemClock
 

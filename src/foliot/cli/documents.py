@@ -1,7 +1,7 @@
-"""Schedules in files: YAML or JSON, one or several to a file, and written so that they can be read again.
+"""Read and write schedules in YAML or JSON files, one or several per file.
 
-YAML is read as people mean it: `no` is a word and not false, `12:30` a text and not 750, a time a text. A
-name that is given twice is an error, and not the last one.
+YAML is read without the surprises of version 1.1: `no` is text and not false, `12:30` is text and not 750,
+and a timestamp is text. A duplicate key is an error.
 """
 
 import json
@@ -21,7 +21,7 @@ STDIN = "-"
 
 
 class FileError(InvalidError):
-    """A file can't be read, or not as what it should be."""
+    """A file can't be read, or does not have the expected content."""
 
     def __init__(self, origin: str, detail: str) -> None:
         super().__init__([Problem("", "file", detail)])
@@ -30,14 +30,14 @@ class FileError(InvalidError):
 
 @dataclass(frozen=True, slots=True)
 class Sourced:
-    """A document, and where it stands; nowhere: it was given by options."""
+    """A document and the file it comes from. Empty origin: it was given by options."""
 
     document: dict[str, Any]
     origin: str = ""
 
 
 def read_schedules(sources: Sequence[str]) -> list[Sourced]:
-    """All schedules of files and folders, in order; `-` is stdin. Raises FileError."""
+    """Read all schedules of files and folders, in order. `-` is stdin. Raises FileError."""
     found: list[Sourced] = []
     for source in sources:
         for origin, text in _texts(source):
@@ -46,7 +46,7 @@ def read_schedules(sources: Sequence[str]) -> list[Sourced]:
 
 
 def read_document(source: str) -> Any:
-    """The only document of a file or of stdin. Raises FileError."""
+    """Read a file or stdin that must have exactly one document. Raises FileError."""
     documents = [document for origin, text in _texts(source) for document in parse_text(text, origin)]
     if len(documents) != 1:
         raise FileError(source, f"has {len(documents)} documents where one is wanted")
@@ -54,7 +54,7 @@ def read_document(source: str) -> Any:
 
 
 def read_text(source: str) -> str:
-    """The text of a file or of stdin. Raises FileError."""
+    """Read the text of a file or of stdin. Raises FileError."""
     try:
         return _bytes(source).decode("utf-8-sig")
     except OSError as error:
@@ -73,7 +73,7 @@ def _bytes(source: str) -> bytes:
 
 
 def parse_text(text: str, origin: str) -> list[Any]:
-    """The documents of a text; empty ones are left out. Raises FileError."""
+    """Parse the documents of a text, without empty ones. Raises FileError."""
     if origin.endswith(".json") or (origin == STDIN and text.lstrip()[:1] in ("{", "[")):
         return [_from_json(text, origin)]
     try:
@@ -85,12 +85,12 @@ def parse_text(text: str, origin: str) -> list[Any]:
 
 
 def to_yaml(document: Any) -> str:
-    """A list of documents, or one, as YAML that `parse_text` reads as it was."""
+    """Return a document or a list as YAML. `parse_text` restores it unchanged."""
     return _dump(document)
 
 
 def to_documents(documents: Iterable[Any]) -> str:
-    """Each as a YAML document of its own."""
+    """Return several YAML documents in one text."""
     return "---\n".join(_dump(document) for document in documents)
 
 
@@ -149,7 +149,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(names: Iterable[str]) -> str | None:
-    """The first name that comes a second time."""
+    """Return the first duplicate name. None: there is none."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -173,7 +173,7 @@ def _name(origin: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe, and without YAML 1.1's surprises."""
+    """A safe loader without the surprises of YAML 1.1."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         twice = _twice(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
@@ -211,7 +211,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     lines = text.split("\n")
-    # Separators and the like that are no lines to us are lines to YAML, unless they are escaped.
+    # YAML treats more characters as line breaks, such as separators, unless they are escaped.
     if not all(line.isprintable() for line in lines):
         style = '"'
     elif len(lines) > 1 and all(line == line.rstrip() for line in lines):

@@ -101,13 +101,13 @@ def _has_events(api: "ApiClient", after: int) -> bool:
 
 
 def last_offset(has_events: Callable[[int], bool]) -> int:
-    """The offset of the last event there is, found by asking whether there are any behind another."""
+    """Return the offset of the last event, by a binary search with `has_events(after)`. 0: no events."""
     low, high = 0, 1
     if not has_events(0):
         return 0
     while has_events(high):
         low, high = high, min(2 * high, LARGEST_OFFSET)
-    # There are some behind the low one, and none behind the high one.
+    # Invariant: there are events after `low`, and none after `high`.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if has_events(middle) else (low, middle)

@@ -1,4 +1,4 @@
-"""`foliot event groups|relays|dead-letters`: who reads the outbox, and what they could not take."""
+"""`foliot event groups|relays|dead-letters`: readers of the outbox, and events they could not handle."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -240,7 +240,7 @@ def delete_dead_letters(
 
 
 def _require_listed(api: "ApiClient", ids: Sequence[str]) -> None:
-    """A dry run ends as the command would: an id that is not there is an error."""
+    """Raise CommandError for an unknown id, so that a dry run fails like the command itself."""
     listed = {str(each["dead_letter_id"]) for each in api.items("events/dead-letters").items}
     for each in ids:
         if each not in listed:

@@ -1,4 +1,4 @@
-"""`foliot execution`: what happened, what goes on, and steering it."""
+"""`foliot execution`: show, follow, cancel and retry executions, and read their logs."""
 
 import json
 from collections.abc import Iterator
@@ -192,7 +192,7 @@ def logs(
             return
 
         def look() -> bool:
-            # Its standing first: what was logged before it ended is there by then.
+            # Read the status first: then all lines of an ended execution are included.
             is_open = api.get(execution_path(execution_id))["status"] in OPEN
             for line in log.more():
                 _print_line(line, output)
@@ -202,7 +202,7 @@ def logs(
 
 
 class _Log:
-    """Reads on from where it was. The last page has no token for what comes after it: it is read again."""
+    """Reads new log lines. The last page has no token for what follows, so it is read again."""
 
     def __init__(self, api: "ApiClient", execution_id: str) -> None:
         self._api = api

@@ -1,4 +1,4 @@
-"""How executions and what they logged are shown."""
+"""Display of executions and their log lines."""
 
 import json
 from datetime import datetime
@@ -102,5 +102,5 @@ ATTEMPTS = View(
 
 
 def logged_line(line: Document) -> str:
-    """A line that the code logged, for people."""
+    """Format a log line of an execution for people."""
     return f"{local(line['logged_ts'])} {str(line['level']).upper():<8}{line['message']}"

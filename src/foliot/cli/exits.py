@@ -1,4 +1,4 @@
-"""How a command ends: one line on stderr that says what went wrong, and a code that scripts can rely on."""
+"""Exit of a command: one line on stderr with the error, and an exit code that scripts can rely on."""
 
 import sys
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class ExitReason(NamedTuple):
 
 
 def run_command(command: Callable[[], object]) -> int:
-    """Run a command; what a user can act on becomes one line, anything else is a bug and is raised."""
+    """Run a command and return its exit code. User errors become one line; others are bugs and are raised."""
     try:
         returned = command()
     except (KeyboardInterrupt, typer.Abort):
@@ -32,7 +32,7 @@ def run_command(command: Callable[[], object]) -> int:
 
 
 def ending_by(error: Exception) -> ExitReason | None:
-    """What a user can act on, in one line, and the code to end with; None: it is a bug."""
+    """Return one line about an error and the exit code. None: the error is a bug."""
     if isinstance(error, FoliotError):
         return ExitReason(" ".join(str(error).split()), exit_of(error))
     if isinstance(error, typer.TyperException):
@@ -43,7 +43,7 @@ def ending_by(error: Exception) -> ExitReason | None:
 
 
 def _told_by_database(error: Exception) -> str | None:
-    """What the database said: a missing privilege, a file that is no database … are no bugs of ours."""
+    """Return the database's error message: a missing privilege or a wrong file is not a bug of Foliot."""
     errors = sys.modules.get("sqlalchemy.exc")
     if errors is None or not isinstance(error, errors.DBAPIError):
         return None

@@ -1,4 +1,4 @@
-"""The definition of a schedule alone, as somebody would have written it."""
+"""Extract the definition from a schedule of the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from foliot.model.schedule import ScheduleSpec
 
 ALWAYS = frozenset({"name", "trigger", "target"})
 FROM_TASK = frozenset({"queue", "timeout_seconds", "retry"})
-"""Left out of the definition of a function's schedule, these would be filled in from the function."""
+"""Always exported for function targets: if left out, the function's own values would be used."""
 
 
 def exported(schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a schedule is definition, without what has its default anyway."""
+    """Return a schedule's definition: required fields, and fields that differ from their defaults."""
     is_function = schedule.get("target", {}).get("kind") == "function"
     always = ALWAYS | FROM_TASK if is_function else ALWAYS
     return {
@@ -28,5 +28,5 @@ def exported(schedule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def definition(schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a schedule is definition, all of it."""
+    """Return all fields of a schedule's definition."""
     return {name: schedule[name] for name in ScheduleSpec.model_fields if name in schedule}
