@@ -1,4 +1,4 @@
-"""How commands fail that ask the API, and how they end then."""
+"""Errors of commands that use the API, and their exit codes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from foliot.model.verdict import Exit, exit_for, verdict_on
 
 
 class CommandError(FoliotError):
-    """A command can't do what it was asked for; `exit` is how it ends."""
+    """A command failed. `exit` is its exit code."""
 
     exit: Exit = Exit.FAILED
 
@@ -22,31 +22,31 @@ class CommandError(FoliotError):
 
 
 class UsageError(CommandError):
-    """The command line does not say what to do."""
+    """The command line is incomplete or contradictory."""
 
     exit = Exit.USAGE
 
 
 class UnreachableError(CommandError):
-    """Nobody answers, or it is not known whom to ask."""
+    """The server does not respond, or its address is not known."""
 
     exit = Exit.UNREACHABLE
 
 
 class NoKeyError(CommandError):
-    """There is no key to show to the server."""
+    """No API key is known."""
 
     exit = Exit.AUTH
 
 
 class TimedOutError(CommandError):
-    """It took longer than it may."""
+    """A timeout has passed."""
 
     exit = Exit.TIMED_OUT
 
 
 class ApiRefusedError(CommandError):
-    """The server's answer is no: an HTTP status that is not 2xx, and why."""
+    """The server refused a request: an HTTP status other than 2xx, and the reason."""
 
     def __init__(self, status: int, document: Mapping[str, Any]) -> None:
         self.status = status
@@ -75,7 +75,7 @@ def _problems(found: Any) -> Sequence[Problem]:
 
 
 def tell(error: FoliotError) -> int:
-    """Say what went wrong in one line on stderr; returns how a command ends by it."""
+    """Print an error as one line on stderr and return the exit code."""
     typer.echo(f"foliot: {one_line(str(error))}", err=True)
     return exit_of(error)
 
@@ -85,12 +85,12 @@ def exit_of(error: FoliotError) -> Exit:
 
 
 def may_pass(error: CommandError) -> bool:
-    """Whether the server may be there again in a while."""
+    """Whether the error may be temporary: the server is unreachable or too slow."""
     return error.exit in (Exit.UNREACHABLE, Exit.TIMED_OUT)
 
 
 def ending(command: Callable[[], object]) -> object:
-    """Run a command; what keeps it from its work is told, and decides how it ends."""
+    """Run a command. Print a CommandError and return its exit code."""
     try:
         return command()
     except CommandError as error:

@@ -1,4 +1,4 @@
-"""Running an instance as a process of its own: logs, metrics, the event loop. Signals are the instance's."""
+"""Run an instance as a process: logs, metrics and event loop. The instance handles signals itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -22,7 +22,7 @@ from foliot.telemetry.rendering import sign
 def run_role(
     role: InstanceRole, app: Foliot, settings: Settings, *, queues: Sequence[str] | None = None
 ) -> None:
-    """One role, on a database whose schema somebody else keeps up to date."""
+    """Run one role. The database schema is not upgraded here."""
     with logged(settings):
         plan = plan_of(
             app, settings, frozenset({role}), [logs.LogObserver()], queues=queues, is_own_process=True
@@ -35,7 +35,7 @@ def run_role(
 
 @contextmanager
 def logged(settings: Settings) -> Iterator[None]:
-    """The process logs as the settings say; as JSON, what ends it is a line of the log like all others."""
+    """Configure logging from the settings. With JSON, an error that ends the process is logged as a line."""
     logs.configure(settings.effective_log_format, settings.log_level)
     try:
         yield
@@ -51,14 +51,14 @@ def logged(settings: Settings) -> Iterator[None]:
 
 
 def make_instance(plan: InstanceSpec) -> Instance:
-    """An instance whose lines are all lines of this process from now on."""
+    """Create an instance and add its id to all further log lines of this process."""
     instance = Instance(plan)
     sign(instance.instance_id)
     return instance
 
 
 async def _run_with_probes(plan: InstanceSpec, host: str, port: int) -> None:
-    """As with the API, probes are there before the instance starts and until it has ended."""
+    """Run an instance with a probe server, which starts before the instance and ends after it."""
     from foliot.probing.probes import Probes
     from foliot.probing.server import ProbeServer
 
@@ -117,6 +117,6 @@ def run_loop(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
-    except ImportError:  # not made for every platform, and only quicker
+    except ImportError:  # not available on every platform; only faster
         return None
     return uvloop.new_event_loop

@@ -1,6 +1,6 @@
-"""What becomes of schedules that an import has found: asked of the server, shown, and then made.
+"""Plan an import with the server, show the plan, and carry it out.
 
-One that the server refuses is told with its reason and does not hold up the others.
+A schedule that the server refuses is reported with the reason. The others are imported nevertheless.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from foliot.cli.client import ApiClient
 
 AT_ONCE = 100
-"""How many go into a request: so many that a thousand take moments, so few that a bar moves."""
+"""Schedules per request: large enough to be fast, small enough for the progress bar to move."""
 _PLACE = re.compile(r"/schedules/(\d+)(/.*)?")
 _STYLES = {"create": "green", "update": "yellow", "conflict": "red", "refused": "red", "failed": "red"}
 REFUSED = "refused"
@@ -26,7 +26,7 @@ _NOT_MADE = (REFUSED, "failed", "conflict")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What becomes, or became, of one schedule."""
+    """The planned or completed action for one schedule."""
 
     item: Item
     action: str
@@ -57,18 +57,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A found set of schedules, on its way into a server."""
+    """Schedules that are imported into a server."""
 
     found: ImportResult
     source: str
     adopts: bool = False
 
     def plan(self, api: "ApiClient") -> list[Step]:
-        """What would be done; each was checked by the rules that making it has."""
+        """Return the planned actions. The server checks each schedule as it does when creating it."""
         return [step for items in _portions(self.found.items) for step in self._planned(api, items)]
 
     def carry_out(self, api: "ApiClient", steps: Sequence[Step]) -> Iterator[Step]:
-        """Do it, portion by portion. What is interrupted is finished by importing again."""
+        """Carry out the steps in batches. An interrupted import can be completed by importing again."""
         for portion in _portions(steps):
             wanted = [step for step in portion if step.is_change]
             done = self._send(api, [step.item for step in wanted], is_dry_run=False) if wanted else {}
@@ -105,8 +105,8 @@ class Import:
             return Step(item, "failed", told["error"], told.get("code") or "")
         action, detail = told["action"], told["detail"]
         if action == "update" and detail and not self.adopts:
-            # Applying files takes over what somebody made by hand; an import's names are made up, and one
-            # that meets such a schedule is more likely another.
+            # `apply` takes over schedules created by hand. The names of an import are generated, so an
+            # existing schedule of that name is probably a different one.
             return Step(item, "conflict", "a schedule of this name exists already; adopt would take it over")
         return Step(item, action, detail if action == "conflict" else None, schedule_id=told["schedule_id"])
 
@@ -116,7 +116,7 @@ def _portions(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _refusals(error: ApiRefusedError, items: Sequence[Item]) -> dict[str, Step]:
-    """Which of the items the server has something against."""
+    """Return the items that the server refused, by name."""
     found: dict[str, Step] = {}
     for problem in error.problems:
         place = _PLACE.fullmatch(problem.pointer)
@@ -132,7 +132,7 @@ def _refusals(error: ApiRefusedError, items: Sequence[Item]) -> dict[str, Step]:
     return found
 
 
-# --- how it is shown --------------------------------------------------------------------------------------
+# --- display ----------------------------------------------------------------------------------------------
 
 HEADERS = ("NAME", "FROM", "WHEN", "TARGET", "ACTION")
 
@@ -153,7 +153,7 @@ def row(step: Step) -> Row:
 
 
 def talk(found: ImportResult) -> Iterator[str]:
-    """What should be known, line by line: about single schedules, about all, and what was left out."""
+    """Yield lines: notes about single schedules, notes about all, and what was left out."""
     for item in found.items:
         yield from (f"note: {item.name} ({item.where}): {note}" for note in item.notes)
     yield from (f"note: {note}" for note in found.notes)

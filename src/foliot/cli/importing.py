@@ -1,4 +1,4 @@
-"""`foliot import`: take schedules over from other schedulers."""
+"""`foliot import`: import schedules from other schedulers."""
 
 import contextlib
 import importlib
@@ -185,7 +185,7 @@ def apscheduler(
     _run("apscheduler", found, making, connection)
 
 
-# --- what to read -------------------------------------------------------------------------------------------
+# --- sources ------------------------------------------------------------------------------------------------
 
 
 def _crontab_text(file: str | None, *, is_system: bool) -> str:
@@ -205,7 +205,7 @@ def _crontab_text(file: str | None, *, is_system: bool) -> str:
 
 
 def machine_zone(environment: dict[str, str] | None = None, root: Path = Path("/etc")) -> str:
-    """The name of this machine's time zone. Raises SettingError if it has none that can be told."""
+    """Return the name of this machine's time zone. Raises SettingError if it can't be determined."""
     given = os.environ if environment is None else environment
     if given.get("TZ"):
         return given["TZ"].removeprefix(":")
@@ -238,7 +238,7 @@ def _is_function(target: str) -> bool:
 
 
 def _object(name: str, option: str, usual: Sequence[str]) -> Any:
-    """What a module calls so; without a name of its own it is looked for under the usual ones."""
+    """Import the object `module:attribute`. Without an attribute, the usual names are tried."""
     module, _, attribute = name.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -251,17 +251,17 @@ def _object(name: str, option: str, usual: Sequence[str]) -> Any:
 
 
 def _finish_loading(celery: Any, name: str) -> None:
-    """As beat does before it starts: tasks add themselves to the schedule when they are imported."""
+    """Load all task modules, as beat does at its start: they may add entries to the schedule."""
     loader = getattr(celery, "loader", None)
     for step in (getattr(loader, "import_default_modules", None), getattr(celery, "finalize", None)):
         if callable(step):
             _guarded(step, f"--app {name}")
-    # Settings are read when they are first asked for.
+    # Celery reads its settings on first access.
     _guarded(lambda: celery.conf.beat_schedule, f"--app {name}")
 
 
 def _guarded(call: Any, what: str) -> Any:
-    # What the user's own code prints is talk: stdout is for the result.
+    # Output of the user's code goes to stderr: stdout is for the result.
     with contextlib.redirect_stdout(sys.stderr):
         try:
             return call()
@@ -269,7 +269,7 @@ def _guarded(call: Any, what: str) -> Any:
             raise SettingError(f"{what} can't be imported: {type(error).__name__}: {error}") from error
 
 
-# --- what to do with it -------------------------------------------------------------------------------------
+# --- import -------------------------------------------------------------------------------------------------
 
 
 def _run(kind: str, found: "ImportResult", making: Making, connection: Connection, *, hint: str = "") -> None:
@@ -296,7 +296,7 @@ def _run(kind: str, found: "ImportResult", making: Making, connection: Connectio
 
 
 def _print_documents(found: "ImportResult") -> None:
-    """As files for `schedule apply`, with what there is to say as comments."""
+    """Print the schedules as YAML for `schedule apply`, with the notes as comments."""
     from foliot.cli.documents import to_yaml
     from foliot.cli.text import one_line
 

@@ -1,4 +1,4 @@
-"""Instants and durations as people write and read them."""
+"""Parse and format instants and durations for people."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,11 +19,11 @@ _STEPS = (
 )
 
 
-# --- written ---------------------------------------------------------------------------------------
+# --- parsing ---------------------------------------------------------------------------------------
 
 
 def seconds_of(text: str, option: str) -> float:
-    """A duration such as `30s`, `10m`, `1h30m`; a number alone is seconds. Raises InvalidError."""
+    """Parse a duration such as `30s`, `10m`, `1h30m`. A plain number is seconds. Raises InvalidError."""
     parts = list(_PART.finditer(text.strip()))
     if parts and "".join(part.group(0) for part in parts) == text.strip():
         return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
@@ -33,7 +33,7 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def interval_of(text: str, option: str) -> dict[str, int]:
-    """The parts of an interval such as `5m`, `1h30m`, `1w`, `1mo`. Raises InvalidError."""
+    """Parse an interval such as `5m`, `1h30m`, `1w`, `1mo` into its parts. Raises InvalidError."""
     parts = list(_WHOLE_PART.finditer(text.strip()))
     names = [_PARTS_OF_INTERVAL[part.group(2)] for part in parts]
     if "".join(part.group(0) for part in parts) != text.strip() or not parts or len(set(names)) < len(names):
@@ -44,9 +44,10 @@ def interval_of(text: str, option: str) -> dict[str, int]:
 
 
 def instant_of(text: str, option: str, now: datetime, *, is_ahead: bool = False) -> str:
-    """An ISO time, in UTC: of an ISO time, a date, `now`, or a duration from now. Raises InvalidError.
+    """Parse an ISO time, a date, `now` or a duration; return an ISO time in UTC. Raises InvalidError.
 
-    Without an offset it is this machine's time. A duration goes back in time, with `is_ahead` or a `+` ahead.
+    A time without an offset is local time. A duration counts back from now; with `is_ahead` or a `+`,
+    forward.
     """
     told = text.strip()
     try:
@@ -62,11 +63,11 @@ def instant_of(text: str, option: str, now: datetime, *, is_ahead: bool = False)
         raise InvalidError.at(option, "instant", f'"{text}" is not a time', hint) from None
 
 
-# --- read ------------------------------------------------------------------------------------------
+# --- formatting ------------------------------------------------------------------------------------
 
 
 def read_instant(value: Any) -> datetime | None:
-    """An instant of an answer; None for what is none."""
+    """Parse an instant of an API response. None: it is not an instant."""
     if not isinstance(value, str):
         return None
     try:
@@ -77,7 +78,7 @@ def read_instant(value: Any) -> datetime | None:
 
 
 def local(value: Any) -> str:
-    """An instant of an answer in this machine's time; seconds only where there are some."""
+    """Format an instant in local time. Seconds are shown only if they are not 0."""
     instant = read_instant(value)
     if instant is None:
         return ""
@@ -86,7 +87,7 @@ def local(value: Any) -> str:
 
 
 def relative(value: Any, now: datetime) -> str:
-    """How far an instant of an answer is from now: `in 3 min`, `2 h ago`."""
+    """Format an instant relative to now: `in 3 min`, `2 h ago`."""
     instant = read_instant(value)
     if instant is None:
         return ""
@@ -98,19 +99,19 @@ def relative(value: Any, now: datetime) -> str:
 
 
 def both(value: Any, now: datetime) -> str:
-    """The two together: `2026-11-17 02:00 (in 3 min)`."""
+    """Format an instant as local and relative time: `2026-11-17 02:00 (in 3 min)`."""
     at = local(value)
     return f"{at} ({relative(value, now)})" if at else ""
 
 
 def first_relative(value: Any, now: datetime) -> str:
-    """The relative time first, for columns that may be cut: `in 3 min (2026-11-17 02:00)`."""
+    """Format an instant, relative time first, for columns that may be cut: `in 3 min (2026-11-17 02:00)`."""
     at = local(value)
     return f"{relative(value, now)} ({at})" if at else ""
 
 
 def duration(seconds: Any, *, is_rough: bool = False) -> str:
-    """How long something takes; a rough one is told in whole units."""
+    """Format a duration in seconds. `is_rough` rounds to whole units."""
     if not isinstance(seconds, int | float):
         return ""
     for unit, size, end in _STEPS:

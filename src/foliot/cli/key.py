@@ -1,4 +1,4 @@
-"""`foliot key`: who may use the API."""
+"""`foliot key`: manage API keys."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""Finding what a user named: schedules by name or by id."""
+"""Find schedules by name or id, and other things that a user names."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_schedule(api: "ApiClient", name_or_id: str) -> dict[str, Any]:
-    """Raises CommandError where there is none."""
+    """Return a schedule by name or id. Raises CommandError if there is none."""
     if _is_id(name_or_id):
         try:
             found: dict[str, Any] = api.get(f"schedules/{UUID(name_or_id)}")
@@ -23,7 +23,7 @@ def find_schedule(api: "ApiClient", name_or_id: str) -> dict[str, Any]:
         except ApiRefusedError as error:
             if error.exit is not Exit.NOT_FOUND:
                 raise
-    # Also a name may look like an id.
+    # A name may look like an id.
     named = api.page("schedules", {"name": name_or_id, "page_size": 1}).items
     if not named:
         raise CommandError(f'there is no schedule "{name_or_id}"', Exit.NOT_FOUND)
@@ -35,20 +35,20 @@ def schedule_path(api: "ApiClient", name_or_id: str, *parts: str) -> str:
 
 
 def require_named(api: "ApiClient", path: str, name: str, kind: str) -> None:
-    """Raises CommandError if a list has no item of this name."""
+    """Check that a list has an item of this name. Raises CommandError if not."""
     if all(item["name"] != name for item in api.items(path).items):
         raise CommandError(f'there is no {kind} "{name}"', Exit.NOT_FOUND)
 
 
 def execution_path(execution_id: str, *parts: str) -> str:
-    """Raises CommandError for what can't be the id of anything."""
+    """Return the API path of an execution. Raises CommandError if the id is malformed."""
     if not _is_id(execution_id):
         raise CommandError(f'there is no execution "{execution_id}"', Exit.NOT_FOUND)
     return "/".join(["executions", str(UUID(execution_id)), *parts])
 
 
 def on_each(names: Sequence[str], act: Callable[[str], None]) -> None:
-    """Act on each, whatever happens to the others; ends as the first that went wrong."""
+    """Call `act` for each name, even if others fail. Ends with the exit code of the first failure."""
     codes = []
     for name in dict.fromkeys(names):
         try:

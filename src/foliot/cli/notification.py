@@ -1,4 +1,4 @@
-"""`foliot notification`: messages to people whose schedules fail, recover, stay silent or are late."""
+"""`foliot notification`: messages about schedules that fail, recover, do not run or are late."""
 
 from typing import Annotated
 from uuid import UUID

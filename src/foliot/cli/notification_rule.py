@@ -1,4 +1,4 @@
-"""`foliot notification rule`: whom to tell when schedules fail, recover, stay silent or are late."""
+"""`foliot notification rule`: whom to notify when schedules fail, recover, do not run or are late."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,7 +127,7 @@ def change_rule(
         if change.is_only_shown(f"change {', '.join(document)} of the rule {rule['name']}"):
             return
         if isinstance(match := document.get("match"), dict):
-            # A patch would add to the labels that there are.
+            # Remove the old labels: a merge patch would keep them.
             gone = dict.fromkeys(rule["match"]["labels"])
             document["match"] = match | {"labels": gone | match.get("labels", {})}
         changed = api.patch(f"{RULES}/{rule['rule_id']}", document)
@@ -181,7 +181,7 @@ def _patch_each(
     told: tuple[str, str],
     change: ChangeOptions,
 ) -> None:
-    """`told` says what would be done, and what was done."""
+    """Change fields of rules. `told`: the texts for a dry run and for a completed change."""
     planned, done = told
     with connection.open() as api:
 
@@ -198,7 +198,7 @@ def _patch_each(
 def _said(
     file: str | None, on: list[str] | None, schedule: list[str] | None, label: list[str] | None
 ) -> dict[str, Any]:
-    """What a file says, and options over it."""
+    """Return the definition of a rule from a file, with the options applied over it."""
     document = {} if file is None else _read(file)
     if on:
         document["on"] = [condition_of(each) for each in on]
@@ -271,7 +271,7 @@ def send_test(
 
 
 def _find(api: "ApiClient", name_or_id: str) -> Document:
-    # A host has at most 200.
+    # A host has at most 200 rules.
     for rule in api.items(RULES).items:
         if name_or_id in (rule["name"], rule["rule_id"]):
             return rule

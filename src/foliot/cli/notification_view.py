@@ -1,4 +1,4 @@
-"""Notification rules and messages as lists show them, and conditions as people write them."""
+"""Display of notification rules and messages, and parsing of `--on` conditions."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from foliot.cli.output import Document, Row, View, state
 
 
 def condition_of(text: str) -> dict[str, Any]:
-    """What an `--on` says. Raises UsageError."""
+    """Parse the value of an `--on` option. Raises UsageError."""
     kind, colon, more = text.partition(":")
     if not colon:
         return {"kind": kind}
@@ -25,7 +25,7 @@ def condition_of(text: str) -> dict[str, Any]:
 
 
 def _condition(condition: Document) -> str:
-    """As `--on` takes it."""
+    """Format a condition as `--on` accepts it."""
     kind = str(condition["kind"])
     if condition.get("every"):
         return f"{kind}:every"

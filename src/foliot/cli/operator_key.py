@@ -1,6 +1,6 @@
-"""The operator's key of `foliot up`: FOLIOT_ADMIN_KEY, or one that the first start makes and keeps.
+"""The operator's key of `foliot up`: FOLIOT_ADMIN_KEY, or a key that the first start generates and stores.
 
-It lies in a file beside the database that only its owner may read; commands in the same folder find it there.
+It is stored next to the database in a file that only its owner may read. Commands in the same folder read it.
 """
 
 import secrets
@@ -22,12 +22,12 @@ KEY_BYTES = 32
 
 
 def key_file(database_url: str) -> Path:
-    """Beside a SQLite file; for a database elsewhere in the folder that `foliot up` was started in."""
+    """Return the path of the key file: next to a SQLite file, else in the current folder of `foliot up`."""
     return _beside(database_url, "admin-key")
 
 
 def running_file(database_url: str) -> Path:
-    """Where a `foliot up` says at which address it serves, while it does."""
+    """Return the path of the file in which a running `foliot up` stores its address."""
     return _beside(database_url, "up")
 
 
@@ -40,7 +40,7 @@ def _beside(database_url: str, suffix: str) -> Path:
 
 
 def read_key(path: Path) -> str | None:
-    """The key that is kept; None: there is none. Raises SettingError."""
+    """Return the stored key. None: there is none. Raises SettingError."""
     try:
         text = read_private(path, refused_mode=OTHERS_CAN_USE).strip()
         OperatorKey(text)
@@ -54,7 +54,7 @@ def read_key(path: Path) -> str | None:
 
 
 def keep_key(path: Path) -> str:
-    """The key that is kept; made now if there is none. Of two that start at once both get the same."""
+    """Return the stored key; generate it if needed. Two processes that start at once get the same key."""
     known = read_key(path)
     if known is not None:
         return known
@@ -69,9 +69,9 @@ def keep_key(path: Path) -> str:
 
 
 def keep_given_key(path: Path, key: str) -> None:
-    """Keep the key of FOLIOT_ADMIN_KEY, in place of another: commands in this folder read it there.
+    """Store the key of FOLIOT_ADMIN_KEY, replacing another, for commands in this folder.
 
-    They never send FOLIOT_ADMIN_KEY itself. Raises SettingError.
+    Commands never send FOLIOT_ADMIN_KEY itself. Raises SettingError.
     """
     with suppress(SettingError):
         if read_key(path) == key:

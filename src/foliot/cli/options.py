@@ -1,4 +1,4 @@
-"""Options that several commands share, and groups of them that come together."""
+"""Options and groups of options that several commands share."""
 
 import inspect
 from collections.abc import Callable
@@ -46,13 +46,13 @@ ReasonOption = Annotated[str | None, typer.Option("--reason", metavar="TEXT", he
 
 
 def one_of(*words: str) -> Any:
-    """For an option that takes one of a few words: they are shown, completed, and checked by the server."""
+    """Return settings of an option with a few allowed words. The server checks them; help shows them."""
     return {"metavar": "|".join(words), "autocompletion": lambda: list(words)}
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Which server to talk to."""
+    """Options that choose the server and the key."""
 
     url: Annotated[
         str | None,
@@ -81,13 +81,13 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
-    """Options of every command that changes something. A test walks the commands and looks for them."""
+    """Options of every command that changes something. A test checks that all of them have these."""
 
     yes: YesOption = False
     dry_run: DryRunOption = False
 
     def is_only_shown(self, what: str) -> bool:
-        """With --dry-run, say what the command would do; it must then do nothing.
+        """With --dry-run, print what the command would do and return True. The command must then do nothing.
 
         `what` begins with a verb: "pause nightly".
         """
@@ -101,7 +101,7 @@ USUAL_LIMIT = 50
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """How much of a list to show, and how."""
+    """Options of lists: how much to show, and how."""
 
     limit: Annotated[
         int | None,
@@ -117,7 +117,7 @@ class Listing:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each parameter that is a group of options replaced by those options."""
+    """Replace each parameter of a command that is a group of options by the options of the group."""
     hints = get_type_hints(command, include_extras=True)
     own = list(inspect.signature(command).parameters.values())
     groups = {each.name: hints[each.name] for each in own if is_dataclass(hints[each.name])}
@@ -137,7 +137,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             _options_of(groups[each.name]) if each.name in groups else [_parameter(each, hints)]
         )
     ]
-    # Typer reads both; what `wraps` copied would lead it to the groups themselves.
+    # Typer reads signature and annotations. Those copied by `wraps` still have the groups.
     taking_options.__dict__.pop("__wrapped__", None)
     taking_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     taking_options.__annotations__ = {each.name: each.annotation for each in parameters}

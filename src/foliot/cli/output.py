@@ -1,4 +1,4 @@
-"""How results are shown: a table for people; JSON, YAML or names for programs. Only they go to stdout."""
+"""Show results as a table for people, or as JSON, YAML or names for programs. Only results go to stdout."""
 
 import json
 import os
@@ -17,11 +17,11 @@ from foliot.cli.table import GAP, columns_of, fitted
 from foliot.cli.text import escaped, one_line, visible
 
 PIPE_CLOSED = 141
-"""As shells report a program that SIGPIPE has ended: not all was shown, since nobody looked any more."""
+"""Exit code when the reader of stdout is gone: what shells report for a program ended by SIGPIPE."""
 
 
 class Output(StrEnum):
-    """Of commands whose result has no name."""
+    """Output formats of commands whose results have no names."""
 
     TABLE = "table"
     JSON = "json"
@@ -39,7 +39,7 @@ FormatOption = Annotated[Format, typer.Option("-o", "--output", help="How to sho
 
 
 class Cell(NamedTuple):
-    """A text of a table that has a colour on a terminal."""
+    """A text in a table, with a colour on a terminal."""
 
     text: str
     style: str = ""
@@ -51,27 +51,27 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How one kind of thing is shown."""
+    """Describes how one kind of item is shown."""
 
     kind: str
-    """What several of them are called."""
+    """The plural name of the items."""
     headers: Sequence[str]
     row: Callable[[Document, datetime], Row]
     name: Callable[[Document], str]
     details: Callable[[Document, datetime], Sequence[Row]] | None = None
-    """Pairs of a label and a text, for one alone; None: as in a table."""
+    """Returns pairs of label and text, to show a single item. None: shown as a table row."""
 
 
 # --- writing ---------------------------------------------------------------------------------------
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody sits at it; it may also be closed."""
+    """Whether the stream is an open terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def write(text: str) -> None:
-    """A line, or several, to stdout; ends the command quietly if nobody reads any more."""
+    """Write lines to stdout. Ends the command without a message if the reader of the pipe is gone."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         typer.echo(text.encode(encoding, "backslashreplace").decode(encoding))
@@ -81,12 +81,12 @@ def write(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Talk: a line to stderr."""
+    """Write a message as one line to stderr."""
     typer.echo(one_line(text), err=True)
 
 
 def _leave_pipe() -> None:
-    # What is still buffered would be written at the end of the process, fail again, and be told as an error.
+    # Otherwise Python would flush its buffer at exit, fail again, and print an error.
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -105,9 +105,9 @@ def print_yaml(document: Any) -> None:
 
 
 def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequence[str] = ()) -> None:
-    """A table without lines; `styles` colour the first column, one per row.
+    """Print a table without borders. `styles`: colours of the first column, one per row.
 
-    Only a terminal gets colours; and a table with headers is cut to its width.
+    On a terminal, the table is coloured, and cut to its width if it has headers.
     """
     is_seen = is_terminal(sys.stdout)
     tidy = one_line if headers else visible
@@ -131,7 +131,7 @@ def print_rows(rows: Sequence[Row], *, headers: Sequence[str] = (), styles: Sequ
 
 def _line(cells: Sequence[Cell], widths: Sequence[int], *, is_coloured: bool) -> str:
     texts = [fitted(cell.text, width) for cell, width in zip(cells, widths, strict=False)]
-    # Blanks at the end would only wrap.
+    # Trailing blanks could wrap to the next line.
     texts[-1] = texts[-1].rstrip()
     if is_coloured:
         texts = [_painted(text, cell.style) for text, cell in zip(texts, cells, strict=True)]
@@ -149,7 +149,7 @@ _COLOURS: dict[str, dict[str, Any]] = {
 }
 
 
-# --- things ----------------------------------------------------------------------------------------
+# --- items -----------------------------------------------------------------------------------------
 
 
 def show_list(items: Sequence[Document], format_: Format, view: View, now: datetime) -> None:
@@ -218,6 +218,6 @@ _STYLE_OF = {
 
 
 def state(word: Any, more: str = "") -> Cell:
-    """A state or status: always a word, whatever its colour."""
+    """Return a cell with a state or status: a word with its colour, and `more` behind it."""
     text = str(word or "")
     return Cell(f"{text} {more}".strip(), _STYLE_OF.get(text, ""))

@@ -1,4 +1,4 @@
-"""What applying files would change: asked of the server, shown before anything is done."""
+"""Plan of applying files: computed by the server, and shown before anything is changed."""
 
 import json
 import os
@@ -28,7 +28,7 @@ LONGEST_VALUE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to apply."""
+    """The schedules to apply, and how."""
 
     schedules: Sequence[Sourced]
     source: str = "default"
@@ -60,7 +60,7 @@ class Request:
             raise CommandError(told, error.exit) from None
 
     def _where(self, problem: Problem) -> str:
-        """A problem with the name of its schedule and its file, in the place of a number."""
+        """Format a problem with the schedule's name and file, instead of its index in the request."""
         found = _PLACE.fullmatch(problem.pointer)
         if found is None or int(found[1]) >= len(self.schedules):
             return str(problem)
@@ -74,7 +74,7 @@ class Request:
 
 
 class ApplyPlan:
-    """The server's answer: what it would do, or has done."""
+    """The server's response: what it would do or has done."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -92,11 +92,11 @@ class ApplyPlan:
         return [item for item in self.items if item.get("error")]
 
     def as_done(self) -> "ApplyPlan":
-        """What carrying it out would answer, where there is nothing to do."""
+        """Return the plan as carried out, for a plan without changes."""
         return ApplyPlan({**self.document, "dry_run": False})
 
     def lines(self) -> list[str]:
-        """One for each schedule that would change, and one that counts."""
+        """Return one line for each schedule that would change, and a summary line."""
         return [*(_line(item) for item in self.items if item["action"] != "unchanged"), self.summary()]
 
     def summary(self) -> str:
@@ -109,7 +109,7 @@ class ApplyPlan:
         return ", ".join(told) or "nothing to do"
 
     def done(self) -> list[str]:
-        """What was done, one line for each schedule that it was done to."""
+        """Return one line for each schedule that was changed."""
         return [
             f"{_DONE[item['action']]} {one_line(item['name'])}"
             for item in self.of("create", "update", "delete")
@@ -118,7 +118,7 @@ class ApplyPlan:
 
 
 def painted(lines: Sequence[str], *, is_err: bool) -> str:
-    """The lines, in colours where they go to a terminal."""
+    """Join the lines, with colours if they go to a terminal."""
     if not is_terminal(sys.stderr if is_err else sys.stdout) or os.environ.get("NO_COLOR"):
         return "\n".join(lines)
     colour_of = {_SIGNS[action]: colour for action, colour in _COLOURS.items()}

@@ -1,8 +1,8 @@
 """Files that hold a key, or the address that a key is sent to.
 
 They are read only if this user owns them, and others can't write them (or, for a key, read them). A symbolic
-link is not followed: whoever made it could point it at a file of this user with other contents.
-They are written aside with mode 0600 and then put in place, so that nobody reads half of one.
+link is not followed: another user could have made it point to a different file of this user. They are written
+to a temporary file with mode 0600 and then moved into place, so that no one reads a partial file.
 """
 
 import errno
@@ -19,23 +19,23 @@ OTHERS_CAN_USE = 0o077
 
 
 class NotPrivateError(Exception):
-    """The file exists, and others could have changed or read it; says which."""
+    """The file exists, but other users could have changed or read it. The text says which."""
 
 
 def read_private(path: Path, *, refused_mode: int) -> str:
-    """The text of a file of this user. Raises NotPrivateError, OSError, or ValueError if it is no ASCII.
+    """Read a file of this user. Raises NotPrivateError, OSError, or ValueError if it is not short ASCII text.
 
-    `refused_mode` names the permission bits that the file must not have.
+    `refused_mode`: permission bits that the file must not have.
     """
     try:
-        # Not blocking: opening a named pipe would wait for a writer.
+        # Non-blocking: opening a named pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise NotPrivateError("it is a symbolic link") from None
         raise
     with os.fdopen(descriptor, "rb") as file:
-        # Of the open file: the name may stand for another by now.
+        # Check the open file: by now the path may refer to another one.
         _require_private(os.fstat(file.fileno()), refused_mode)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -55,13 +55,13 @@ def _require_private(found: os.stat_result, refused_mode: int) -> None:
 
 
 def replace_private(path: Path, text: str) -> None:
-    """Write the file with mode 0600, in place of one that is there. Raises OSError."""
+    """Write the file with mode 0600, replacing an existing one. Raises OSError."""
     with _draft(path, text) as draft:
         draft.replace(path)
 
 
 def create_private(path: Path, text: str) -> None:
-    """Write the file with mode 0600. Raises FileExistsError, or another OSError."""
+    """Write a new file with mode 0600. Raises FileExistsError, or another OSError."""
     with _draft(path, text) as draft:
         os.link(draft, path)
 

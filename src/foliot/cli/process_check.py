@@ -1,4 +1,4 @@
-"""Asking a process of this machine whether it can do its work."""
+"""Read the readiness of a process on this machine."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from http.client import HTTPException
 
 LIMIT_S = 10.0
 MAX_BYTES = 64 * 1024
-"""Of an answer; whoever says more is somebody else."""
+"""Maximum size of a response. A longer one is not from Foliot."""
 _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
 
 
@@ -17,11 +17,11 @@ _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - read, not bound
 class ProbeReport:
     url: str
     problems: list[str] | None
-    """None: nobody answers, or somebody else."""
+    """Empty: ready. None: no response, or not from Foliot."""
 
 
 async def ask_readiness(host: str, port: int) -> ProbeReport:
-    """What `/readyz` says at an address that a process was told to listen on."""
+    """Call `/readyz` at an address on which a process was configured to listen."""
     name = _HERE.get(host, host)
     return await ask_readiness_at(f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}")
 
@@ -32,7 +32,7 @@ async def ask_readiness_at(address: str) -> ProbeReport:
 
 
 def _ask(url: str) -> list[str] | None:
-    # What the environment says of proxies is not for this machine.
+    # Ignore proxy settings of the environment: the process is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         try:
@@ -42,7 +42,7 @@ def _ask(url: str) -> list[str] | None:
             with error:
                 content = error.read(MAX_BYTES)
         problems = json.loads(content)["problems"]
-    # What does not even speak HTTP, such as a database, is an HTTPException.
+    # A server that does not speak HTTP, such as a database, causes an HTTPException.
     except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return None
     return [str(each) for each in problems] if isinstance(problems, list) else None

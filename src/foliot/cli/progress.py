@@ -1,4 +1,4 @@
-"""How far something has come: a bar on a terminal, lines on stderr without one."""
+"""Show progress: a bar on a terminal, otherwise lines on stderr."""
 
 import sys
 from types import TracebackType
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A progress bar on stderr while the context lasts; nothing at all without a terminal."""
+    """A progress bar on stderr, as a context manager. Without a terminal it shows nothing."""
 
     def __init__(self, title: str, total: float | None = None) -> None:
         self._title = one_line(title)
@@ -55,7 +55,7 @@ class Bar:
 
 
 class ExecutionBar(Bar):
-    """How an execution stands; without a terminal each change is a line on stderr."""
+    """Progress of an execution. Without a terminal, each change is a line on stderr."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)

@@ -1,4 +1,4 @@
-"""`foliot queue`: where executions wait."""
+"""`foliot queue`: the queues in which executions wait."""
 
 from datetime import datetime
 from typing import Annotated, Literal

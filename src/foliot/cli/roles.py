@@ -1,4 +1,4 @@
-"""`foliot api`, `scheduler`, `worker`, `relay`: one role per process, any number of each on one database."""
+"""`foliot api`, `scheduler`, `worker`, `relay`: run one role per process; any number may share a database."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`foliot schedule`: reading and steering schedules. Defining and running them have files of their own."""
+"""`foliot schedule`: show, pause, resume and delete schedules. Defining and running are in other files."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""`foliot schedule create`, `set`, `apply`, `diff`: saying what there should be."""
+"""`foliot schedule create`, `set`, `apply`, `diff`: define schedules."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from foliot.cli.plan import ApplyPlan, Request
 
 PREVIEWED = ("name", "trigger", "dst", "window", "calendars", "start_ts", "end_ts", "jitter_seconds")
-"""What decides when a schedule fires."""
+"""Fields that determine when a schedule fires."""
 
 FileOption = Annotated[
     str | None,
@@ -107,7 +107,7 @@ def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
 
     if document:
         return merge_definition(document, patch)
-    # Nothing to take out of: null is only left to arguments, which may be null.
+    # Without a file, nulls remove nothing and are dropped. Arguments of the target may be null and stay.
     made = {name: value for name, value in patch.items() if value is not None}
     for name in {"labels", "window"} & made.keys():
         made[name] = {part: value for part, value in made[name].items() if value is not None}
@@ -118,7 +118,7 @@ def _show_dry_run(api: "ApiClient", document: dict[str, Any], output: Format) ->
     from foliot.cli.documents import Sourced
     from foliot.cli.plan import Request
 
-    # Checks all of it, with the same rules as creating does.
+    # The server checks the whole definition with the rules for creating.
     planned = Request(schedules=[Sourced(document)]).plan(api).items[0]
     if planned["action"] != "create":
         raise CommandError(f'a schedule named "{document["name"]}" exists already', Exit.CONFLICT)
@@ -173,7 +173,7 @@ def set_schedule(
 
 
 def _over(patch: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """Two patches as one; null is a part of a patch, and stays."""
+    """Merge two patches into one. Nulls are kept, because they are part of a patch."""
     both = {**patch, **later}
     for name in patch.keys() & later.keys():
         if isinstance(patch[name], Mapping) and isinstance(later[name], Mapping):
@@ -189,7 +189,7 @@ def _show_change(
     from foliot.cli.exporting import definition
     from foliot.cli.plan import Request
 
-    # Under its old name: under a new one it would be another schedule.
+    # Use the old name: with a new one, the plan would be about another schedule.
     document = {**merge_definition(definition(known), patch), "name": known["name"]}
     planned = Request(schedules=[Sourced(document)], adopts=True).plan(api)
     item = planned.items[0]

@@ -1,4 +1,4 @@
-"""`foliot schedule trigger` and `backfill`: running a schedule besides its own times."""
+"""`foliot schedule trigger` and `backfill`: run a schedule in addition to its fire times."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any

@@ -1,4 +1,4 @@
-"""How schedules, their fire times and backfills are shown."""
+"""Display of schedules, their fire times and backfills."""
 
 import json
 from datetime import datetime
@@ -81,7 +81,7 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
 
 
 def _given(target: Document) -> str:
-    """What the target is called with, where there is something."""
+    """Return the arguments or body of a target as text. Empty: there are none."""
     for name in ("args", "body", "event_data", "kwargs"):
         if target.get(name):
             return _compact(target[name])
@@ -90,7 +90,7 @@ def _given(target: Document) -> str:
 
 def _runs(schedule: Document) -> str:
     most = schedule.get("max_runs")
-    # Manual runs and backfills are not among them.
+    # `run_count` does not include manual runs and backfills.
     return f"{schedule['run_count']}" + (f" of {most}" if most else "") + " scheduled"
 
 

@@ -1,4 +1,4 @@
-"""`foliot secret`: values for `${secret:name}`; they can be written and never read."""
+"""`foliot secret`: values for `${secret:name}`. They can be written, but never read."""
 
 import sys
 from datetime import datetime

@@ -1,11 +1,12 @@
-"""Which server a command talks to, and with which key.
+"""Find the server and the key that a command uses.
 
-`--url` and `--key`, else FOLIOT_URL and FOLIOT_KEY, else the `foliot up` of the same folder. That one leaves
-two files beside its database: where it serves, and the operator's key.
+First `--url` and `--key`, then FOLIOT_URL and FOLIOT_KEY, then the `foliot up` of the same folder. It stores
+two files next to its database: its address, and the operator's key.
 
-- A key from the environment is sent only to an address that the user named, by --url or FOLIOT_URL.
-- The file with the address is used only if this user owns it, nobody else can write it, and the address is a
-  loopback address. Else whoever can write to a folder would get the keys of all who run commands there.
+- A key from the environment is sent only to an address that the user gave with --url or FOLIOT_URL.
+- The file with the address is used only if this user owns it, no one else can write it, and the address is a
+  loopback address. Otherwise anyone who can write to a folder would get the keys of users who run commands
+  there.
 - The operator's key in the other file is sent only to that address.
 """
 
@@ -34,13 +35,13 @@ KEY = "FOLIOT_KEY"
 @dataclass(frozen=True, slots=True)
 class Server:
     url: str
-    """Without a slash at its end, and without /api/v1."""
+    """Base URL without a trailing slash and without /api/v1."""
     key: str = field(repr=False)
 
 
 @contextmanager
 def connected(url: str | None, key: str | None) -> "Iterator[ApiClient]":
-    """The API for the time of a command; `url` and `key` are those of its options."""
+    """Open an API client for a command. `url` and `key`: the values of its options."""
     server = find_server(url, key)
     if not (url or key or os.environ.get(URL)) and os.environ.get(KEY):
         # Not an error: the operator's key of this folder is used instead.
@@ -53,7 +54,7 @@ def connected(url: str | None, key: str | None) -> "Iterator[ApiClient]":
 
 
 def find_server(url: str | None, key: str | None, environment: Mapping[str, str] | None = None) -> Server:
-    """Raises UnreachableError where it is not known whom to ask, and NoKeyError where no key is known."""
+    """Find server and key. Raises UnreachableError if no address is known, and NoKeyError without a key."""
     given = os.environ if environment is None else environment
     address = _address(url or given.get(URL) or None, "--url" if url else URL)
     of_option = _secret(key or None, "--key")
@@ -64,7 +65,7 @@ def find_server(url: str | None, key: str | None, environment: Mapping[str, str]
 
 
 def _of_this_folder(address: str | None, secret: str | None) -> Server:
-    """What was not given, from the `foliot up` of the folder."""
+    """Take the missing address or key from the `foliot up` of this folder."""
     from foliot.cli.operator_key import key_file, read_key, running_file
     from foliot.settings import load_settings
 
@@ -88,16 +89,17 @@ def _of_this_folder(address: str | None, secret: str | None) -> Server:
 
 
 def running_at(file: Path) -> str | None:
-    """The address that a `foliot up` of this user left; None: none runs.
+    """Return the address that a `foliot up` of this user stored. None: none is running.
 
-    Raises NotPrivateError if it may be somebody else who left it, or if it is not on this machine.
+    Raises NotPrivateError if another user may have written the file, or if the address is not on this
+    machine.
     """
     try:
         told: Any = json.loads(read_private(file, refused_mode=OTHERS_CAN_WRITE))
         address, pid = _address(str(told["url"]), str(file)), int(told["pid"])
     except (OSError, ValueError, TypeError, KeyError, InvalidError):
         return None
-    # One that was killed leaves its file; whoever listens there by now must not get the key.
+    # A killed process leaves its file. Another process that now listens there must not get the key.
     if address is None or not _is_alive(pid):
         return None
     if not is_loopback(address):

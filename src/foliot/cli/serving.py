@@ -1,7 +1,7 @@
-"""Running an instance with HTTP beside it, as a process of its own.
+"""Run an instance together with its HTTP server, as a process.
 
-HTTP starts before the instance and ends after it, so that whoever probes sees it start and drain: alive, and
-not ready.
+HTTP starts before the instance and ends after it. So probes see the process as alive but not ready while it
+starts and drains.
 """
 
 import ipaddress
@@ -35,7 +35,7 @@ from foliot.telemetry import logs
 
 
 def run_everything(app: Foliot, settings: Settings) -> None:
-    """All roles, until SIGTERM or SIGINT."""
+    """Run all roles until SIGTERM or SIGINT."""
     with logged(settings):
         listener = listen(settings.api_host, settings.api_port)
         settings = settings.model_copy(update={"admin_key": SecretStr(_operator_key(settings))})
@@ -56,7 +56,7 @@ def _operator_key(settings: Settings) -> str:
 
 
 def run_api(app: Foliot, settings: Settings) -> None:
-    """HTTP alone, on a database whose schema somebody else keeps up to date."""
+    """Run only the API. The database schema is not upgraded here."""
     with logged(settings):
         listener = listen(settings.api_host, settings.api_port)
         plan = plan_of(app, settings, frozenset({InstanceRole.API}), [logs.LogObserver()])
@@ -78,17 +78,17 @@ async def _run_with_http(plan: InstanceSpec, listener: socket.socket, *, is_up: 
 
 
 def _may_show_link(listener: socket.socket) -> bool:
-    """Whether whoever reads stdout may sign in.
+    """Whether the sign-in link may be printed to stdout.
 
-    On a terminal that is the user. Elsewhere stdout may be a log that many can read, so the link is printed
-    only if it works on this machine alone.
+    On a terminal, only the user reads it. Otherwise stdout may be a log that many can read, so the link is
+    printed only if the server listens on a loopback address.
     """
     return is_terminal(sys.stdout) or ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 async def _invite(instance: Instance, url: str, *, may_show_link: bool) -> None:
-    """Print a link that signs one browser in, or say how to get one."""
-    # Commands use the key beside the database only for an address of this machine.
+    """Print a link that signs one browser in, or how to get one."""
+    # Commands use the key stored next to the database only for a loopback address.
     is_local = is_loopback(url)
     where = "in this folder" if is_local else f"with FOLIOT_URL={url} and FOLIOT_KEY"
     if not may_show_link:
@@ -106,7 +106,7 @@ async def _invite(instance: Instance, url: str, *, may_show_link: bool) -> None:
 
 @contextmanager
 def _announced(file: Path, url: str) -> Iterator[None]:
-    """Say beside the database where this serves, for commands that are not told."""
+    """Store the address in a file next to the database, for commands without --url."""
     told = json.dumps({"url": url, "pid": os.getpid()})
     try:
         replace_private(file, told)
@@ -116,5 +116,5 @@ def _announced(file: Path, url: str) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if file.read_text(encoding="utf-8") == told:  # and not of another that was started since
+            if file.read_text(encoding="utf-8") == told:  # not overwritten by another process
                 file.unlink()

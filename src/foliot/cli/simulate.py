@@ -1,4 +1,4 @@
-"""`foliot simulate`: what schedules would do in virtual time."""
+"""`foliot simulate`: simulate schedules in virtual time."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -79,7 +79,7 @@ def simulate(
         say("there are more: -n shows them, --to ends earlier")
 
 
-# --- what is asked --------------------------------------------------------------------------------------
+# --- input ----------------------------------------------------------------------------------------------
 
 
 def _instant(text: str, option: str, now: datetime) -> datetime:
@@ -142,7 +142,7 @@ def _begun(spec: "ScheduleSpec", now: datetime) -> "Schedule":
 
 
 def _going_on(spec: "ScheduleSpec", document: dict[str, Any]) -> "Schedule":
-    """As it stands: its next time is on its grid, so the grid may be counted from there."""
+    """Return a schedule in its current state. Its next fire time can be the anchor of its trigger."""
     from dataclasses import replace
     from uuid import UUID
 
@@ -182,7 +182,7 @@ def _decisions(
     return list(islice(merge(*streams, key=lambda each: (each[1].decided_ts, each[0])), most))
 
 
-# --- what is shown ------------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------------
 
 
 def _what(each: "Simulated") -> str:

@@ -1,4 +1,4 @@
-"""Laying out a table: columns as wide as what is in them, or as a terminal has room for."""
+"""Lay out a table: columns are as wide as their content, within the width of the terminal."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -6,14 +6,15 @@ from itertools import zip_longest
 
 GAP = 2
 MIN_WIDTH = 4
-"""A column that is cut still shows this much."""
+"""Minimum width of a column that is cut."""
 CUT = "…"
 
 
 def columns_of(lines: Sequence[Sequence[str]], room: int | None = None) -> list[int]:
-    """How wide each column is, within the room that there is.
+    """Return the width of each column, so that a row fits into `room`. None: no limit.
 
-    The widest give way first; the first one, which names what a line is about, only beyond half of the room.
+    The widest columns are cut first. The first column has the name of the item. It is cut only if it is wider
+    than half of the room.
     """
     widths = [max(map(width_of, column)) for column in zip_longest(*lines, fillvalue="")]
     if room is None or not widths:
@@ -34,7 +35,7 @@ def _sum(widths: Sequence[int], most: int) -> int:
 
 
 def fitted(text: str, width: int) -> str:
-    """The text in a column of this width: filled up, or cut."""
+    """Pad or cut a text to a column's width."""
     if width_of(text) <= width:
         return text + " " * (width - width_of(text))
     kept = ""
@@ -46,7 +47,7 @@ def fitted(text: str, width: int) -> str:
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the width of a text in terminal columns."""
     if text.isascii():
         return len(text)
     return sum(_width(character) for character in text)

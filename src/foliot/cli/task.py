@@ -1,4 +1,4 @@
-"""`foliot task`: what workers can run."""
+"""`foliot task`: the task functions that workers can run."""
 
 from datetime import datetime
 from typing import Annotated

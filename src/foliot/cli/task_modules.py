@@ -1,6 +1,6 @@
-"""Loading what `--tasks` names: modules or files whose Foliot objects bring task functions and schedules.
+"""Load the modules or files of `--tasks`, whose Foliot objects define task functions and schedules.
 
-Only the operator who starts the process names them; nothing that a user stores ever leads to an import.
+Only the operator who starts the process chooses them. Data stored by users never causes an import.
 """
 
 import importlib
@@ -22,19 +22,19 @@ _loading: ContextVar[str | None] = ContextVar("loading", default=None)
 
 
 def load_app(names: Sequence[str], *extra: Foliot) -> Foliot:
-    """One application of everything that the modules define, and of `extra`."""
+    """Load the modules and merge their applications and `extra` into one."""
     found = {id(app): app for name in names for app in _apps_of(name)}
     return merge([*found.values(), *extra])
 
 
 def refuse_while_loading() -> None:
-    """`app.run()` in a module that is only being imported would never let the import end."""
+    """Raise SettingError if a module calls `app.run()` while it is imported: the import would never end."""
     if _loading.get() is not None:
         raise SettingError('it calls app.run(); put that below `if __name__ == "__main__":`')
 
 
 def merge(apps: Sequence[Foliot]) -> Foliot:
-    """One application of several; a SettingError if they contradict each other."""
+    """Merge several applications into one. Raises SettingError if they contradict each other."""
     urls = {app.url for app in apps if app.url is not None}
     if len(urls) > 1:
         raise SettingError("the modules of --tasks name different databases; one process has one")
@@ -61,7 +61,7 @@ def merge(apps: Sequence[Foliot]) -> Foliot:
 
 
 def _is_same_code(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """A file that is imported under two names defines its functions twice, yet they are the same."""
+    """Whether two functions have equal code: a file imported under two names defines its functions twice."""
     codes = [(getattr(each, "__code__", each), getattr(each, "__self__", None)) for each in (one, other)]
     return codes[0] == codes[1]
 
@@ -115,7 +115,7 @@ def _put_on_path(folder: Path) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong, and the last line of the user's own that led there."""
+    """Return the error text and the last line of the user's code in the traceback."""
     text = str(error) if isinstance(error, FoliotError) else f"{type(error).__name__}: {error}"
     places = [
         f"{Path(frame.filename).name}, line {frame.lineno}"

@@ -1,34 +1,34 @@
-"""Text that others wrote, made safe to show: a name or a log line must not steer the terminal."""
+"""Make untrusted text safe to print: a name or a log line must not control the terminal."""
 
 import re
 import unicodedata
 
 _SHOWN_AS_IS = frozenset("\n\t")
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Controls, invisible marks that turn the direction of writing, halves of a pair, line separators."""
+"""Categories of control characters, invisible direction marks, lone surrogates and line separators."""
 _JOINERS = frozenset("\u200c\u200d")
-"""Invisible too, but parts of words and of emoji."""
+"""Invisible as well, but parts of words and emoji, so they are shown."""
 
 
 def visible(text: str) -> str:
-    """The text with everything that a terminal would obey rather than show spelled out."""
+    """Escape all characters that a terminal would interpret instead of showing them."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(each if _is_harmless(each) else _spelled(each) for each in text)
 
 
 def one_line(text: str) -> str:
-    """The text as a single line, with control characters spelled out."""
+    """Return the text as a single line, with control characters escaped."""
     return visible(" ".join(text.split()))
 
 
 def escaped(written: str) -> str:
-    """JSON, or YAML, in which what a terminal would obey rather than show is escaped within its strings."""
+    """Escape characters in JSON or YAML that a terminal would interpret instead of showing them."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-"""All of these stand within quotes wherever they are written."""
+"""JSON and YAML contain these only in quoted strings, so escaping them keeps the meaning."""
 
 
 def _is_harmless(character: str) -> bool:

@@ -1,4 +1,4 @@
-"""`foliot up`: everything in one process. `Foliot.run()` comes to the same."""
+"""`foliot up`: run everything in one process. `Foliot.run()` does the same."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +36,7 @@ def up(
 
 
 def run_app(app: "Foliot") -> None:
-    """Run an application until it is told to stop; ends the process with `foliot up`'s code if it can't."""
+    """Run an application until it is stopped. On an error, exit with the exit code of `foliot up`."""
     from foliot.cli.task_modules import refuse_while_loading
     from foliot.worker.isolation.loading import refuse_in_template
 

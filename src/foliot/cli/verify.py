@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from foliot.verify.finding import Finding, Report
 
 SHOWN = 100
-"""How many findings a table shows; JSON has all."""
+"""Maximum number of findings in a table. JSON has all."""
 _STYLE_OF = {"valid": "green", "invalid": "red", "unknown": "yellow"}
 
 

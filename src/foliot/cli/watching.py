@@ -1,7 +1,7 @@
-"""Looking again: lists that are shown anew, and executions that are followed to their end.
+"""Refresh lists, and follow executions to their end.
 
-An execution is followed by the stream of changes, which only says when to look; what counts is what is read
-then. Where the stream can't be had, or there is little time left, looking every half second does as well.
+The stream of changes only says when to read an execution again. If the stream is not available, or if little
+time is left, the execution is polled every half second.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 REFRESH_S = 2.0
 POLL_S = 0.5
 SILENCE_S = 20.0
-"""The stream says something every 15 seconds, if only that it is there."""
+"""Timeout for the next event. The stream sends a heartbeat every 15 seconds."""
 PATIENCE_S = 60.0
 OPEN = ("pending", "running", "retrying")
 
@@ -36,7 +36,7 @@ _CLEAR = "\x1b[2J\x1b[H"
 
 
 def show(listing: Listing, fetch: "Callable[[], ListedItems]", view: View) -> None:
-    """A list once or, with `--watch`, anew every 2 seconds until Ctrl-C."""
+    """Show a list once or, with `--watch`, every 2 seconds until Ctrl-C."""
     if not listing.watch:
         _show(listing, fetch(), view)
         return
@@ -76,7 +76,7 @@ def follow(
     *,
     timeout_s: float | None = None,
 ) -> Document:
-    """An execution when it has ended; `on_change` is told how it stands meanwhile. Raises TimedOutError."""
+    """Wait for an execution to end and return it. `on_change` gets each new state. Raises TimedOutError."""
     execution_id = str(execution["execution_id"])
     patience = ReconnectTimer()
     for _ in _looks(api, execution, timeout_s):
@@ -89,7 +89,7 @@ def follow(
 
 
 def _looks(api: "ApiClient", execution: Document, timeout_s: float | None) -> Iterator[None]:
-    """Whenever it is time to look, until the time is over."""
+    """Yield whenever the execution should be read again, until the timeout."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
     wanted = {"schedule_id": execution["schedule_id"], "kinds": "execution"}
@@ -114,7 +114,7 @@ def _looks(api: "ApiClient", execution: Document, timeout_s: float | None) -> It
 
 
 def _is_about(event: "StreamEvent", execution_id: Any) -> bool:
-    """Also heartbeats, and the news that events were left out."""
+    """Whether an event is a reason to read the execution. Heartbeats and notices of lost events are, too."""
     if event.kind != "execution":
         return True
     try:
@@ -124,7 +124,7 @@ def _is_about(event: "StreamEvent", execution_id: Any) -> bool:
 
 
 def poll(look: Callable[[], bool], *, timeout_s: float | None = None, what: str = "") -> None:
-    """Look until it returns True. Raises TimedOutError, which tells `what` was waited for in vain."""
+    """Call `look` until it returns True. Raises TimedOutError with the text `what`."""
     clock = SystemClock()
     until = float("inf") if timeout_s is None else clock.monotonic() + timeout_s
     patience = ReconnectTimer()
@@ -139,7 +139,7 @@ def poll(look: Callable[[], bool], *, timeout_s: float | None = None, what: str 
 
 
 class ReconnectTimer:
-    """Bears a server that is away, for a while: what is waited for goes on without it."""
+    """A context manager that ignores an unreachable server for 60 s: executions go on without it."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
