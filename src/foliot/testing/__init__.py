@@ -1,4 +1,4 @@
-"""For tests: a virtual clock, an application on it, and the conformance suites of the plug-in families."""
+"""Test support: a virtual clock, an application that runs on it, and conformance suites for plug-ins."""
 
 from foliot.testing.app import TestApp
 from foliot.timing.clock import VirtualClock

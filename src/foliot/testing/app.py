@@ -29,7 +29,7 @@ _HOUR = 3600.0
 
 
 class Recorder:
-    """An observer that keeps what it was told."""
+    """An observer that records every event it receives."""
 
     def __init__(self) -> None:
         self.events: list[DomainEvent] = []
@@ -45,7 +45,7 @@ class TestApp:
     virtual time, however long it really runs.
     """
 
-    __test__ = False  # its name is a promise to users; it is not a test of pytest's
+    __test__ = False  # users know this name; pytest must not collect it
 
     def __init__(self, app: Foliot, *, now: datetime, url: str = "memory") -> None:
         self.app = app
@@ -71,7 +71,8 @@ class TestApp:
 
     async def _started(self) -> Instance:
         if self._instance is None:
-            # One instance on a clock that jumps: leases and polls are as long as the jumps may be.
+            # There is one instance and its clock jumps. Leases and poll intervals must be longer than any
+            # jump.
             settings = Settings(
                 database_url=self._url,
                 lease_ttl_seconds=3650 * 24 * _HOUR,
@@ -105,7 +106,7 @@ class TestApp:
         return self.clock.now()
 
     async def advance(self, **duration: float) -> None:
-        """Let time pass (`hours=72`), doing everything that becomes due on the way."""
+        """Advance the clock by a duration (`hours=72`) and do everything that becomes due on the way."""
         instance = await self._started()
         end = self.clock.monotonic() + timedelta(**duration).total_seconds()
         for _ in range(MAX_STEPS):
@@ -120,7 +121,7 @@ class TestApp:
         raise RuntimeError("the engine does not come to rest: a step wants to be repeated for ever")
 
     async def _settle(self, instance: Instance) -> None:
-        """Step every service that wants it, until none does."""
+        """Step every service that has work to do, until none has."""
         for _ in range(MAX_STEPS):
             ready = [service for service in instance.services if self._is_ready(service)]
             if not ready:
@@ -149,14 +150,14 @@ class TestApp:
         return found
 
     async def executions(self, name: str) -> list[Execution]:
-        """The ledger of a schedule, oldest fire time first."""
+        """Return the executions of a schedule, oldest fire time first."""
         instance = await self._started()
         schedule = await self.schedule(name)
         rows = await instance.store.schedules.executions(schedule.schedule_id, limit=1_000_000)
         return rows[::-1]
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
-        """Run a schedule now, besides its own times. Refuses what production refuses, by InvalidError."""
+        """Run a schedule now, in addition to its own times. Raise InvalidError where production refuses."""
         instance = await self._started()
         schedule = await self.schedule(name)
         made = await instance.steering.schedules.trigger(

@@ -1,4 +1,4 @@
-"""An outbox that is written by hand, and consumers that write down what they were given."""
+"""Helpers for the consumer suite: write events to the outbox, and record which ones a handler received."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ from foliot.timing.clock import VirtualClock
 POLL_S = 7.0
 MAX_STEPS = 200
 handled = Table("handled", MetaData(), Column("event_id", String(64)), Column("group_id", String(64)))
-"""A handler's own table. It has no key: what is done twice is there twice."""
+"""A table that the handler writes to. It has no primary key, so an event handled twice has two rows."""
 
 
 def event_at(time: datetime, aggregate: str, version: int, *, host_id: UUID, topic: str) -> NewEvent:
-    """An event as firing would have planned it."""
+    """Return an event as firing would plan it."""
     event_id, kind = new_id(time), "OrderPlaced"
     payload = {
         "specversion": "1.0",
@@ -64,7 +64,7 @@ def event_at(time: datetime, aggregate: str, version: int, *, host_id: UUID, top
 
 
 class Outbox:
-    """A scene whose outbox is written by hand, and a handler that writes down what it was given."""
+    """A scene with an outbox that tests write to, and a handler that records the events it receives."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -73,7 +73,7 @@ class Outbox:
         self.hints = LocalHints()
         self.calls: list[tuple[UUID, tuple[UUID, ...]]] = []
         self.fails: Callable[[EventTransaction], BaseException | None] = lambda _: None
-        """What the handler raises after it has done its work."""
+        """Returns the error that the handler raises after its work. None: it succeeds."""
         self._versions: dict[str, int] = {}
 
     def notify(self, event: DomainEvent) -> None:
@@ -95,7 +95,7 @@ class Outbox:
         topics: Sequence[str] = (),
         store: SqlStore | None = None,
     ) -> list[UUID]:
-        """One transaction with an event of each of these; its ids."""
+        """Write one event per aggregate, all in one transaction. Return the event ids."""
         events = await self.events(*aggregates, hosts=hosts, topics=topics)
         database = (store or self.scene.store).database
 
@@ -143,14 +143,14 @@ class Outbox:
         return Consumer(spec or self.spec(**fields), consumers, self.clock, self.hints, self, poll_s=POLL_S)
 
     async def consume(self, consumer: Consumer) -> None:
-        """Step until there is nothing more."""
+        """Step the consumer until it has no more work."""
         for _ in range(MAX_STEPS):
             if await consumer.step() == POLL_S:
                 return
         raise AssertionError("it does not come to rest")
 
     async def age_claims(self) -> None:
-        """As if the claims that there are had been made a minute ago."""
+        """Set the time of all existing claims to one minute ago."""
         database = self.scene.store.database
         long_ago = await self.scene.now() - timedelta(minutes=1)
 
@@ -166,7 +166,7 @@ class Outbox:
     # --- looking ----------------------------------------------------------------------------------
 
     async def handled(self) -> list[UUID]:
-        """What was committed of the handlers' work."""
+        """Return the ids of the events whose handling was committed."""
         return [UUID(row.event_id) for row in await self.scene.rows(select(handled.c.event_id))]
 
     async def offsets(self, group: str = "billing") -> list[int]:
@@ -184,7 +184,7 @@ class Outbox:
 
 
 def two_hosts(partitions: int = 2) -> tuple[UUID, UUID]:
-    """Hosts whose events go to partitions 0 and 1."""
+    """Return two hosts whose events go to partitions 0 and 1."""
     hosts = [UUID(int=number) for number in range(1, 200)]
     first, second = (next(h for h in hosts if partition_of(h, partitions) == each) for each in (0, 1))
     return first, second

@@ -1,4 +1,4 @@
-"""What every lease provider must do: say who leads, to one at a time, and notice at once when it changed."""
+"""Conformance suite for lease providers: one leader at a time, and a change of leader is noticed at once."""
 
 import asyncio
 from typing import Protocol
@@ -8,17 +8,17 @@ from foliot.testing.conformance.scene import WHOLE
 
 
 class LeaseScene(Protocol):
-    """Providers for several instances over the same place, and a way to let a lease run out."""
+    """Lease providers for several instances that share one backend."""
 
     async def provider(self, instance_id: str) -> LeaseProvider: ...
 
     async def expire(self) -> None:
-        """Make every lease as old as its TTL, without waiting for it."""
+        """Make every lease as old as its TTL, without waiting."""
         ...
 
 
 class LeaseConformance:
-    """Fixture: `lease_scene`."""
+    """Tests for a lease provider. Fixture: `lease_scene`."""
 
     async def test_the_first_to_ask_leads(self, lease_scene: LeaseScene) -> None:
         one = await lease_scene.provider("one")

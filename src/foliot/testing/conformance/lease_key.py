@@ -1,4 +1,4 @@
-"""What a witness of leadership must do: give a key to one owner at a time, and for a time only."""
+"""Conformance suite for external leases: a key has one owner at a time, and only until its TTL ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,24 +7,24 @@ from typing import Protocol
 from foliot.lease.protocol import ExternalLeases
 
 TERM_S = 2.0
-"""Short enough to be waited for, and so long that a busy machine extends in time."""
+"""TTL in tests that wait for its end. Short to wait for, long enough for a busy machine to extend in time."""
 WITHIN_S = 60.0
-"""Against hanging for ever; nothing is measured by it."""
+"""Timeout that only prevents a hanging test. No behaviour depends on it."""
 EVERY_S = 0.05
 
 
 class KeyScene(Protocol):
-    """Owners over the same server, on which nobody owns anything yet."""
+    """Owners on one server. At the start, nobody owns a key."""
 
     async def owner(self, name: str, *, ttl_s: float = 60.0) -> ExternalLeases: ...
 
     async def remove(self, key: str) -> None:
-        """As an operator would by hand."""
+        """Delete the key, as an operator could do by hand."""
         ...
 
 
 class LeaseKeyConformance:
-    """Fixture: `key_scene`."""
+    """Tests for external leases. Fixture: `key_scene`."""
 
     async def test_the_first_to_ask_owns_a_key_and_others_do_not(self, key_scene: KeyScene) -> None:
         one, two = await key_scene.owner("one"), await key_scene.owner("two")
@@ -76,7 +76,7 @@ class LeaseKeyConformance:
         assert await one.acquire("b"), "an owner that was away goes on"
 
     async def test_a_key_that_is_extended_outlives_its_term(self, key_scene: KeyScene) -> None:
-        """Another key of the same term, which is not extended, tells when the term has passed."""
+        """A second key with the same TTL, not extended, shows when the TTL has passed."""
         one, idle = await key_scene.owner("one", ttl_s=TERM_S), await key_scene.owner("idle", ttl_s=TERM_S)
         two = await key_scene.owner("two")
         assert await one.acquire("a")

@@ -1,4 +1,4 @@
-"""What every publisher must do, and the relay over it: at least once, in order for each aggregate."""
+"""Conformance suite for publishers and the relay: delivery at least once, in order per aggregate."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -37,7 +37,7 @@ from foliot.timing.clock import Clock, ClusterClock, SystemClock
 from foliot.transport.protocol import BrokerUnreachableError
 
 WITHIN_S = 120.0
-"""Against hanging for ever."""
+"""Timeout that only prevents a hanging test."""
 TTL_S = 1.2
 EVENT_TS = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ class Received:
 
 
 class RelayScene(Protocol):
-    """A broker that can be killed, and a way to read all that it holds."""
+    """A broker that tests can kill, start again and read completely."""
 
     @property
     def refuses_earlier_terms(self) -> bool: ...
@@ -68,15 +68,18 @@ class RelayScene(Protocol):
     def publisher(self) -> Publisher: ...
 
     def careful_publisher(self) -> Publisher:
-        """One that waits for what its broker writes down late, as in production; for when it is killed."""
+        """Return a publisher that waits until the broker has written to disk, as in production.
+
+        Tests that kill the broker use it.
+        """
         ...
 
     async def received(self, topic: str) -> list[Received]:
-        """All that the broker has of a topic, in the order of one who consumes it."""
+        """Return all messages of a topic, in the order in which a consumer gets them."""
         ...
 
     async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """The message, made such that this broker does not take it."""
+        """Return a variant of the message that this broker refuses."""
         ...
 
     def kill(self) -> None: ...
@@ -89,7 +92,7 @@ def always() -> bool:
 
 
 def messages_of(topic: str, count: int, aggregates: int = 5) -> list[OutboxMessage]:
-    """Some of each aggregate in turn."""
+    """Return `count` messages, spread in turn over the aggregates."""
     return [
         message_of(topic, f"aggregate-{number % aggregates}", number // aggregates + 1, number + 1)
         for number in range(count)
@@ -120,7 +123,7 @@ def message_of(topic: str, aggregate_id: str, version: int, offset: int) -> Outb
 
 
 async def write(store: SqlStore, messages: Sequence[OutboxMessage]) -> None:
-    """Into the outbox, as a transaction that fires would."""
+    """Write messages to the outbox, as a transaction that fires does."""
 
     async def work(connection: AsyncConnection) -> None:
         events = [
@@ -145,7 +148,7 @@ async def write(store: SqlStore, messages: Sequence[OutboxMessage]) -> None:
 
 
 def first_arrivals(received: Sequence[Received]) -> dict[str, list[int]]:
-    """The versions of each aggregate, as one sees them who keeps ids."""
+    """Return the versions of each aggregate in order of arrival, without duplicate messages."""
     seen: set[str] = set()
     versions: dict[str, list[int]] = {}
     for each in received:
@@ -158,7 +161,7 @@ def first_arrivals(received: Sequence[Received]) -> dict[str, list[int]]:
 
 
 def assert_delivered(received: Sequence[Received], messages: Sequence[OutboxMessage]) -> None:
-    """Every one at least once, those of an aggregate in their order."""
+    """Assert that each message arrived at least once, and those of an aggregate in their order."""
     assert {each.message_id for each in received} == {str(each.id) for each in messages}
     for aggregate_id, versions in first_arrivals(received).items():
         assert versions == sorted(versions), aggregate_id
@@ -174,7 +177,7 @@ class RecordedEvents:
         self._news.set()
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until it is so after something that was told."""
+        """Wait until the condition is true. It is checked again after each event."""
         async with asyncio.timeout(WITHIN_S):
             while not is_so():
                 self._news.clear()
@@ -198,7 +201,7 @@ def relay_over(
 
 
 class RunningRelay:
-    """A relay whose services run until it is stopped or left."""
+    """A relay whose services run until `stop` or `die` is called."""
 
     def __init__(self, relay: Relay, told: RecordedEvents) -> None:
         self.relay = relay
@@ -206,7 +209,7 @@ class RunningRelay:
         self._tasks = [asyncio.create_task(loop.run()) for loop in self._loops]
 
     async def die(self) -> None:
-        """Without a word to anybody."""
+        """End the relay without releasing its lease, as a crash does."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -222,7 +225,7 @@ class RunningRelay:
 
 
 class RelayConformance:
-    """Fixture: `relay_scene`."""
+    """Tests for a publisher, and for the relay that uses it. Fixture: `relay_scene`."""
 
     @pytest.fixture
     async def store(self) -> AsyncIterator[SqlStore]:
@@ -436,7 +439,7 @@ def _offset(told: RecordedEvents) -> int:
 
 
 async def _begun(publisher: Publisher) -> None:
-    """A broker that has just started may listen before it serves."""
+    """Begin a term; retry, since a broker that has just started may listen before it can serve."""
     async with asyncio.timeout(WITHIN_S):
         while True:
             try:

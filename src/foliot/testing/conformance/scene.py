@@ -1,8 +1,8 @@
-"""A store with the few moves that its conformance suite is told in.
+"""Helpers for the store's conformance suite.
 
-Nothing waits for time to pass. A schedule is due because it was created as if some time ago, a lease is stale
-because a negative TTL says so, a worker is gone because its lease ended before it began: so the suite runs
-the same on a database's own clock and on a virtual one that stands still.
+No test waits for time to pass. A due schedule is created with a creation time in the past. A stale lease has
+a negative TTL. A lost worker has a lease that ended before it began. So the suite runs on a database's own
+clock and also on a virtual clock that stands still.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from foliot.store.sql import SqlStore
 
 WHOLE = Shard(0, 1)
 STALE = -1.0
-"""A TTL, or a worker's lease, that has run out whatever the clock says."""
+"""A lease TTL that has already ended, on any clock."""
 LONG = 3600.0
 SOMEBODY = Author("somebody", "because")
 EVERY_MINUTE = {"kind": "interval", "frequency_unit": "MINUTES", "frequency_time": 1}
@@ -43,7 +43,7 @@ def spec_of(name: str = "each", **fields: Any) -> ScheduleSpec:
 
 
 async def empty(store: SqlStore) -> None:
-    """Make a used database as good as new."""
+    """Reset a used database: delete all rows and insert the initial ones."""
 
     async def work(connection: AsyncConnection) -> None:
         for table in metadata.sorted_tables:
@@ -57,13 +57,13 @@ async def empty(store: SqlStore) -> None:
 class Scene:
     store: SqlStore
     open_another: Callable[[], Awaitable[SqlStore]]
-    """Another store over the same database, as another process would have it."""
+    """Opens another store on the same database, as another process would."""
 
     async def now(self) -> datetime:
         return await self.store.now()
 
     async def stores(self, count: int) -> list[SqlStore]:
-        """Several stores that have connected already, so that a race between them is one."""
+        """Open several stores and connect them, so that races between them do not depend on connecting."""
         stores = [await self.open_another() for _ in range(count)]
         for store in stores:
             for pool in Pool:
@@ -75,7 +75,10 @@ class Scene:
     async def add(
         self, name: str = "each", *, age_s: float = 90, host_id: UUID = DEFAULT_HOST_ID, **fields: Any
     ) -> Schedule:
-        """A schedule as if created so long ago; left out, one time of each minute is due, 30 s ago."""
+        """Create a schedule with a creation time `age_s` seconds ago.
+
+        By default it fires every minute, and one fire time has been due for 30 s.
+        """
 
         def plan(now: datetime) -> PlannedChange:
             then = now - timedelta(seconds=age_s)
@@ -119,7 +122,7 @@ class Scene:
     # --- leading and firing -----------------------------------------------------------------------
 
     async def lead(self, shard: Shard = WHOLE, instance_id: str = "leader") -> Lease:
-        """Take the lease, whoever has it."""
+        """Take the lease, even if another instance holds it."""
         standing = await self.store.leases.take(shard, instance_id, STALE)
         assert standing.lease is not None
         return standing.lease
@@ -155,7 +158,7 @@ class Scene:
         )
 
     async def executions(self, schedule: Schedule) -> list[Execution]:
-        """The ledger, oldest fire time first."""
+        """Return the executions of a schedule, oldest fire time first."""
         rows = await self.store.schedules.executions(schedule.schedule_id)
         return rows[::-1]
 
@@ -189,12 +192,12 @@ class Scene:
     async def rescue(
         self, lease: Lease, *, limit: int = 10, store: SqlStore | None = None
     ) -> dict[UUID, Status]:
-        """What became of those whose worker vanished."""
+        """Rescue executions whose worker is lost. Return the new status of each."""
         lost = await (store or self.store).upkeep.rescue(lease, limit=limit)
         return {each.execution_id: each.status for each in lost}
 
     async def make_due(self, schedule: Schedule) -> None:
-        """As if the pause until its next time was over."""
+        """Set the next run of the schedule to now."""
         await self.execute(
             update(schedule_t)
             .where(schedule_t.c.schedule_id == schedule.schedule_id, schedule_t.c.next_run_ts.is_not(None))
@@ -202,11 +205,11 @@ class Scene:
         )
 
     async def release(self, lease: Lease, *, limit: int = 100) -> int:
-        """Let held executions run as overlap allows; how many."""
+        """Release held executions as the overlap policy allows. Return how many."""
         return (await self.store.upkeep.release_held(lease, limit=limit)).released
 
     async def hold(self, schedule: Schedule, count: int) -> None:
-        """So many held executions more, as manual triggers leave them."""
+        """Add `count` held executions, as manual triggers create them."""
         now = await self.now()
         rows = [
             {
@@ -242,14 +245,14 @@ class Scene:
         await self.store.database.write(Pool.API, work)
 
     async def everything(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """All schedules and executions, to tell that nothing was written."""
+        """Return all schedules and executions, to assert that nothing was written."""
         return (
             await self.rows(select(schedule_t).order_by(schedule_t.c.schedule_id)),
             await self.rows(select(execution_t).order_by(execution_t.c.execution_id)),
         )
 
     async def is_kept_waiting(self, task: asyncio.Task[Any]) -> bool:
-        """Whether the task waits for a lock that somebody holds; False as soon as it is done."""
+        """Return True once the task waits for a lock, False if it ends first."""
         if self.store.database.dialect.name != "postgresql":
             done, _ = await asyncio.wait({task}, timeout=0.2)
             return not done

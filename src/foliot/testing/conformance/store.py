@@ -1,4 +1,4 @@
-"""What every store must do: the parts of its contract, joined into one suite."""
+"""Conformance suite for stores, composed of the suites for its parts."""
 
 from foliot.testing.conformance.store_changes import ChangesConformance
 from foliot.testing.conformance.store_fence import FenceConformance
@@ -20,4 +20,4 @@ class StoreConformance(
     ChangesConformance,
     RegistryConformance,
 ):
-    """Fixture: `scene`, a fresh store with its schema in place and one shard."""
+    """All tests for a store. Fixture: `scene`, a new store with its schema and one shard."""

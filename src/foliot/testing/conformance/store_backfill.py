@@ -1,4 +1,4 @@
-"""Backfills: a range of the past, fired a little at a time, each time once."""
+"""Conformance suite for backfills: a past range is fired in small steps, each fire time once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def plan(schedule: Schedule, position_ts: datetime, to_ts: datetime, most: int) 
 
 
 async def request(scene: Scene, schedule: Schedule, hours: int) -> Backfill:
-    """Ask for the last so many full hours."""
+    """Request a backfill of the last full hours."""
     to_ts = (await scene.now()).replace(minute=0, second=0, microsecond=0)
     from_ts = to_ts - timedelta(hours=hours)
     return await scene.store.backfills.create(schedule.schedule_id, from_ts, to_ts, author=Author("ann"))
@@ -54,13 +54,13 @@ async def step(
 
 
 async def made(scene: Scene, schedule: Schedule) -> list[Execution]:
-    """What backfills have made for the schedule, oldest fire time first."""
+    """Return the executions that backfills created for the schedule, oldest fire time first."""
     rows = await scene.executions(schedule)
     return [row for row in rows if row.triggered_by is TriggeredBy.BACKFILL]
 
 
 async def work_off(scene: Scene) -> list[UUID]:
-    """Run everything that can be claimed."""
+    """Claim all ready executions and settle them as successful."""
     claims = await scene.claim()
     for claim in claims:
         await scene.settle(claim, Status.SUCCESS)
@@ -77,7 +77,7 @@ def hours_of(backfill: Backfill) -> list[datetime]:
 
 
 class BackfillConformance:
-    """Fixture: `scene`."""
+    """Tests for backfills. Fixture: `scene`."""
 
     # --- asking -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Calendars: kept by name, per host; what is in use stays; every change can be told."""
+"""Conformance suite for calendars: named per host, not deletable while in use, each change has a revision."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ async def put(scene: Scene, name: str = "holidays", **fields: Any) -> None:
 
 
 class CalendarConformance:
-    """Fixture: `scene`."""
+    """Tests for calendars. Fixture: `scene`."""
 
     async def test_a_calendar_is_read_back_as_it_was_put(self, scene: Scene) -> None:
         spec = calendar_of(

@@ -1,4 +1,4 @@
-"""Schedules and their changes: planned under the schedule's lock, written whole, every version kept."""
+"""Conformance suite for schedule changes: planned under the schedule's lock, atomic, every version stored."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -44,7 +44,7 @@ EVERYTHING: dict[str, Any] = {
 
 
 class ChangesConformance:
-    """Fixture: `scene`."""
+    """Tests for changes of schedules. Fixture: `scene`."""
 
     async def test_a_schedule_is_read_back_exactly_as_it_was_written(self, scene: Scene) -> None:
         schedule = await scene.add("everything", age_s=0, **EVERYTHING)
@@ -157,7 +157,7 @@ class ChangesConformance:
         at = now - timedelta(seconds=5)
         schedule = await scene.add(trigger={"kind": "once", "at": at.isoformat()}, target=target)
         await scene.fire(lease, schedule)
-        # As an older version would write it when the schedule is moved back.
+        # An older version writes this when a schedule is moved back in time.
         again = {"next_fire_ts": at, "next_run_ts": at, "state": "active"}
         await scene.execute(update(schedule_t).values(again))
         fired = await scene.fire(lease, schedule)
@@ -175,7 +175,7 @@ class ChangesConformance:
         schedule = await scene.add(trigger=delay, age_s=40, max_runs=max_runs)
         [due] = await scene.due(schedule)
         await scene.fire(lease, schedule)
-        # As an older version would write it when the schedule is moved back.
+        # An older version writes this when a schedule is moved back in time.
         again = {"next_fire_ts": due.fire_ts, "next_run_ts": due.run_ts, "state": "active"}
         await scene.execute(update(schedule_t).values(again))
         fired = await scene.fire(lease, schedule)
@@ -193,7 +193,7 @@ class ChangesConformance:
         schedule = await scene.add(age_s=210)
         [due] = await scene.due(schedule)
         await scene.fire(lease, schedule)
-        # As an older version would write it when the schedule is moved back.
+        # An older version writes this when a schedule is moved back in time.
         await scene.execute(update(schedule_t).values(next_fire_ts=due.fire_ts, next_run_ts=due.run_ts))
         hourly = {"kind": "interval", "frequency_unit": "HOURS", "frequency_time": 1}
         edited = await scene.edit(schedule, trigger=hourly)

@@ -1,4 +1,4 @@
-"""Events: written in the transaction that fires them, in an order without gaps, and over with it."""
+"""Conformance suite for events: written in the transaction that fires them, with offsets without gaps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ async def outbox(scene: Scene) -> Sequence[Any]:
 
 
 class EventConformance:
-    """Fixture: `scene`."""
+    """Tests for event schedules. Fixture: `scene`."""
 
     async def test_an_event_is_over_in_the_transaction_that_fires_it(self, scene: Scene) -> None:
         schedule = await scene.add(target=EVENT)

@@ -1,4 +1,4 @@
-"""Single executions: stopped, tried again, and read back."""
+"""Conformance suite for single executions: cancel, retry, trigger and read."""
 
 import asyncio
 from datetime import timedelta
@@ -50,7 +50,7 @@ async def is_held(scene: Scene, execution_id: UUID) -> bool:
 
 
 class ExecutionsConformance:
-    """Fixture: `scene`."""
+    """Tests for single executions. Fixture: `scene`."""
 
     # --- cancel -----------------------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ class ExecutionsConformance:
         assert [each.message for each in rest] == ["2.2", "2.3"]
         assert (rest[0].logged_ts, rest[0].level, rest[0].logger) == (now, "info", "mine")
 
-    # --- what rescue ends -------------------------------------------------------------------------
+    # --- executions ended by rescue --------------------------------------------------------------
 
     async def test_an_agent_that_never_reports_has_timed_out(self, scene: Scene) -> None:
         schedule, claim = await running(scene, retry={"max_attempts": 1})

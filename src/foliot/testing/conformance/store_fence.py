@@ -1,4 +1,4 @@
-"""Who leads: one at a time, under a number that is never given again, and no write of one who was deposed."""
+"""Conformance suite for leases: one leader at a time, epochs never reused, deposed leaders can't write."""
 
 import asyncio
 from datetime import timedelta
@@ -26,7 +26,7 @@ async def heartbeat_back(scene: Scene, seconds: float) -> None:
 
 
 class FenceConformance:
-    """Fixture: `scene`."""
+    """Tests for leases and fencing. Fixture: `scene`."""
 
     async def test_a_lease_that_nobody_has_is_given_to_who_asks(self, scene: Scene) -> None:
         standing = await scene.store.leases.take(WHOLE, "one", LONG)

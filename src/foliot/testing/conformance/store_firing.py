@@ -1,4 +1,4 @@
-"""Firing: one transaction, fenced and guarded, after which every time that was due is decided once."""
+"""Conformance suite for firing: one fenced transaction decides each due time exactly once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ GUARDS: Mapping[str, Mapping[str, Any]] = {
 
 
 class FiringConformance:
-    """Fixture: `scene`."""
+    """Tests for firing. Fixture: `scene`."""
 
     async def test_firing_writes_a_pending_row_and_moves_the_schedule_on(self, scene: Scene) -> None:
         schedule = await scene.add(priority="high", queue="reports")
@@ -142,7 +142,7 @@ class FiringConformance:
             many = await scene.fire(lease, *schedules)
             told = {each.schedule_id: each.schedule_name for each in many.fired}
             told |= {each.schedule_id: each.schedule_name for each in many.skipped}
-            is_named = asks or kind == "event"  # of events more is read than their ids in any case
+            is_named = asks or kind == "event"  # for events, names are always read
             assert told == (names if is_named else dict.fromkeys(names))
 
     async def test_a_time_that_has_moved_is_refused(self, scene: Scene) -> None:
@@ -283,7 +283,7 @@ class FiringConformance:
         await scene.pause(schedule, until_ts=await scene.now() + timedelta(minutes=5))
         paused = await scene.get(schedule)
         assert paused.next_fire_ts is not None
-        # Not the time that the pause has decided.
+        # Use another fire time than the one that the pause has already decided.
         due_ts = paused.next_fire_ts - timedelta(minutes=6) + timedelta(seconds=1)
         past = {
             "paused_until_ts": await scene.now() - timedelta(seconds=60),
@@ -317,10 +317,10 @@ class FiringConformance:
         assert (parked.state, parked.state_reason) == (ScheduleState.ERROR, reason)
         assert parked.next_fire_ts == due.fire_ts, "nothing is decided by one who can't plan it"
         assert parked.next_run_ts is not None
-        # After half of the time that it has been due, which is 30 s and a little.
+        # The retry comes after half of the time that the schedule has been due (slightly over 30 s).
         assert timedelta(seconds=15) <= parked.next_run_ts - now <= timedelta(seconds=60)
         assert await scene.executions(schedule) == []
-        # One who can plan it fires it, and all is well again.
+        # A scheduler that can plan it fires it and clears the error.
         await scene.make_due(schedule)
         assert len((await scene.fire(lease, schedule)).fired) == 1
         moved = await scene.get(schedule)
@@ -333,7 +333,7 @@ class FiringConformance:
         mended, locked, free = schedules
         mended = await scene.edit(mended, description="mended")
         unplanned = [Unplanned(due, "broken") for due in dues]
-        if scene.store.database.dialect.name == "sqlite":  # which has one lock for all
+        if scene.store.database.dialect.name == "sqlite":  # SQLite has one lock for the whole database
             found = await scene.store.firing.park(lease, unplanned, now=now)
             assert found == {locked.schedule_id, free.schedule_id}
         else:

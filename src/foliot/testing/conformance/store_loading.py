@@ -1,4 +1,4 @@
-"""Loading: what will be due, soonest first, all of it, and only of one's own shard."""
+"""Conformance suite for loading due schedules: soonest first, complete, only those of the own shard."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -30,7 +30,7 @@ async def load_all(
 
 
 async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_lane: int) -> list[Due]:
-    """Load the beginning of every lane there is."""
+    """Load the first due schedules of every lane (host and priority)."""
     hosts: list[UUID] = []
     while page := await scene.store.firing.load_hosts(after=hosts[-1] if hosts else None, limit=2):
         hosts += page
@@ -40,7 +40,7 @@ async def load_first(scene: Scene, shard: Shard, until: datetime, *, per_lane: i
 
 
 class LoadingConformance:
-    """Fixture: `scene`."""
+    """Tests for loading due schedules. Fixture: `scene`."""
 
     async def test_what_is_loaded_is_what_planning_needs(self, scene: Scene) -> None:
         end = (await scene.now() + timedelta(days=1)).isoformat()

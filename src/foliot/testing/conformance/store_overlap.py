@@ -1,4 +1,7 @@
-"""Overlap: exact, because whoever inserts an execution counts the open ones under the schedule's lock."""
+"""Conformance suite for overlap.
+
+Limits are exact, because every insert of an execution counts the open ones under the schedule's lock.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -15,7 +18,7 @@ from foliot.testing.conformance.scene import Scene
 
 
 class OverlapConformance:
-    """Fixture: `scene`."""
+    """Tests for overlap policies. Fixture: `scene`."""
 
     async def test_skip_decides_the_time_with_a_row_that_does_not_count_as_a_run(self, scene: Scene) -> None:
         schedule = await scene.add()
@@ -239,7 +242,7 @@ class OverlapConformance:
         assert len(await scene.executions(schedule)) == 3
 
     async def test_max_queued_is_stored_only_where_it_is_not_the_default(self, scene: Scene) -> None:
-        """The version before refuses to read it."""
+        """The previous release can't read `max_queued`."""
         plain = await scene.add("plain", overlap={"policy": "queue", "max_queued": 1000})
         own = await scene.add("own", overlap={"policy": "queue", "max_queued": 7})
         assert (await scene.get(plain)).spec.overlap.max_queued == 1000

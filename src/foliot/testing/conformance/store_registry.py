@@ -1,4 +1,4 @@
-"""The registry: who runs, and what they can run."""
+"""Conformance suite for the registry of instances and their tasks."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ TASK = TaskRecord("work", "Work", "does it", "module:work", "async", "reports", 
 
 
 class RegistryConformance:
-    """Fixture: `scene`."""
+    """Tests for the registry. Fixture: `scene`."""
 
     async def test_an_instance_is_known_by_its_heartbeat_and_keeps_its_start(self, scene: Scene) -> None:
         registry = scene.store.registry

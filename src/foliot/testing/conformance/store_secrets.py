@@ -1,4 +1,4 @@
-"""Secrets and the cluster's keys: stored encrypted, given out to nobody but their host's work."""
+"""Conformance suite for secrets and cluster keys: stored encrypted, readable only for their own host."""
 
 import asyncio
 from datetime import timedelta
@@ -28,7 +28,7 @@ def secrets_of(scene: Scene, keys: str = OLD) -> Secrets:
 
 
 class SecretsConformance:
-    """Fixture: `scene`."""
+    """Tests for secrets. Fixture: `scene`."""
 
     async def test_a_secret_is_read_back_and_never_stored_in_the_clear(self, scene: Scene) -> None:
         secrets = secrets_of(scene)
@@ -37,7 +37,7 @@ class SecretsConformance:
         [row] = await scene.rows(select(secret_t))
         assert "geheim" not in repr(row)
         assert row.updated_by == "somebody"
-        # The statement reads the clock for each of the two.
+        # The statement reads the clock once per column.
         assert abs(row.created_ts - row.updated_ts) < timedelta(seconds=1)
 
     async def test_setting_again_replaces_the_value_and_keeps_the_creation(self, scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Upkeep: what a vanished worker, an ended run or old history leaves to do; fenced, and in batches."""
+"""Conformance suite for upkeep: rescue, release of held executions, delays, pruning. Fenced, in batches."""
 
 import asyncio
 from datetime import timedelta
@@ -21,14 +21,14 @@ DELAY = {"kind": "delay", "seconds": 30}
 
 
 async def lost(scene: Scene, name: str = "each", **fields: Any) -> Claim:
-    """An execution whose worker has vanished."""
+    """Create an execution whose worker is lost."""
     schedule = await scene.add(name, **fields)
     await scene.trigger(schedule)
     return await scene.claim_one("gone", lease_s=STALE)
 
 
 async def running_delay(scene: Scene, **fields: Any) -> tuple[Schedule, Claim]:
-    """A schedule of a `delay` trigger whose run is under way."""
+    """Create a schedule with a `delay` trigger and a run in progress."""
     schedule = await scene.add(trigger=DELAY, age_s=40, **fields)
     await scene.fire(await scene.lead(), schedule)
     return schedule, await scene.claim_one()
@@ -39,7 +39,7 @@ async def restarted(scene: Scene, lease: Lease) -> list[UUID]:
 
 
 class UpkeepConformance:
-    """Fixture: `scene`."""
+    """Tests for upkeep. Fixture: `scene`."""
 
     # --- rescue -----------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class UpkeepConformance:
         await scene.hold(crowded, 6_000)
         await scene.hold(plain, 1)
         lease = await scene.lead()
-        async with asyncio.timeout(30):  # it took minutes, or ended at the limit for statements
+        async with asyncio.timeout(30):  # a quadratic statement took minutes, or hit the statement timeout
             assert await scene.release(lease) == 3
             assert await scene.release(lease) == 0
         assert len(await scene.claim()) == 3
@@ -259,7 +259,7 @@ class UpkeepConformance:
         lease = await scene.lead()
         assert set(await scene.rescue(lease)) == {plain.execution_id}
         assert (await scene.execution(unread.execution_id)).status is Status.RUNNING
-        # Whoever can read it finds it once its time is over.
+        # A leader that can read the version rescues it after the lease has ended.
         await scene.execute(update(table).where(mine).values(document=known[0].document))
         await scene.store.work.renew("gone", [unread], STALE)
         assert set(await scene.rescue(lease)) == {unread.execution_id}
@@ -329,7 +329,7 @@ class UpkeepConformance:
             .values(policies={"overlap": {"policy": "policy_of_the_next_release"}})
         )
         claims = await scene.claim()
-        for claim in claims:  # as it is when they were rescued: no settle has set the next time
+        for claim in claims:  # like rescued ones: no settle has set the next fire time
             await scene.settle(claim, Status.SUCCESS)
         lease = await scene.lead()
         looks: list[list[UUID]] = []
@@ -338,7 +338,7 @@ class UpkeepConformance:
             ids, position = await scene.store.upkeep.restart_delays(lease, limit=1, after=position)
             looks.append(ids)
         assert looks == [[first.schedule_id], [], [last.schedule_id], []]
-        # A worker that settles such a run settles it, and those of its batch.
+        # A worker can settle a run of an unreadable schedule, and the rest of its batch.
         [mine] = [claim for claim in claims if claim.schedule_id == newer.schedule_id]
         await scene.execute(
             update(execution_t)

@@ -1,4 +1,7 @@
-"""Working: each execution is one worker's at a time, and only its present attempt can settle it."""
+"""Conformance suite for work:
+
+an execution has one worker at a time; only its current attempt can settle it.
+"""
 
 import asyncio
 from datetime import timedelta
@@ -28,7 +31,7 @@ AT_ONCE = {"max_attempts": 5, "initial_delay_seconds": 0, "max_delay_seconds": 0
 
 
 async def add_ready(scene: Scene, count: int, name: str = "each", **fields: Any) -> Schedule:
-    """A schedule with so many executions that wait for a worker."""
+    """Create a schedule with `count` executions that are ready for a worker."""
     schedule = await scene.add(name, overlap={"policy": "allow"}, retry=AT_ONCE, **fields)
     for _ in range(count):
         await scene.trigger(schedule)
@@ -36,7 +39,7 @@ async def add_ready(scene: Scene, count: int, name: str = "each", **fields: Any)
 
 
 async def lose(scene: Scene, worker_id: str = "worker") -> Claim:
-    """Claim one, lose it to a rescue, so that it is ready for its next attempt."""
+    """Claim an execution and let rescue take it back, so that it is ready for its next attempt."""
     claim = await scene.claim_one(worker_id, lease_s=STALE)
     rescued = await scene.rescue(await scene.lead(), limit=10)
     assert rescued == {claim.execution_id: Status.RETRYING}
@@ -44,7 +47,7 @@ async def lose(scene: Scene, worker_id: str = "worker") -> Claim:
 
 
 class WorkConformance:
-    """Fixture: `scene`."""
+    """Tests for claiming, renewing and settling. Fixture: `scene`."""
 
     # --- claiming ---------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""What every transport must do: carry tickets to one receiver each, and keep them until they are seen to.
+"""Conformance suite for transports: each ticket goes to one receiver and is kept until acknowledged.
 
-Times are only bounds against hanging; what has to come is waited for, what must not come is looked for once
-more after something later has come.
+Timeouts only prevent hanging tests. A test waits for tickets that must arrive. To prove that a ticket does
+not arrive, it publishes a later one and receives once more after that.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, Recei
 
 WITHIN_S = 90.0
 AGAIN_WITHIN_S = 60.0
-"""How long a broker that was started again may take until it works."""
+"""How many seconds a restarted broker may take until it works."""
 
 
 ABANDONED_S = 1.0
@@ -24,16 +24,19 @@ LONG_S = 600.0
 
 
 class TransportScene(Protocol):
-    """A broker, and transports to it. Each test has a queue of its own."""
+    """A broker and transports to it. Each test has its own queue."""
 
     queue: str
 
     def open(self, *, abandoned_s: float = ABANDONED_S) -> Transport:
-        """Another process's transport, whose receivers are given up after so long; closed after the test."""
+        """Open a transport as another process would. It is closed after the test.
+
+        `abandoned_s`: after this many seconds, its receivers are considered gone.
+        """
         ...
 
     def stop_broker(self) -> None:
-        """Kill it."""
+        """Kill the broker."""
         ...
 
     def start_broker(self) -> None: ...
@@ -54,7 +57,7 @@ def ids(found: Iterable[Ticket | ReceivedTicket]) -> set[UUID]:
 async def received(
     scene: TransportScene, transport: Transport, count: int, *, most: int = 100
 ) -> list[ReceivedTicket]:
-    """So many, or what has come when time is over."""
+    """Receive `count` tickets. Raise TimeoutError if they do not arrive in time."""
     found: list[ReceivedTicket] = []
     async with asyncio.timeout(WITHIN_S):
         while len(found) < count:
@@ -63,7 +66,7 @@ async def received(
 
 
 async def nothing_but(scene: TransportScene, transport: Transport, marker: Sequence[Ticket]) -> None:
-    """What comes next is what was published last."""
+    """Publish the marker tickets, and assert that nothing else arrives."""
     await transport.publish(marker)
     found = await received(scene, transport, len(marker))
     await transport.acknowledge(found)
@@ -72,7 +75,7 @@ async def nothing_but(scene: TransportScene, transport: Transport, marker: Seque
 
 
 async def nothing_is_left(scene: TransportScene, transport: Transport) -> None:
-    """Nor comes anything that somebody was thought to have abandoned."""
+    """Assert that no ticket arrives, even after the time in which abandoned ones are delivered again."""
     now = asyncio.get_running_loop().time
     ends = now() + 2 * ABANDONED_S
     while now() < ends:
@@ -80,7 +83,7 @@ async def nothing_is_left(scene: TransportScene, transport: Transport) -> None:
 
 
 async def _received_until_it_fails(scene: TransportScene, transport: Transport) -> list[ReceivedTicket]:
-    """What had come before the broker went away may still be received."""
+    """Receive until the broker is unreachable; tickets that arrived earlier may still be received."""
     found: list[ReceivedTicket] = []
     async with asyncio.timeout(WITHIN_S):
         while True:
@@ -99,7 +102,7 @@ async def _publish_as_soon_as_it_works(transport: Transport, tickets: Sequence[T
 
 
 class TransportConformance:
-    """Fixture: `transport_scene`."""
+    """Tests for a transport. Fixture: `transport_scene`."""
 
     async def test_a_ticket_arrives_as_it_was_published(self, transport_scene: TransportScene) -> None:
         leader, worker = transport_scene.open(), transport_scene.open()
@@ -137,7 +140,7 @@ class TransportConformance:
 
     async def test_the_most_urgent_priority_comes_first(self, transport_scene: TransportScene) -> None:
         leader, worker = transport_scene.open(), transport_scene.open()
-        # A receiver has to be known to some brokers before anything can wait for it in order.
+        # Some brokers keep the order of priorities only for a receiver that they already know.
         await nothing_but(transport_scene, worker, tickets_of(transport_scene, 1))
         for priority in reversed(Priority):
             await leader.publish(tickets_of(transport_scene, 4, priority))
