@@ -1,1 +1,4 @@
-"""Benchmarks. They print ratios within one run: figures alone say more of the machine than of the code."""
+"""Benchmarks.
+
+They print ratios within one run: absolute figures depend more on the machine than on the code.
+"""

@@ -1,4 +1,4 @@
-"""All benchmarks, one after another: `make bench`. Fails when one is below its mark."""
+"""Run all benchmarks, one after another: `make bench`. Fails if one misses its target."""
 
 import sys
 

@@ -1,10 +1,10 @@
-"""The API at 200 requests a second on PostgreSQL with 100,000 schedules and 1,000,000 executions.
+"""Benchmark of the API: 200 requests/s, PostgreSQL, 100,000 schedules and 1,000,000 executions.
 
-Requests are sent when they are due, whether or not earlier ones were answered, and each counts from when it
-was due: a server that stalls is charged for all that came meanwhile. `foliot api` runs several times,
-and the sender is a process that only sends what it is given, to each of them in turn.
+A request is sent when it is due, even if earlier ones have no answer yet. Its latency counts from the time it
+was due, so a server that stalls is charged for all requests that came meanwhile. Several `foliot api`
+processes run. The sender is a separate process that only sends prepared requests, to each server in turn.
 
-`python -m bench.api [SECONDS]` measures. Of a run that fails, the plans of its slowest statements are shown.
+`python -m bench.api [SECONDS]` measures. If a run fails, it prints the query plans of the slowest statements.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ DAYS = 30
 PER_SECOND = 200
 SECONDS = 30
 WARM_UP = 3
-"""Seconds at the same rate before those that count: connections are made and statements prepared."""
+"""Seconds of warm-up at the same rate, not counted: connections open and statements are prepared."""
 MARK_MS = 100
-"""What p99 must stay below, for each of create, read, list and trigger."""
+"""Upper bound for the p99 latency in ms, for each of create, read, list and trigger."""
 SLOW_STATEMENT_MS = 20
 MAX_PLANS = 5
 SAMPLE = 2_000
 PROCESSES = 4
-"""`foliot api` so many times: two for each core, so that what is short waits less behind what is long."""
+"""Number of `foliot api` processes: two per core, so that short requests wait less behind long ones."""
 API = "/api/v1"
 
 MIX = {
@@ -72,11 +72,11 @@ MIX = {
     "create": 20,
     "trigger": 10,
 }
-"""How many of a hundred requests; the first word is the kind that has the mark."""
+"""Requests of each type per hundred. The first word is the kind that the bound applies to."""
 assert sum(MIX.values()) == 100
 
 
-# --- many rows -----------------------------------------------------------------------------------------
+# --- test data -----------------------------------------------------------------------------------------
 
 FUNCTION = "work"
 HTTP_TARGET = {
@@ -91,7 +91,7 @@ FUNCTION_TARGET = {"kind": "function", "name": FUNCTION, "args": {"region": "eu"
 SCHEDULE_ID = (
     "(lpad(to_hex(1767225600000 + s * 10000), 12, '0') || '70008' || lpad(to_hex(s), 15, '0'))::uuid"
 )
-"""The id of schedule number s: made in the first days of 2026, ten seconds after the one before."""
+"""The id of schedule number s. Ids start in the first days of 2026, ten seconds apart."""
 
 TASK_ROW = f"""
 INSERT INTO task_function_t (name, display_name, description, handler_path, handler_type,
@@ -130,7 +130,7 @@ TEXT_ROWS = """
 INSERT INTO schedule_text_t (schedule_id, host_id, schedule_name, search_text)
 SELECT schedule_id, host_id, schedule_name, lower(schedule_name || chr(10) || description) FROM schedule_t
 """
-# A tenth belongs to a hundred busy schedules, a hundredth was triggered by hand, the last are still open.
+# A tenth belongs to 100 busy schedules, a hundredth was triggered by hand, the last ones are still open.
 EXECUTION_ROWS = f"""
 INSERT INTO execution_t (execution_id, schedule_id, host_id, aggregate_version, fire_ts, status, error,
     triggered_by, queue, priority, ready_ts, due_by_ts, lease_until, worker_id, attempt, started_ts, ended_ts,
@@ -192,15 +192,15 @@ async def fill(url: str, schedules: int = SCHEDULES, executions: int = EXECUTION
     await connection.close()
 
 
-# --- what is sent --------------------------------------------------------------------------------------
+# --- requests ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What requests can be about."""
+    """Rows and page tokens that requests refer to."""
 
     schedules: Sequence[tuple[str, str]]
-    """Ids and names."""
+    """(id, name)"""
     executions: Sequence[str]
     schedule_pages: Sequence[str]
     execution_pages: Sequence[str]
@@ -209,7 +209,7 @@ class Known:
 async def known(database_url: str, client: httpx2.AsyncClient) -> Known:
     quiet = {"auto_explain.log_min_duration": "-1"}
     connection = await asyncpg.connect(database_url, server_settings=quiet)
-    # The same sample whenever the rows are the same.
+    # Ordering by hash gives the same sample for the same rows.
     schedules = await connection.fetch(
         "SELECT schedule_id, schedule_name FROM schedule_t ORDER BY md5(schedule_name) LIMIT $1", SAMPLE
     )
@@ -226,7 +226,7 @@ async def known(database_url: str, client: httpx2.AsyncClient) -> Known:
 
 
 async def _tokens(client: httpx2.AsyncClient, what: str) -> list[str]:
-    """Where pages begin that are 500 to 5,000 items down a list."""
+    """Return the tokens of pages that begin 500 to 5,000 items into a list."""
     tokens: list[str] = []
     while len(tokens) < 10:
         token = tokens[-1] if tokens else ""
@@ -236,7 +236,7 @@ async def _tokens(client: httpx2.AsyncClient, what: str) -> list[str]:
 
 
 def requests(known: Known, count: int) -> Iterator[Wanted]:
-    """The mix, hundred by hundred, always the same for the same rows."""
+    """Yield requests in the proportions of MIX, shuffled per hundred with a fixed seed."""
     random = Random(1)
     hundred = [kind for kind, share in MIX.items() for _ in range(share)]
     run = secrets.token_hex(4)
@@ -294,7 +294,7 @@ def client_of(url: str, key: str) -> httpx2.AsyncClient:
 
 
 def send_from_input(urls: str, rate: float) -> None:
-    """What `Wanted` come by stdin are sent, and what became of them goes to stdout."""
+    """Send the `Wanted` requests read from stdin. Write the results to stdout."""
     spare_collector()
     wanted = [Wanted(*each) for each in json.load(sys.stdin)]
     json.dump(uvloop.run(send_all(urls.split(","), os.environ["FOLIOT_KEY"], wanted, rate)), sys.stdout)
@@ -317,7 +317,7 @@ async def sent(urls: Sequence[str], key: str, wanted: Sequence[Wanted]) -> list[
 
 @contextmanager
 def serving(database_url: str, key: str) -> Iterator[tuple[str, psutil.Process]]:
-    """`foliot api`, ready: its URL and its process."""
+    """Start `foliot api` and wait until it is ready. Yield its URL and its process."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")} | {
         "FOLIOT_DATABASE_URL": database_url,
@@ -349,7 +349,7 @@ def _wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 60)
 
 
 async def backends(database_url: str) -> list[psutil.Process]:
-    """The server processes behind the API's connections."""
+    """Return the PostgreSQL processes that serve the API's connections."""
     connection = await asyncpg.connect(database_url)
     rows = await connection.fetch(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -367,7 +367,7 @@ def cpu_s(*processes: psutil.Process) -> float:
 
 
 async def explain_slow(database_url: str) -> None:
-    """Let the database write the plans of slow statements into its log, from the next connection on."""
+    """Make PostgreSQL log the plans of slow statements, for connections opened from now on."""
     name = database_url.rpartition("/")[2]
     connection = await asyncpg.connect(database_url)
     for setting, value in {
@@ -379,7 +379,7 @@ async def explain_slow(database_url: str) -> None:
 
 
 async def slow_statements(database_url: str) -> list[tuple[float, str]]:
-    """How long, and the plan, slowest first; the slowest of each text only."""
+    """Return duration in ms and plan of the slowest run of each statement, slowest first."""
     connection = await asyncpg.connect(database_url)
     log = await connection.fetchval(
         "SELECT convert_from(pg_read_binary_file(current_setting('data_directory') || '/../log'), 'UTF8')"
@@ -399,14 +399,14 @@ async def slow_statements(database_url: str) -> list[tuple[float, str]]:
 class Run:
     answered: Sequence[Answered]
     cpu_ms: Mapping[str, float]
-    """Per request."""
+    """CPU time per request, of Foliot and of PostgreSQL."""
     load: tuple[float, float]
-    """Of the machine in the minute before, and in the last minute of the run."""
+    """Load average of the machine in the minute before the run, and in its last minute."""
     slow: Sequence[tuple[float, str]]
 
     @property
     def errors(self) -> Counter[int]:
-        """How many of which status; 0: no answer."""
+        """Number of failed requests by status. Status 0: no answer."""
         return Counter(each.status for each in self.answered if not 200 <= each.status < 300)
 
 
@@ -452,13 +452,13 @@ def _line(name: str, answered: Sequence[Answered]) -> str:
 
 
 def report(found: Run, seconds: int) -> bool:
-    """Whether no request failed and each kind keeps within its mark."""
+    """Print the figures. Return whether no request failed and each kind met its latency bound."""
     by_kind: dict[str, list[Answered]] = {kind: [] for kind in ("read", "list", "create", "trigger")}
     by_request: dict[str, list[Answered]] = {request: [] for request in MIX}
     for each in found.answered:
         by_kind[each.kind.split()[0]].append(each)
         by_request[each.kind].append(each)
-    # An answer that comes after the end is not achieved.
+    # An answer that arrives after the end of the run lowers the achieved rate.
     late_ms = max(
         each.took_ms - (len(found.answered) - number) / PER_SECOND * 1000
         for number, each in enumerate(found.answered)
@@ -490,7 +490,7 @@ def report(found: Run, seconds: int) -> bool:
 
 
 def main(seconds: int = SECONDS) -> bool:
-    """Whether the API keeps within its mark."""
+    """Run the benchmark. Return whether the API met its latency bound."""
     return report(uvloop.run(run(seconds)), seconds)
 
 

@@ -1,8 +1,8 @@
-"""Sends requests when they are due, over connections that are open already, and times the answers.
+"""Sends requests when they are due, over open connections, and measures the time to the answer.
 
-As little of an HTTP client as will do: it shares two cores with what it measures, and a whole one takes a
-third of a core at 200 requests a second. Every connection is a client of its own, as in life: no request
-waits for another's.
+It is a minimal HTTP client, because it shares two cores with the server that it measures: a full client takes
+a third of a core at 200 requests/s. Each connection is an independent client, as in production, so no request
+waits for another.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ class Wanted(NamedTuple):
 class Answered(NamedTuple):
     kind: str
     took_ms: float
-    """From when it was due."""
+    """Milliseconds from the due time to the answer."""
     sent_ms: float
-    """By how much it was sent late: the sender's own fault."""
+    """Milliseconds by which the request was sent late. This delay is caused by the sender."""
     status: int
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time."""
+    """An HTTP connection that sends one request at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -71,13 +71,13 @@ class _Connection(asyncio.Protocol):
 
 
 async def send_all(urls: Sequence[str], key: str, wanted: Sequence[Wanted], rate: float) -> list[Answered]:
-    # uvloop's own clock counts in milliseconds.
+    # uvloop's own clock has a resolution of only 1 ms.
     clock = time.perf_counter
     servers = cycle([urlsplit(url) for url in urls])
     loop = asyncio.get_running_loop()
 
     async def connect() -> _Connection:
-        """To each server in turn, as a proxy would."""
+        """Connect to the servers in turn, as a load balancer would."""
         parts = next(servers)
         return (await loop.create_connection(_Connection, parts.hostname or "", parts.port or 80))[1]
 

@@ -1,4 +1,4 @@
-"""Giving a process a part of a core and no more, by a control group of its own."""
+"""Limits a process to a share of one core, with its own control group (cgroup)."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -7,12 +7,15 @@ from pathlib import Path
 
 PERIOD_US = 20_000
 ROOTS = {Path("/sys/fs/cgroup/cpu"): "cpu.cfs_quota_us", Path("/sys/fs/cgroup"): "cpu.max"}
-"""Of the first and of the second version, with the file that takes the share."""
+"""Root folder of cgroup v1 and v2, with the file that sets the limit."""
 
 
 @contextmanager
 def capped(pids: Sequence[int], share: float) -> Iterator[bool]:
-    """Whether it could be done: it takes root, and a kernel that lets it."""
+    """Limit each process to a share of a core. Yield whether that worked.
+
+    It needs root and a kernel that allows it.
+    """
     with ExitStack() as stack:
         yield all(_cap(stack, pid, share) for pid in pids)
 
@@ -37,6 +40,6 @@ def _cap(stack: ExitStack, pid: int, share: float) -> bool:
 
 
 def _remove(group: Path) -> None:
-    """It is empty once its process has ended."""
+    """Remove the group. This works only after its process has ended."""
     with suppress(OSError):
         group.rmdir()

@@ -1,8 +1,8 @@
-"""How fast due events are fired, next to the raw floor, and how fast the relay ships them to each broker.
+"""Benchmark of events: firing rate next to a raw baseline (the floor), and the relay's rate per broker.
 
-The floor is the same advance and the same inserts (the ledger, the event store, the outbox) and the same
-counter of offsets, into the same tables and indexes, in batches of the same size, issued directly with
-asyncpg with values made beforehand: no planning, no fence, no guard beyond the key, no payload to be made.
+The floor makes the same update, inserts (executions, event store, outbox) and offset counter, in the same
+tables, indexes and batch size, directly with asyncpg and prepared values. It has no planning, no fence, no
+check except the primary key, and builds no payload.
 """
 
 import sys
@@ -45,7 +45,7 @@ from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import ClusterClock, SystemClock
 
 MARK = 0.6
-"""The least part of the floor that firing events must reach."""
+"""Minimum ratio of the firing rate to the floor."""
 TARGET = {
     "kind": "event",
     "event_topic": "orders",
@@ -159,7 +159,7 @@ class _Shipped:
 
 
 async def relayed(store: SqlStore, address: str, count: int) -> float:
-    """Events per second from an outbox that is full to the broker's last confirmation."""
+    """Return events per second, from a full outbox to the broker's last confirmation."""
     clock = ClusterClock(SystemClock())
     clock.observe(await store.now(), clock.monotonic())
     shipped = _Shipped()
@@ -191,7 +191,7 @@ async def opened(url: str, rows: list[Row]) -> SqlStore:
 
 
 async def fired(count: int) -> Figures:
-    """The round with the median ratio; ours and the floor take turns."""
+    """Return the round with the median ratio. Foliot and the floor alternate."""
     rounds: list[Figures] = []
     with bench_postgres() as new_url:
         for number in range(ROUNDS):
@@ -223,7 +223,7 @@ async def shipped_to_each(count: int) -> dict[str, float]:
                 rows = make_rows(count, seed=1)
                 url = await new_url()
                 await (await opened(url, rows)).close()
-                await floor(url, rows)  # the quickest way to fill an outbox
+                await floor(url, rows)  # the fastest way to fill an outbox
                 store = open_store(url, clock=SystemClock(), ttl_s=60)
                 found[name] = await relayed(store, broker.url, count)
                 await store.close()
@@ -233,7 +233,7 @@ async def shipped_to_each(count: int) -> dict[str, float]:
 
 
 def main() -> bool:
-    """Whether firing events keeps within its mark."""
+    """Run the benchmark. Return whether the firing rate met its target."""
     spare_collector()
     figures = uvloop.run(fired(COUNT))
     print(f"events on postgresql {figures}   (mark: {MARK:.0%})")

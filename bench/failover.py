@@ -1,8 +1,8 @@
-"""How long nothing fires when the leader is killed, and when it is stopped cleanly.
+"""Benchmark of failover: how long nothing fires after the leader is killed or stopped cleanly.
 
-Real processes: the leading scheduler is killed with SIGKILL, or ended with SIGTERM, while a hundred schedules
-fire spread over each second. Counted from the signal to the first row that another scheduler has written,
-both by the database's clock.
+It uses real processes. The leading scheduler gets SIGKILL or SIGTERM while a hundred schedules fire, spread
+over each second. The time counts from the signal to the first row that another scheduler has written, both by
+the database's clock.
 """
 
 import argparse
@@ -36,12 +36,12 @@ FAST = {"FOLIOT_LEASE_TTL_SECONDS": "1", "FOLIOT_HEARTBEAT_SECONDS": "0.1"}
 WITHIN_S = 60.0
 KILL_MARK_S, CLEAN_MARK_S = 5.0, 0.3
 FAST_MARKS_S = {"database": 2.0, "redis": 2.0, "etcd": 3.0}
-"""What the slowest must stay below. etcd's own leases can't be shorter than its election takes."""
+"""Upper bound in seconds for the slowest failover. etcd's leases can't be shorter than its election takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How to measure."""
+    """Parameters of a measurement."""
 
     provider: str = "database"
     is_fast: bool = False
@@ -54,7 +54,7 @@ class Settled:
 
 
 class Schedulers:
-    """Scheduler processes on one database; whoever leads is ended, and replaced."""
+    """Scheduler processes on one database. Each measurement ends the leader and starts a replacement."""
 
     def __init__(self, store: SqlStore, nodes: Nodes, count: int) -> None:
         self._store = store
@@ -66,7 +66,7 @@ class Schedulers:
             await tells(node, "instance_started")
 
     async def failover_s(self, how: signal.Signals) -> float:
-        """From the signal to the first row of another."""
+        """Signal the leader. Return the seconds until another scheduler has written its first row."""
         leader = await self._leader()
         since = await self._store.now()
         leader.signal(how)
@@ -78,7 +78,7 @@ class Schedulers:
         return (first - since).total_seconds()
 
     async def _leader(self) -> Node:
-        """Once it has fired."""
+        """Wait until the leader has fired in the last second, and return its process."""
         found: list[Node] = []
 
         async def has_fired() -> bool:
@@ -89,7 +89,7 @@ class Schedulers:
                     execution_t.c.created_ts > await self._store.now() - timedelta(seconds=1),
                 )
                 has_row = (await connection.execute(fired.limit(1))).first() is not None
-            # Instance ids are host-pid-random.
+            # An instance id is host-pid-random.
             found[:] = [each for each in self._running if leading.split("-")[-2:-1] == [str(each.pid)]]
             return bool(found) and has_row
 
@@ -114,17 +114,17 @@ class Schedulers:
 
 
 async def fill(store: SqlStore) -> None:
-    """Schedules of one second each, ten milliseconds apart."""
+    """Create schedules that fire every second, ten milliseconds apart."""
     start = (await store.now()).replace(microsecond=0) + timedelta(seconds=1)
     for number in range(SCHEDULES):
         at = start + timedelta(seconds=number / SCHEDULES)
-        # Nobody works here: overlap must not skip what fires.
+        # No worker runs here, so overlap must not skip fire times.
         policies = {"overlap": {"policy": "allow"}, "start_ts": at.isoformat()}
         await add(store, spec(f"s{number}", {"kind": "interval", "seconds": 1}, **policies))
 
 
 async def measured(url: str, settled: Settled, settings: dict[str, str]) -> tuple[list[float], list[float]]:
-    """How long each kill took, and each clean stop."""
+    """Return the failover times in seconds: after kills, and after clean stops."""
     store = open_store(url, clock=SystemClock())
     await upgrade(store.database)
     await fill(store)
@@ -143,7 +143,7 @@ async def measured(url: str, settled: Settled, settings: dict[str, str]) -> tupl
 
 @contextmanager
 def provided(name: str) -> Iterator[dict[str, str]]:
-    """The settings for a lease provider, while it runs."""
+    """Run a lease provider. Yield the settings to use it."""
     if name == "database":
         yield {}
         return
@@ -155,7 +155,7 @@ def provided(name: str) -> Iterator[dict[str, str]]:
 
 
 def told(what: str, seconds: list[float], mark_s: float) -> bool:
-    """Print the figures; whether the slowest is below its mark."""
+    """Print the figures. Return whether the slowest is below its bound."""
     is_below = max(seconds) < mark_s
     print(
         f"{what}: {len(seconds)} times, p50 {percentile(seconds, 0.5):.2f} s, max {max(seconds):.2f} s "

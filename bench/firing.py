@@ -1,10 +1,10 @@
-"""How fast due schedules become executions, next to the raw floor.
+"""Benchmark of firing: how fast due schedules become executions, next to a raw baseline (the floor).
 
-The floor is the same advance and insert, into the same tables, columns and indexes, in batches of the same
-size, issued directly with asyncpg or sqlite3 with values made beforehand: no planning, no fence, no guard
-beyond the key, no overlap. What Foliot reaches of it is what its decisions cost.
+The floor makes the same update and insert, in the same tables, columns, indexes and batch size, directly with
+asyncpg or sqlite3 and prepared values. It has no planning, no fence, no overlap, and no check except the
+primary key. The difference is the cost of Foliot's decisions.
 
-A third of the schedules share one cron expression, a third have each their own, a third are intervals.
+A third of the schedules share one cron expression, a third have one each, and a third are intervals.
 """
 
 import random
@@ -46,12 +46,12 @@ from foliot.timing.clock import ClusterClock, SystemClock
 COUNT = 10_000
 ROUNDS = 9
 MARKS = {"postgresql": 0.6, "sqlite": 0.5}
-"""The least part of the floor that firing must reach."""
+"""Minimum ratio of the firing rate to the floor, by database."""
 PAST = timedelta(seconds=2)
 
 
 class Figures(NamedTuple):
-    """Per second."""
+    """Fires per second."""
 
     first: float
     again: float
@@ -118,7 +118,7 @@ def schedule_values(row: Row, now: datetime, due_ts: datetime) -> dict[str, Any]
 
 
 async def fill(store: SqlStore, rows: list[Row], spread: timedelta = timedelta(0)) -> None:
-    """Schedules that are all due, at one moment or spread from there on."""
+    """Create schedules that are all due, at one instant or spread over a duration after it."""
     now = await store.now()
     step = spread / max(1, len(rows))
     for start in range(0, len(rows), 5000):
@@ -153,7 +153,7 @@ async def leader(store: SqlStore, observer: Any, **options: Any) -> ShardSchedul
 
 
 async def fill_wheel(store: SqlStore, term: LeaderState, count: int) -> None:
-    """Load what is due, all of it: a leader would stop to load while enough of it is queued."""
+    """Load all due schedules into the timing wheel. A leader would stop loading once enough are queued."""
     now, after = await store.now(), None
     while len(term.wheel) < count:
         page = await store.firing.load(term.lease.shard, until=now, after=after, limit=2000)
@@ -164,9 +164,10 @@ async def fill_wheel(store: SqlStore, term: LeaderState, count: int) -> None:
 async def product(
     store: SqlStore, count: int, again: Callable[[SqlStore], Awaitable[None]] | None = None
 ) -> tuple[float, float]:
-    """Fires per second of the real firing service, from a full wheel to the last commit.
+    """Return fires per second of the real firing service, from a full wheel to the last commit.
 
-    Once for a leader that has just begun, and once for the same leader when it all is due again.
+    There are two rates: for a leader that has just started, and for the same leader when everything is due
+    again.
     """
     found = []
     counter = Counter()
@@ -187,7 +188,7 @@ async def product(
 
 
 async def make_due_again(store: SqlStore) -> None:
-    """As it was before: everything due, nothing decided."""
+    """Restore the initial state: everything due, no executions."""
     due_ts = await store.now() - PAST
     async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
         await connection.execute(update(schedule_t).values(next_fire_ts=due_ts, next_run_ts=due_ts))
@@ -280,8 +281,10 @@ async def sqlite_floor(path: str, rows: list[Row]) -> float:
 async def measured(
     open_url: Callable[[], Awaitable[str]], floor: Callable[[str, list[Row]], Awaitable[float]], count: int
 ) -> "Figures":
-    """The round with the median ratio. Ours and the floor take turns, each on a database of its own, so
-    that whatever else the machine does meets both."""
+    """Return the round with the median ratio.
+
+    Foliot and the floor alternate, each on its own database, so that other load on the machine affects both.
+    """
     rounds: list[Figures] = []
     for number in range(ROUNDS):
         rows = make_rows(count, seed=number)
@@ -325,8 +328,8 @@ async def run(count: int = COUNT) -> dict[str, Figures]:
 
 
 def main() -> bool:
-    """Whether firing keeps within its marks."""
-    found = uvloop.run(run())  # as `foliot` processes do
+    """Run the benchmark. Return whether the firing rates met their targets."""
+    found = uvloop.run(run())  # `foliot` processes use uvloop too
     for name, figures in found.items():
         print(f"firing on {name:11} {figures}   (mark: {MARKS[name]:.0%})")
     return all(figures.again / figures.floor >= MARKS[name] for name, figures in found.items())

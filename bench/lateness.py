@@ -1,6 +1,6 @@
-"""How late a fire time is decided at 1,000 fires a second: spread over the second, and all at once.
+"""Benchmark of lateness at 1,000 fires/s: fires spread over the second, and all at once.
 
-Lateness is counted from the nominal time to the return of COMMIT, by the database's clock.
+Lateness counts from the nominal time to the return of COMMIT, by the database's clock.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ COUNT = 1000
 SECONDS = 15
 WARM_UP = 3
 MARK_MS = 100
-"""What p99 must stay below when fires are spread over the second."""
+"""Upper bound for the p99 lateness in ms when fires are spread over the second."""
 
 
 class Lateness:
-    """Keeps how late each fire was when its transaction had committed."""
+    """Records how late each fire was when its transaction had committed."""
 
     def __init__(self) -> None:
         self.clock: Clock = SystemClock()
@@ -47,12 +47,12 @@ def percentile(values: list[float], share: float) -> float:
 
 
 async def every_second(store: SqlStore, *, is_spread: bool) -> None:
-    """A thousand schedules of one second each, a millisecond apart or all on the second."""
+    """Create a thousand schedules that fire every second, one millisecond apart or all at once."""
     trigger = {"kind": "interval", "frequency_unit": "SECONDS", "frequency_time": 1, "timezone": "UTC"}
     rows = [Row(new_id(), trigger) for _ in range(COUNT)]
     await fill(store, rows)
     start = (await store.now()).replace(microsecond=0) + timedelta(seconds=2)
-    # Executions are never worked on here: overlap must not skip them.
+    # No worker runs here, so overlap must not skip fire times.
     policies = {"overlap": {"policy": "allow", "max_instances": 1}}
     async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
         for index, row in enumerate(rows):
@@ -103,8 +103,8 @@ async def run() -> dict[str, dict[str, float]]:
 
 
 def main() -> bool:
-    """Whether lateness keeps within its mark."""
-    found = uvloop.run(run())  # as `foliot` processes do
+    """Run the benchmark. Return whether lateness met its bound."""
+    found = uvloop.run(run())  # `foliot` processes use uvloop too
     for name, figures in found.items():
         print(
             f"lateness at {COUNT:,} fires/s, {name:8} p50 {figures['p50_ms']:6.1f} ms   "

@@ -1,6 +1,6 @@
-"""Leading a million schedules, all due within ten minutes: when the first fires, and what it takes in memory.
+"""Benchmark of a leader with a million schedules due within ten minutes: time to first fire, and memory.
 
-The leader is a process of its own, so that its memory is its own.
+The leader runs in its own process, so that its memory can be measured.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ async def run(count: int = COUNT) -> dict[str, Any]:
 
 
 def main() -> bool:
-    """Whether a leader of a million keeps within its marks."""
+    """Run the benchmark. Return whether the leader met its targets."""
     figures = asyncio.run(run())
     print(
         f"leading {COUNT:,} schedules due within 10 minutes: "

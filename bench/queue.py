@@ -1,11 +1,11 @@
-"""How fast one worker process carries out jobs that do nothing, next to its peers on the same machine.
+"""Benchmark of the queue: how fast one worker process runs jobs that do nothing, compared with peers.
 
-Each has its queue filled beforehand with the same number of jobs and then works it off alone: those that
-queue in PostgreSQL on one private server with durable defaults, those that queue in Redis on a private one as
-it comes. They take turns, so that whatever else the machine does meets all of them; the median round counts.
-Foliot's clock stops when every execution is recorded; `bench.peers` says what the others' clocks stop at.
+Each library's queue is filled with the same number of jobs, then one worker empties it alone. PostgreSQL
+queues use one private server with durable defaults, Redis queues a private server with default settings. The
+libraries alternate, so that other load on the machine affects all of them; the median round counts. Foliot's
+time ends when every execution is recorded; `bench.peers` says when the time of the others ends.
 
-`python -m bench.queue [COUNT [ROUNDS]]`; the packages of the peers are the `bench` dependency group.
+`python -m bench.queue [COUNT [ROUNDS]]`; the packages of the peers are in the `bench` dependency group.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from bench.peers.redis_server import bench_redis, is_installed
 from bench.servers import bench_postgres
 
 OURS = "foliot"
-# What each queues in; taskiq and Celery in what they are mostly used with.
+# taskiq and Celery run on the server that they are mostly used with.
 SERVERS = {
     OURS: "postgresql",
     "pgqueuer": "postgresql",
@@ -32,26 +32,26 @@ SERVERS = {
 COUNT = 10_000
 ROUNDS = 3
 STEP_LIMIT_S = 120
-"""A peer that takes longer has hung."""
+"""Timeout of a step in seconds. A peer that takes longer hangs."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """One of those that take turns."""
+    """Results of one library."""
 
     name: str
     seconds: list[float] = field(default_factory=list)
     settings: str = ""
     keeps: str = ""
     absent: str = ""
-    """Why it did not run."""
+    """Why it did not run. Empty: it ran."""
 
     def per_second(self, count: int) -> float:
         return count / statistics.median(self.seconds)
 
 
 def run_step(name: str, step: str, url: str, count: int) -> dict[str, Any]:
-    """Fill or work, in a process of its own."""
+    """Run a step (`fill` or `work`) of a peer in its own process."""
     command = [sys.executable, "-m", "bench.peers", name, step, url, str(count)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=STEP_LIMIT_S, check=False)
     lines = done.stdout.strip().splitlines()
@@ -104,7 +104,7 @@ def line_of(entry: Entry, ours: Entry, count: int) -> str:
 
 
 def main(count: int = COUNT, rounds: int = ROUNDS) -> bool:
-    """Whether Foliot is ahead of every peer that ran."""
+    """Run the benchmark. Return whether Foliot is faster than every peer that ran."""
     with bench_postgres() as new_url:
         entries = take_turns(new_url, count, rounds)
     ours = next(entry for entry in entries if entry.name == OURS)

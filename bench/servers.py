@@ -10,7 +10,7 @@ from tests.servers import PostgresServer
 
 @contextmanager
 def bench_postgres() -> Iterator[Callable[[], Awaitable[str]]]:
-    """Gives a function that makes a new, empty database and returns its URL."""
+    """Start PostgreSQL. Yield a function that creates an empty database and returns its URL."""
     server = PostgresServer(is_durable=True)
 
     async def new_url() -> str:

@@ -1,12 +1,12 @@
-"""Whether firing scales: eight shards led by one scheduler process, and by two with four each.
+"""Benchmark of sharding: eight shards led by one scheduler process, or by two with four shards each.
 
-Every process fills its wheels, says so, and fires on a word from here; what counts is from the word to the
-last commit of the last process, on a database of its own. Who leads what takes turns, so that whatever else
-the machine does meets both.
+Every process fills its timing wheels, reports that it is ready, and fires on a signal. The time counts from
+the signal to the last commit of the last process. Each run has its own database. The two setups alternate, so
+that other load on the machine affects both.
 
-Two processes and the database share the machine's cores, and on a small one the database has none to spare.
-So there are two measurements: with all that the machine has, where two must be no slower than one (a tenth is
-noise), and with schedulers that get a part of a core each, where two must fire 1.5 times as much.
+Two processes and the database share the machine's cores, and a small machine has no spare core for the
+database. So there are two measurements. With the whole machine, two processes must be no slower than one (10
+percent is noise). With each scheduler limited to a share of a core, two must fire 1.5 times as much.
 
 `python -m bench.shards [COUNT]` measures.
 """
@@ -44,14 +44,17 @@ ROUNDS = 3
 MARK = 1.5
 NO_SLOWER = 0.9
 SHARE = 0.3
-"""Of a core, for each scheduler, so that the database has cores to spare."""
+"""Share of a core for each scheduler, so that the database has cores to spare."""
 
 
 # --- a scheduler, a process of its own --------------------------------------------------------------------
 
 
 async def fire_on_word(url: str, due: Mapping[int, int]) -> None:
-    """Leads these shards, says `ready`, waits for a line, and fires all that is due, so many in each."""
+    """Lead shards, print `ready`, wait for a line on stdin, and fire all that is due.
+
+    `due`: shard number to the number of due schedules.
+    """
     store = open_store(url, clock=SystemClock(), ttl_s=60)
     clock = ClusterClock(SystemClock())
     clock.observe(await store.now(), clock.monotonic())
@@ -89,7 +92,7 @@ class Figures(NamedTuple):
 
 
 async def fired_by(processes: int, url: str, count: int, share: float | None = None) -> Figures | None:
-    """None: processes can't be held to a share of a core here."""
+    """Return the firing rate. None: processes can't be limited to a share of a core here."""
     rows = make_rows(count, seed=1)
     store = open_store(url, clock=SystemClock())
     await upgrade(store.database, shards=SHARDS)
@@ -124,7 +127,7 @@ async def fired_by(processes: int, url: str, count: int, share: float | None = N
 
 
 async def run(count: int, share: float | None) -> tuple[Figures, Figures] | None:
-    """The round with the median ratio: one process, and two."""
+    """Return the figures for one process and for two, of the round with the median ratio."""
     rounds = []
     with bench_postgres() as new_url:
         for _ in range(ROUNDS):
@@ -154,7 +157,7 @@ def measured(count: int, share: float | None, mark: float) -> bool:
 
 
 def main(count: int = COUNT) -> bool:
-    """Whether two schedulers fire more than one, as far as the machine lets them."""
+    """Run both measurements. Return whether two schedulers met their targets."""
     return all([measured(count, None, NO_SLOWER), measured(count // 2, SHARE, MARK)])
 
 

@@ -1,7 +1,7 @@
-"""How long an execution that is ready waits for its start, at 100 a second, with hints on.
+"""Benchmark of start delay: how long a ready execution waits for its start, at 100/s, with hints on.
 
-A real scheduler and a real worker, a process each, on one PostgreSQL. A hundred schedules fire every second,
-ten milliseconds apart. The delay is `started_ts - ready_ts` of each execution: both are the database's clock.
+A real scheduler process and a real worker process use one PostgreSQL. A hundred schedules fire every second,
+ten milliseconds apart. The delay is `started_ts - ready_ts` of each execution, both by the database's clock.
 """
 
 import subprocess
@@ -51,7 +51,7 @@ def application() -> Foliot:
 
 
 async def serve(url: str, role: InstanceRole) -> None:
-    """One role, as `foliot scheduler` and `foliot worker` run it."""
+    """Run one role, as `foliot scheduler` and `foliot worker` do."""
     instance = application().instance(
         Settings(database_url=url), roles=frozenset({role}), observers=[logs.LogObserver()]
     )
@@ -59,7 +59,7 @@ async def serve(url: str, role: InstanceRole) -> None:
 
 
 async def prepare(url: str) -> datetime:
-    """A hundred schedules that fire every second; the fire time of the first."""
+    """Create a hundred schedules that fire every second. Return the first fire time."""
     store = open_store(url, clock=SystemClock())
     await upgrade(store.database)
     start = (await store.now()).replace(microsecond=0) + timedelta(seconds=5)
@@ -88,7 +88,7 @@ def every_second(name: str, first: datetime) -> ScheduleSpec:
 
 
 async def delays_of(url: str, begin: datetime, end: datetime) -> list[float]:
-    """In milliseconds."""
+    """Return the start delays in milliseconds."""
     connection = await asyncpg.connect(url)
     rows = await connection.fetch(_DELAYS, begin, end)
     await connection.close()
@@ -103,7 +103,7 @@ def measured(url: str) -> list[float]:
         subprocess.Popen([*command, role], stderr=subprocess.DEVNULL)
         for role in (InstanceRole.SCHEDULER, InstanceRole.WORKER)
     ]
-    # The server is on this machine: its clock is ours.
+    # The database runs on this machine, so it has the same clock.
     time.sleep((end - datetime.now(UTC)).total_seconds() + 2)
     for each in roles:
         each.terminate()
@@ -117,7 +117,7 @@ async def _url_of(new_url: Callable[[], Awaitable[str]]) -> str:
 
 
 def main() -> bool:
-    """Whether starting keeps within its marks."""
+    """Run the benchmark. Return whether start delays met their bounds."""
     with bench_postgres() as new_url:
         delays = measured(uvloop.run(_url_of(new_url)))
     p50, p90, p99 = (percentile(delays, share) for share in (0.50, 0.90, 0.99))

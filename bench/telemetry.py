@@ -1,8 +1,8 @@
-"""What being watched costs: firing, and claiming with settling, with observers and without, in one run.
+"""Benchmark of telemetry: rates of firing and of executing, with and without observers, in one run.
 
-They take turns on one private PostgreSQL, so that whatever else the machine does meets all of them; the
-median round counts. The log is written as `foliot scheduler` and `foliot worker` write it, to nowhere; spans
-are made, and taken at once by a collector that is none.
+The variants alternate on one private PostgreSQL, so that other load on the machine affects all of them; the
+median round counts. Logs are written as `foliot scheduler` and `foliot worker` write them, to /dev/null.
+Spans are created and discarded by the exporter.
 
 `python -m bench.telemetry [COUNT [ROUNDS]]`.
 """
@@ -40,7 +40,10 @@ from foliot.timing.clock import SystemClock
 COUNT = 10_000
 ROUNDS = 6
 MARK = 0.85
-"""The least part of its rate that a process must keep when it logs and counts. Traces are asked for."""
+"""Minimum share of its rate that a process must keep with logs and metrics.
+
+Traces are opt-in, not bound by it.
+"""
 
 
 class Nowhere(SpanExporter):
@@ -48,7 +51,7 @@ class Nowhere(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def shutdown(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there is nothing to close."""
 
 
 def nobody() -> list[Observer]:
@@ -72,7 +75,7 @@ WATCHED_BY: dict[str, Callable[[], list[Observer]]] = {
 
 
 async def fire(url: str, count: int, observers: Sequence[Observer]) -> float:
-    """Fires a second of a leader that has been leading, from a full wheel to the last commit."""
+    """Return fires per second of a leader in its second round, from a full wheel to the last commit."""
     store = open_store(url, clock=SystemClock(), ttl_s=60)
     await upgrade(store.database)
     store.firing.names_all = any(isinstance(each, TraceObserver) for each in observers)
@@ -96,7 +99,7 @@ async def fire(url: str, count: int, observers: Sequence[Observer]) -> float:
 
 
 async def execute(url: str, count: int, observers: Sequence[Observer]) -> float:
-    """Executions a second of a worker whose task does nothing, claimed and settled."""
+    """Return executions per second, claimed and settled, of a worker whose task does nothing."""
     settled = executing.Settled(count)
     app = executing.application()
     app.schedules.clear()
@@ -119,7 +122,7 @@ def log_to_nowhere() -> Iterator[None]:
 
 
 def measure(count: int, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Rates by what is done and by who watches."""
+    """Return the rates by activity (firing, executing) and by set of observers."""
     found: dict[str, dict[str, list[float]]] = {
         what: {who: [] for who in WATCHED_BY} for what in ("firing", "executing")
     }
@@ -130,7 +133,8 @@ def measure(count: int, rounds: int) -> dict[str, dict[str, list[float]]]:
 
         watchers = list(WATCHED_BY.items())
         for number in range(rounds):
-            # Whoever comes first finds everything cold, and whoever follows a heavy one the disks busy.
+            # Rotate the order: the first variant runs cold, and one that follows heavy writes finds the disk
+            # busy.
             first = number % len(watchers)
             for who, observers in watchers[first:] + watchers[:first]:
                 found["firing"][who].append(uvloop.run(fire(asyncio.run(new()), count, observers())))
@@ -142,14 +146,14 @@ def measure(count: int, rounds: int) -> dict[str, dict[str, list[float]]]:
 
 
 async def _drop(url: str) -> None:
-    """What it holds would be in the way of the next."""
+    """Delete the executions, whose size would slow the next run."""
     connection = await asyncpg.connect(url)
     await connection.execute("TRUNCATE execution_t")
     await connection.close()
 
 
 def main(count: int = COUNT, rounds: int = ROUNDS) -> bool:
-    """Whether being watched by logs and metrics leaves the rates nearly as they are."""
+    """Run the benchmark. Return whether logs and metrics leave the rates above their minimum."""
     spare_collector()
     kept = []
     for what, rates in measure(count, rounds).items():

@@ -1,6 +1,6 @@
-"""What one schedule and one fire cost, for sizing on paper: bytes, log of the database, time of both CPUs.
+"""Measures the cost of one schedule and of one fire, for sizing: bytes, WAL, CPU time.
 
-Prints figures and has no mark. `python -m bench.units [COUNT]` measures.
+It prints figures and has no target. `python -m bench.units [COUNT]` measures.
 """
 
 import sys
@@ -45,7 +45,7 @@ async def run(count: int) -> dict[str, float]:
         await fill_wheel(store, term, count)
 
         async def server_cpu_s() -> float:
-            """Of all backends that there are: those that come meanwhile begin at zero."""
+            """Return the CPU seconds of all current backends. A backend that starts later begins at zero."""
             rows = await asking.fetch(
                 "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> $1",
                 asking.get_server_pid(),
@@ -76,7 +76,7 @@ async def run(count: int) -> dict[str, float]:
 
 
 def main(count: int = COUNT) -> bool:
-    """Always: these are figures to reckon with, not to be reached."""
+    """Print the figures. Always return True: there is no target."""
     spare_collector()
     for what, figure in uvloop.run(run(count)).items():
         print(f"  {what:48} {figure:10,.0f}")

@@ -1,7 +1,7 @@
-"""How long `foliot verify` takes for a day of 10,000 schedules: two million due times on PostgreSQL.
+"""Benchmark of `foliot verify` for a day of 10,000 schedules: two million due times on PostgreSQL.
 
-A tenth of them fire every minute, four tenths every ten, four tenths every hour, a tenth once a day; in zones
-that change their clocks and zones that do not.
+A tenth fire every minute, four tenths every ten minutes, four tenths every hour, a tenth once a day. Some
+have time zones with clock changes, some without.
 
 `python -m bench.verify [SCHEDULES]` measures.
 """
@@ -72,7 +72,7 @@ def triggers(count: int) -> Iterator[dict[str, Any]]:
 
 
 async def fill(store: SqlStore, url: str, count: int) -> int:
-    """A day as it should have been; returns how many due times it had."""
+    """Write a day of correct executions. Return the number of due times."""
     now = await store.now()
     begin = (now - DAY).replace(microsecond=0)
     new_id = ids_at(begin)
@@ -131,7 +131,7 @@ async def run(count: int) -> tuple[Report, float, float, int]:
 
 
 def main(count: int = SCHEDULES) -> bool:
-    """Whether a day is checked within a minute."""
+    """Run the benchmark. Return whether a day is verified within a minute."""
     found, took, own_s, due = uvloop.run(run(count))
     print(
         f"verify: {due:,} due times of {count:,} schedules in {took:.0f} s, {own_s:.0f} s of it its own CPU: "

@@ -1,10 +1,10 @@
-"""Checks the rules for names and docstrings that no linter knows. `make check` runs it.
+"""Checks rules for names and docstrings that no linter has. `make check` runs it.
 
 - A public class name has one meaning in the whole package.
 - Bounds are called MAX_ and MIN_.
 - A docstring makes sense without the one before it: none begins with "The same".
 
-A line is let through by a comment on it: `# names: REASON`.
+A comment exempts its line: `# names: REASON`.
 """
 
 import ast
@@ -20,7 +20,7 @@ OLD_BOUND = re.compile(r"\b_?(MOST|LEAST)(_[A-Z]+)*\b")
 
 
 def findings_in(files: dict[Path, str]) -> Iterator[str]:
-    """Everything that is wrong in the given sources, by their paths, a line each."""
+    """Yield one line for each violation in the given sources."""
     classes: dict[str, str] = {}
     for path, source in sorted(files.items()):
         lines = source.splitlines()
@@ -34,7 +34,7 @@ def _wrong_in(path: Path, source: str, classes: dict[str, str]) -> Iterator[tupl
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and OLD_BOUND.fullmatch(node.id):
             yield node.lineno, f"{node.id}: call bounds MAX_ and MIN_"
-        # Docstrings, and the strings below attributes that serve as such.
+        # Docstrings, and strings below attributes that serve as docstrings.
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             text = node.value.value
             if isinstance(text, str) and text.startswith("The same"):

@@ -1,12 +1,12 @@
-"""Foliot and its peers, each as a module that fills its queue and then works it off in a process of its own.
+"""Foliot and its peers: one module per library, with steps that fill its queue and run all jobs.
 
-A module gives:
+Each module has:
 
-    SETTINGS    what it is run with, as its documentation recommends for many short jobs
-    KEEPS       what is left of a job when it has run
-    fill        puts so many jobs that do nothing into a new database, in bulk
-    work        runs them all; the seconds from a worker that is about to ask for its first job until the
-                last one has run and whatever the library writes of it is written
+    SETTINGS    the settings, as the library's documentation recommends for many short jobs
+    KEEPS       what the library stores of a job after it has run
+    fill        inserts a number of jobs that do nothing into a new database, in bulk
+    work        runs all jobs and returns the seconds, from before the worker fetches its first job until the
+                last job has run and the library has written its result
 
-`python -m bench.peers NAME fill|work URL COUNT` does one of them and prints a line of JSON.
+`python -m bench.peers NAME fill|work URL COUNT` runs one step in its own process and prints a line of JSON.
 """

@@ -1,4 +1,4 @@
-"""One step of one peer, in a process of its own."""
+"""Runs one step (fill or work) of one peer in its own process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def main(name: str, step: str, url: str, count: str) -> None:
     else:
         found["seconds"] = peer.work(url, int(count))
     print(json.dumps(found), flush=True)
-    # What a worker still has to tidy up is not measured, and some take their time.
+    # Skip the worker's cleanup: it is not measured, and some workers take long.
     os._exit(0)
 
 

@@ -1,10 +1,10 @@
-"""Tells when so many jobs have run."""
+"""Signals when a number of jobs has run."""
 
 import asyncio
 
 
 class Countdown:
-    """Counted down by the job itself, in the event loop that waits for the end."""
+    """A counter that each job decrements, in the same event loop that waits for zero."""
 
     def __init__(self, count: int) -> None:
         self._left = count

@@ -1,6 +1,6 @@
-"""Foliot: a worker as `foliot worker` runs it. Its clock stops when every execution is recorded as a success.
+"""Foliot: a worker as `foliot worker` runs it. Its time ends when every execution is stored as a success.
 
-The executions are those of one schedule, all ready, written as firing writes them.
+All executions belong to one schedule, are ready, and are written as firing writes them.
 """
 
 import time
@@ -38,7 +38,7 @@ _DONE = "SELECT count(*) FROM execution_t WHERE status = 'success'"
 
 
 class Settled:
-    """Counts what was settled; an observer is told when its transaction has committed."""
+    """Counts settled executions. Observers are notified after the transaction has committed."""
 
     def __init__(self, count: int) -> None:
         self.countdown = Countdown(count)
@@ -100,7 +100,7 @@ def work(url: str, count: int) -> float:
 async def _work(url: str, count: int) -> float:
     settled = Settled(count)
     app = application()
-    # Declaring is not part of the work: a worker need not declare what it carries out.
+    # A worker need not declare the schedules that it executes, so declaring is not measured.
     app.schedules.clear()
     settings = Settings(database_url=url, worker_concurrency=CONCURRENCY)
     observers: list[Observer] = [logs.LogObserver(), settled]

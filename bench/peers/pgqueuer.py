@@ -1,4 +1,4 @@
-"""PgQueuer: one queue manager on a pool of asyncpg's, on uvloop as its own command runs it."""
+"""PgQueuer: one queue manager on an asyncpg pool, on uvloop as its own command runs it."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ pgqueuer: Any = import_module("pgqueuer")
 drivers: Any = import_module("pgqueuer.db")
 queries: Any = import_module("pgqueuer.queries")
 
-# Of 100, 200, 500, 1000 and 2000 this was the quickest.
+# The fastest of 100, 200, 500, 1000 and 2000.
 BATCH = 500
 SETTINGS = f"batch_size={BATCH}, no limit of concurrency, pool of 5, durable tables"
 KEEPS = "a log row per change of a job's status"
@@ -49,7 +49,7 @@ async def _work(url: str, count: int) -> float:
         started = time.perf_counter()
         running = asyncio.create_task(manager.run(batch_size=BATCH))
         await countdown.wait()
-        # Told to stop, it writes at once what its buffer would keep for a tenth of a second.
+        # On shutdown it writes its buffer at once. Otherwise it would wait for a tenth of a second.
         manager.shutdown.set()
         await running
         elapsed = time.perf_counter() - started

@@ -12,7 +12,7 @@ from bench.peers.countdown import Countdown
 procrastinate: Any = import_module("procrastinate")
 psycopg: Any = import_module("psycopg")
 
-# Of 1, 5, 10, 30 and 100, with 1,000 jobs: it fetches one job at a time, so more only wait.
+# The fastest of 1, 5, 10, 30 and 100, with 1,000 jobs. It fetches one job at a time, so more tasks only wait.
 CONCURRENCY = 5
 SETTINGS = f"concurrency={CONCURRENCY}, pool of {CONCURRENCY + 2}, psycopg in {psycopg.pq.__impl__}"
 KEEPS = "every job and an event per change of its status"

@@ -1,4 +1,4 @@
-"""A private Redis on a free loopback port, with the settings that it comes with."""
+"""A private Redis on a free loopback port, with default settings."""
 
 import shutil
 import socket
@@ -20,7 +20,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def bench_redis() -> Iterator[str]:
-    """The URL of an empty one."""
+    """Run an empty Redis. Yield its URL."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="foliot-redis-") as folder:
         command = [PROGRAM, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder]

@@ -1,4 +1,4 @@
-"""taskiq on Redis: one worker process's receiver, on uvloop as its own command runs it."""
+"""taskiq on Redis: the receiver of one worker process, on uvloop as its own command runs it."""
 
 import asyncio
 import time
@@ -45,7 +45,7 @@ async def _fill(url: str, count: int) -> None:
 
 
 def work(url: str, count: int) -> float:
-    # Not `run`, which would wait for the receiver: cancelled, it does not end.
+    # `uvloop.run` would cancel the receiver and wait for it, but a cancelled receiver does not end.
     return uvloop.new_event_loop().run_until_complete(_work(url, count))
 
 
