@@ -1,1 +1,1 @@
-"""Real clusters under seeded faults, and a verdict that knows when it proves nothing."""
+"""Chaos tests: a real cluster under seeded faults. The verdict is "unknown" if the faults had no effect."""

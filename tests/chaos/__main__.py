@@ -1,6 +1,7 @@
-"""`python -m tests.chaos`: a cluster under random faults, and whether its promises held.
+"""`python -m tests.chaos`: run a cluster under random faults and check its guarantees.
 
-Exit status 0: valid. 1: invalid. 2: unknown, since the faults did not bite. One seed, one plan.
+Exit status 0: valid. 1: invalid. 2: unknown, because the faults had no effect. A seed always gives the same
+plan.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def _provider(name: str) -> Iterator[Provider | None]:
 
 @contextmanager
 def _server() -> Iterator[PostgresServer]:
-    # What is promised with durable defaults is tried with them.
+    # The guarantees hold with durable defaults, so test with them.
     server = PostgresServer(is_durable=True)
     try:
         yield server

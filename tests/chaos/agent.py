@@ -1,6 +1,6 @@
-"""An HTTP agent in a process of its own, whose log is believed where the ledger says something else.
+"""An HTTP agent in its own process. If its log and the execution rows differ, its log is right.
 
-`/run` answers at once, `/slow` and `/long` take their time, `/flaky` refuses the first attempt of every other
+`/run` answers at once, `/slow` and `/long` take time, `/flaky` refuses the first attempt of every other
 execution.
 """
 
@@ -27,11 +27,12 @@ class Delivery(NamedTuple):
 
 
 class Agent:
-    """The process, as seen by who started it."""
+    """The agent process, as seen by the process that started it."""
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "deliveries.log"
-        # Bound here and handed down: the port is known, and taken, before the process has started.
+        # The parent binds the socket and passes it on, so the port is known and reserved before the child
+        # starts.
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self._port: int = listener.getsockname()[1]
             self._process = subprocess.Popen(
@@ -44,7 +45,7 @@ class Agent:
         return f"http://127.0.0.1:{self._port}/{path}"
 
     def deliveries(self) -> list[Delivery]:
-        """All that came, in the order in which it came."""
+        """Return all requests in order of arrival."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         return [Delivery(*json.loads(line)) for line in lines]
 
@@ -73,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _note(self, delivery: Delivery) -> None:
-        # One write of a short line: two threads never mix theirs.
+        # A short line is one write, so lines of two threads never mix.
         descriptor = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, f"{json.dumps(delivery)}\n".encode())
@@ -81,7 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
             os.close(descriptor)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Its own log is enough."""
+        """Do nothing: requests are written to the agent's own log."""
 
 
 def _serve(descriptor: int, log: Path) -> None:

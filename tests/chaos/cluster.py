@@ -1,4 +1,4 @@
-"""A cluster of real processes: three schedulers, three workers, an API, and what they work with."""
+"""A cluster of real processes: three schedulers, three workers, an API, a database and an agent."""
 
 import asyncio
 import secrets
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 class Provider(Protocol):
-    """etcd or Redis: nodes that can be killed and started again."""
+    """etcd or Redis, with nodes that can be killed and started again."""
 
     name: str
     url: str
@@ -50,7 +50,10 @@ class Cluster:
     def __init__(
         self, server: PostgresServer, url: str, store: SqlStore, folder: Path, provider: Provider | None
     ) -> None:
-        """`url` and `store` are of one database on the server, with the schema in place."""
+        """Prepare the cluster; start nothing.
+
+        `url` and `store` belong to one database on the server, with the schema in place.
+        """
         self.server = server
         self.url = url
         self.store = store
@@ -78,7 +81,7 @@ class Cluster:
         self._keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start everything, and wait until all of it has started and somebody leads."""
+        """Start all processes, and wait until they run and the API answers."""
         for member in self.members:
             await member.start()
         for member in self.members:
@@ -97,7 +100,7 @@ class Cluster:
         return [member for member in self.members if member.role is role]
 
     async def read(self, statement: Select[Any]) -> Sequence[Row[Any]]:
-        """Past every proxy, as soon as the database answers: it may be away, or have ended our session."""
+        """Read from the database without a proxy. Retry while it is down or has ended the session."""
         found: list[Sequence[Row[Any]]] = []
 
         async def has_answered() -> bool:
@@ -119,7 +122,7 @@ class Cluster:
     # --- who leads --------------------------------------------------------------------------------
 
     async def lease(self) -> tuple[str, int, float]:
-        """Of the first shard: who leads, under which epoch, and how long ago it said so."""
+        """Return the leader of the first shard, its epoch and the age of its heartbeat in seconds."""
         [row] = await self.read(
             select(scheduler_lock_t, self.store.database.dialect.now().label("now"))
             .order_by(scheduler_lock_t.c.lock_id)
@@ -128,7 +131,7 @@ class Cluster:
         return row.instance_id, row.epoch, (row.now - row.last_heartbeat).total_seconds()
 
     async def leader(self) -> Member:
-        """Wait until one of ours leads the first shard, and see who."""
+        """Wait until a scheduler of this cluster leads the first shard, and return it."""
         found: list[Member] = []
 
         async def is_led() -> bool:
@@ -136,7 +139,7 @@ class Cluster:
             found[:] = [
                 member
                 for member in self.of_role(Role.SCHEDULER)
-                # Instance ids are host-pid-random.
+                # An instance id is host-pid-random.
                 if instance_id.split("-")[-2:-1] == [str(member.node.pid)] and member.node.is_running
             ]
             return bool(found) and silent_s < TTL_S
@@ -147,7 +150,7 @@ class Cluster:
     # --- the end ----------------------------------------------------------------------------------
 
     async def settle(self) -> None:
-        """With all faults over and nothing due any more, wait until nothing is open."""
+        """Wait until no execution is open. Faults must be over, and nothing may become due any more."""
 
         async def nothing_is_open() -> bool:
             [row] = await self.read(
@@ -158,9 +161,9 @@ class Cluster:
         await until(nothing_is_open, within_s=SETTLED_WITHIN_S, every_s=0.2)
 
     async def stop(self) -> dict[str, int]:
-        """End all processes cleanly; returns their exit statuses."""
+        """Stop all processes cleanly. Return their exit statuses."""
         for member in self.members:
-            # One that was started last may not even listen to signals yet.
+            # A process that has just started may not handle signals yet.
             await member.instance_id()
         if self._keeper is not None:
             self._keeper.cancel()

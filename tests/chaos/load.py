@@ -1,4 +1,7 @@
-"""What a cluster under faults is asked to do: schedules of every kind of target, and an operator at work."""
+"""The load of a cluster under faults:
+
+schedules with every kind of target, and an operator who changes them.
+"""
 
 import asyncio
 import random
@@ -12,10 +15,10 @@ from tests.chaos.members import WITHIN_S
 from tests.engine import until
 
 PATIENT = {"max_attempts": 30, "initial_delay_seconds": 0.2, "max_delay_seconds": 1}
-"""Workers are lost all the time, and every lost attempt counts: none may run out of them."""
+"""Retry policy with many attempts: workers are lost all the time, and each lost attempt counts."""
 ALL = {"misfire": {"policy": "fire_all", "max_catchup": 1000}, "overlap": {"policy": "allow"}}
 STEADY = ("steady-run", "steady-slow", "steady-flaky")
-"""Never touched: the agent sees each of their times, one second after the other."""
+"""Schedules that nobody changes. The agent must see each of their fire times, one per second."""
 ACT_EVERY_S = 0.7
 
 
@@ -43,7 +46,7 @@ def definitions(cluster: Cluster) -> list[dict[str, Any]]:
             "delivery": "at_most_once",
             **ALL,
         },
-        # Long enough that whichever worker is lost has some of them.
+        # These run long enough that any lost worker has some of them.
         *(
             {
                 "name": f"once-only-long-{each}",
@@ -73,12 +76,12 @@ def definitions(cluster: Cluster) -> list[dict[str, Any]]:
 
 @dataclass
 class Operator:
-    """Creates the schedules, and then edits, pauses, resumes and triggers some of them by the API."""
+    """Creates the schedules, then edits, pauses, resumes and triggers some of them through the API."""
 
     cluster: Cluster
     chance: random.Random
     acts: int = 0
-    """How many the API has answered with success."""
+    """Number of changes that the API has answered with success."""
     _ids: dict[str, str] = field(default_factory=dict)
     _is_done: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -89,7 +92,10 @@ class Operator:
             self._ids[definition["name"]] = answer.json()["schedule_id"]
 
     async def work(self) -> None:
-        """Until it is told to go. The API may be away: then an act is lost, or nobody knows."""
+        """Make random changes until `pause_all` is called.
+
+        If the API is down, a change is lost or its outcome is unknown.
+        """
         touched = [name for name in self._ids if name.startswith(("edited-", "event-"))]
         while not self._is_done.is_set():
             name, act = (
@@ -116,7 +122,7 @@ class Operator:
         return await client.post(f"schedules/{schedule_id}/{act}", json={})
 
     async def pause_all(self) -> None:
-        """So that nothing more becomes due."""
+        """Stop the operator and pause all schedules, so that nothing more becomes due."""
         self._is_done.set()
         for schedule_id in self._ids.values():
 

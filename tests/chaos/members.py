@@ -1,4 +1,4 @@
-"""The processes of a cluster, each with a proxy of its own to the database, kept running."""
+"""The processes of a cluster. Each has its own proxy to the database and is restarted when it ends."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ LOOK_EVERY_S = 0.1
 
 
 class Member:
-    """One place in the cluster: whatever process stands there at the time is started anew when it ends."""
+    """A position in the cluster. Its process is replaced by a new one when it ends."""
 
     def __init__(
         self, role: Role, number: int, url: str, folder: Path, *command: str, **settings: str
@@ -24,7 +24,7 @@ class Member:
         self.name = f"{role}-{number}"
         self.proxy = Proxy(url)
         self.turn = asyncio.Lock()
-        """Held by the fault that strikes it: one at a time."""
+        """Held by the fault that affects this member, so that only one fault does at a time."""
         self.is_wanted = True
         self.nodes: list[Node] = []
         self._folder = folder
@@ -50,20 +50,20 @@ class Member:
         self.nodes.append(Node(name, self.proxy.url, self._folder, *self._command, **settings))
 
     def set_clock(self, offset_s: float) -> None:
-        """Let the wall clock of its process be wrong by so much."""
+        """Set the error of the process's wall clock, in seconds."""
         self._clock.write_text(str(offset_s))
 
     def kill(self) -> None:
-        """And leave its place empty."""
+        """Kill the process, and do not restart it until `is_wanted` is set."""
         self.is_wanted = False
         self.node.kill()
 
     def told(self, event: str) -> list[dict[str, Any]]:
-        """What all processes that stood here have logged about one kind of event."""
+        """Return the log lines for one kind of event, from all processes of this member."""
         return [line for node in self.nodes for line in _lines(node) if line.get("event") == event]
 
     async def instance_id(self) -> str:
-        """Of the process that stands here now, once it has started."""
+        """Wait until the current process has started, and return its instance id."""
         found: list[str] = []
 
         def has_started() -> bool:
@@ -83,13 +83,13 @@ class Member:
 
 
 def _lines(node: Node) -> list[dict[str, Any]]:
-    # The last line of one that was killed may be cut off.
+    # The last line of a killed process may be incomplete.
     whole = (line for line in node.told().splitlines() if line.startswith("{") and line.endswith("}"))
     return [json.loads(line) for line in whole]
 
 
 async def keep_running(members: list[Member]) -> None:
-    """Start anew whoever has ended and is wanted, for ever."""
+    """Restart ended processes that are wanted, in an endless loop."""
     while True:
         for member in members:
             if member.is_wanted and not member.node.is_running:

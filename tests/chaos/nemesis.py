@@ -1,4 +1,4 @@
-"""Carries a plan of faults out against a running cluster, and undoes each when its time is over."""
+"""Applies planned faults to a running cluster, and ends each after its duration."""
 
 import asyncio
 import signal
@@ -46,7 +46,10 @@ class Nemesis:
         }
 
     async def carry_out(self, faults: list[Fault]) -> None:
-        """All of them, each at its time; one that has to wait for its victim or its moment comes later."""
+        """Apply all faults at their times.
+
+        A fault is late if it must wait for its victim or for its moment.
+        """
         async with asyncio.TaskGroup() as group:
             for fault in faults:
                 group.create_task(self._strike_at(fault))
@@ -61,7 +64,7 @@ class Nemesis:
         while True:
             member = await self._victim(fault)
             async with member.turn:
-                # While it waited for its turn another may have become the leader.
+                # Another scheduler may have become the leader during the wait for the lock.
                 if fault.role is not Role.LEADER or await self._victim(fault) is member:
                     await self._acts[fault.kind](fault, member)
                     return
@@ -113,7 +116,7 @@ class Nemesis:
         try:
             await until(catch.caught.is_set, within_s=WITHIN_S)
         except TimeoutError:
-            # It leads no more, or has nothing to do. The verdict counts what was lost.
+            # The member is no longer the leader, or has nothing to do. The verdict counts the lost commits.
             self._tell(f"          {fault.kind}: there was none at {member.name}")
         member.proxy.heal()
 
@@ -140,7 +143,7 @@ class Nemesis:
             await asyncio.sleep(fault.lasts_s)
             await self._ask(f"instances/{instance_id}/resume")
 
-    # --- all of them ------------------------------------------------------------------------------
+    # --- the whole cluster ------------------------------------------------------------------------
 
     async def _restart_database(self, fault: Fault) -> None:
         how = signal.SIGQUIT if fault.kind is Kind.CRASH_DATABASE else signal.SIGINT
@@ -160,7 +163,7 @@ class Nemesis:
     async def _provider_away(self, fault: Fault) -> None:
         provider = self._cluster.provider
         if isinstance(provider, EtcdCluster):
-            # One node of three is nothing to a majority; two are.
+            # A majority survives the loss of one node of three, but not of two.
             gone = range(1 + fault.number % 2)
             await asyncio.to_thread(provider.stop, gone)
         elif provider is not None:
@@ -173,7 +176,7 @@ class Nemesis:
         await self._ask("cluster/reshard", shards=int(fault.amount))
 
     async def _ask(self, path: str, **body: int) -> bool:
-        """By the API, until it answers; whether it did as asked."""
+        """Send a request to the API until it answers. Return whether the answer is a success."""
         answers: list[httpx2.Response] = []
 
         async def has_answered() -> bool:

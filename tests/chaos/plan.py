@@ -1,11 +1,11 @@
-"""Which faults strike when. The same seed gives the same plan, whatever the machine."""
+"""Plans which faults happen when. A seed gives the same plan on every machine."""
 
 import random
 from dataclasses import dataclass
 from enum import StrEnum
 
 SPACING_S = 3.0
-"""Between one fault and the next, about."""
+"""Mean seconds between two faults."""
 
 
 class Kind(StrEnum):
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 class Role(StrEnum):
     LEADER = "leader"
-    """Whichever scheduler leads when it strikes."""
+    """The scheduler that leads when the fault begins."""
     SCHEDULER = "scheduler"
     WORKER = "worker"
     API = "api"
@@ -42,10 +42,10 @@ class Fault:
     kind: Kind
     role: Role | None = None
     number: int = 0
-    """Of the processes of this role, or of the provider's nodes."""
+    """Index of the process within its role. For etcd it decides how many nodes are killed."""
     lasts_s: float = 0.0
     amount: float = 0.0
-    """Seconds of delay or of a clock's error; a number of shards."""
+    """Seconds of delay, seconds of clock error, or number of shards, depending on the kind."""
 
     def __str__(self) -> str:
         words = [f"{self.at_s:6.1f} s  {self.kind}"]
@@ -67,7 +67,7 @@ MUST = (
     (Kind.KILL, Role.WORKER),
     (Kind.CRASH_DATABASE, None),
 )
-"""In every plan, since without them a verdict would say little."""
+"""Faults in every plan. Without them a verdict would prove little."""
 
 MAY = (
     *((Kind.KILL, role) for role in Role),
@@ -93,7 +93,7 @@ MAY = (
 
 
 def plan_faults(seed: int, seconds: float, *, ttl_s: float, has_provider: bool) -> list[Fault]:
-    """Faults over so many seconds, in order of time: those that must be, and others between them."""
+    """Return faults over `seconds`, in order of time: all of MUST, and random ones of MAY."""
     chance = random.Random(seed)
     may = [each for each in MAY if has_provider or each[0] is not Kind.PROVIDER_AWAY]
     count = max(len(MUST), int(seconds / SPACING_S))
@@ -107,7 +107,7 @@ def plan_faults(seed: int, seconds: float, *, ttl_s: float, has_provider: bool) 
 
 
 def _fault(chance: random.Random, at_s: float, kind: Kind, role: Role | None, ttl_s: float) -> Fault:
-    # Drawn for every fault, used or not: so one kind more or less moves none of the others.
+    # Draw all numbers for every fault, even unused ones, so that its kind does not change later draws.
     number, short_s, long_s = chance.randrange(3), chance.uniform(0.2, 1.0), chance.uniform(1.2, 3.0)
     late_s, off_s, shards = chance.uniform(0.05, 0.4), chance.choice((-600, 600)), chance.randint(1, 5)
     lasts_s = {

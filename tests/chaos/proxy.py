@@ -1,8 +1,8 @@
-"""A TCP proxy before PostgreSQL that fails on demand. Each process of a cluster gets one of its own.
+"""A TCP proxy in front of PostgreSQL that fails on demand. Each process of a cluster has its own.
 
-What is held is not lost but late, as it is when a network comes back: a COMMIT may arrive long after its
-client has given up. A reply to COMMIT that is lost is really lost: the connection is reset in its place, and
-only the database knows the outcome.
+Held data is not lost but late, as after a network outage: a COMMIT may arrive long after its client has given
+up. A lost reply to COMMIT is really lost: the connection is reset instead, and only the database knows the
+outcome.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from tests.chaos.wire import NO, Conversation, Frame, Frames, asks_for_encryptio
 
 CHUNK = 65536
 RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER of zero seconds: closing sends a reset and drops what was not sent."""
+"""SO_LINGER of zero seconds: closing sends a reset and drops unsent data."""
 
 
 class Way(StrEnum):
@@ -27,13 +27,13 @@ class Way(StrEnum):
 
 
 class Catch:
-    """Waits for one message of the server, on a connection that the condition is true of."""
+    """Waits for one reply of the server, on a connection that meets the condition."""
 
     def __init__(self, command: str, is_meant: Callable[[Conversation], bool], *, is_kept: bool) -> None:
         self.command = command
         self.is_meant = is_meant
         self.is_kept = is_kept
-        """It is passed on once released; else the connection is reset in its place."""
+        """True: pass the reply on after release. False: reset the connection instead."""
         self.caught = asyncio.Event()
         self.released = asyncio.Event()
 
@@ -45,17 +45,17 @@ class Catch:
 
 
 class Proxy:
-    """Listens on a port of its own; passes everything until it is told otherwise."""
+    """Listens on its own port, and passes all data on while no fault is set."""
 
     def __init__(self, url: str) -> None:
-        """`url` is the database's."""
+        """`url`: URL of the database."""
         self._url = urlsplit(url)
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
         self.port = 0
         self.delay_s = 0.0
         self.lost_commits = 0
-        """Replies that never arrived although the transaction has committed."""
+        """Number of replies to COMMIT that were dropped after the transaction had committed."""
         self._catches: list[Catch] = []
         self._gates = {way: asyncio.Event() for way in Way}
         self._held_words: str | None = None
@@ -71,7 +71,7 @@ class Proxy:
         await self.accept()
 
     async def accept(self) -> None:
-        """Take connections, also after they were refused."""
+        """Accept connections, for the first time or again after `refuse`."""
         if self._server is None:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
             self.port = self._server.sockets[0].getsockname()[1]
@@ -83,7 +83,7 @@ class Proxy:
     # --- faults -----------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Pass everything again, first of all what was held."""
+        """End all faults, and pass held data on."""
         self.delay_s = 0.0
         for gate in self._gates.values():
             gate.set()
@@ -94,12 +94,12 @@ class Proxy:
         self._catches = []
 
     def cut(self) -> None:
-        """Reset every connection; new ones are taken."""
+        """Reset every connection. New ones are accepted."""
         for link in list(self._links):
             link.reset()
 
     async def refuse(self) -> None:
-        """Reset every connection, and take no new ones until `accept`."""
+        """Reset every connection. Accept no new ones until `accept`."""
         if self._server is not None:
             server, self._server = self._server, None
             server.close()
@@ -107,31 +107,31 @@ class Proxy:
             await server.wait_closed()
 
     def delay(self, seconds: float) -> None:
-        """Let everything arrive so much later, either way."""
+        """Delay all data by `seconds`, in both directions."""
         self.delay_s = seconds
 
     def hold(self, *ways: Way) -> None:
-        """Let nothing arrive this way until it is healed."""
+        """Hold all data in these directions until `heal`."""
         for way in ways:
             self._gates[way].clear()
 
     def hold_those(self, words: str) -> None:
-        """Hold the requests of connections that have used these words, until it is healed."""
+        """Hold the requests of connections that have ever sent a statement with these words, until `heal`."""
         self._held_words = words
         self._words_pass.clear()
 
     def lose_commit(self, of: str) -> Catch:
-        """Lose the reply to the next COMMIT of a transaction in which a statement has these words."""
+        """Lose the reply to the next COMMIT of a transaction with these words in a statement."""
         return self._watch(Catch("COMMIT", lambda said: said.has_written(of), is_kept=False))
 
     def hold_commit(self, of: str) -> Catch:
-        """Hold the reply to such a COMMIT until it is released."""
+        """Hold the reply to the next COMMIT of a transaction with these words, until it is released."""
         return self._watch(Catch("COMMIT", lambda said: said.has_written(of), is_kept=True))
 
     def hold_begin(self, of: str) -> Catch:
-        """Hold the reply to the next BEGIN on a connection that has used these words, until it is released.
+        """Hold the reply to the next BEGIN on a connection that has ever sent these words, until released.
 
-        A client stopped there goes on with its first statement when it wakes, whatever has happened since.
+        After the release the client sends its first statement, whatever has happened meanwhile.
         """
         return self._watch(Catch("BEGIN", lambda said: said.has_ever_said(of), is_kept=True))
 
@@ -142,18 +142,18 @@ class Proxy:
     # --- passing ----------------------------------------------------------------------------------
 
     async def passes(self, way: Way) -> None:
-        """Wait until what came may go on."""
+        """Wait until data in this direction may pass."""
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         await self._gates[way].wait()
 
     async def lets_go(self, conversation: Conversation) -> None:
-        """Wait until what the client said may go on."""
+        """Wait until the statements of this client may pass."""
         if self._held_words is not None and conversation.has_ever_said(self._held_words):
             await self._words_pass.wait()
 
     def caught_by(self, frame: Frame, conversation: Conversation) -> list[Catch]:
-        """Which faults have waited for this reply of the server."""
+        """Return the catches that this reply of the server triggers."""
         caught = [each for each in self._catches if each.catches(frame, conversation)]
         self.lost_commits += sum(not each.is_kept for each in caught)
         return caught
@@ -176,7 +176,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Link:
-    """One connection of a client, and the one to the server that stands for it."""
+    """A client's connection, paired with a connection to the server."""
 
     def __init__(self, proxy: Proxy, client: Streams, server: Streams) -> None:
         self._proxy = proxy

@@ -28,7 +28,10 @@ class Run:
 async def carry_out(
     run: Run, server: PostgresServer, url: str, folder: Path, tell: Callable[[str], None]
 ) -> Verdict:
-    """On this database of this server, which is restarted by it; logs are left in the folder."""
+    """Run once on this database and return the verdict.
+
+    The run restarts the server, and leaves its logs in the folder.
+    """
     faults = plan_faults(run.seed, run.seconds, ttl_s=TTL_S, has_provider=run.provider is not None)
     async with AsyncExitStack() as stack:
         store = open_store(url, clock=SystemClock())

@@ -1,7 +1,7 @@
-"""Makes a leader write after it was deposed: the one fault that timing alone would almost never bring about.
+"""Makes a leader write after it was deposed, a fault that random timing almost never causes.
 
-Its heartbeats are held back while all else passes. It trusts its lease for a while yet; a transaction that it
-begins then is held at its BEGIN until another leads, and goes on with its first statement.
+Its heartbeats are held, everything else passes. It still trusts its lease for a while. A transaction that it
+begins then is held at BEGIN until another scheduler leads, and continues with its first statement.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,10 @@ HEARTBEAT = "UPDATE scheduler_lock_t"
 FIRING = "INSERT INTO execution_t"
 WITHIN_S = 60.0
 SILENT_PART = 0.4
-"""Of the TTL, before a transaction is held: so it is far from its own timeout when another leads."""
+"""Share of the TTL without a heartbeat before a transaction is held.
+
+So the transaction is far from its own timeout when another scheduler leads.
+"""
 
 
 async def write_stale(
@@ -22,7 +25,10 @@ async def write_stale(
     silent_s: Callable[[], Awaitable[float]],
     is_taken: Callable[[], Awaitable[bool]],
 ) -> None:
-    """`proxy` is before the leader; `silent_s` is its heartbeat's age, `is_taken` whether another leads."""
+    """Make the leader behind `proxy` write after another has taken over.
+
+    `silent_s` returns the age of its heartbeat in seconds, `is_taken` whether another leads.
+    """
 
     async def is_silent() -> bool:
         return await silent_s() > ttl_s * SILENT_PART

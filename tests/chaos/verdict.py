@@ -1,6 +1,7 @@
-"""Was every due time decided once, and delivered? By `foliot verify`, and by the agent's own log.
+"""Checks that every due time was decided once and delivered, with `foliot verify` and the agent's log.
 
-What holds although nothing went wrong proves nothing: unless the faults have bitten, the verdict is unknown.
+A check that passes without any fault proves nothing. So the verdict is unknown unless the faults had an
+effect.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ class Outcome(StrEnum):
 
 
 class Row(NamedTuple):
-    """What the ledger says of an execution that was for the agent."""
+    """An execution for the agent, as the database has it."""
 
     key: str
     schedule_name: str
@@ -47,16 +48,16 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bites:
-    """What the faults have really done."""
+    """The effects that the faults had."""
 
     elections: int
-    """Times that a shard got a leader: more than one, or none has changed."""
+    """Number of elections over all shards. With one election, no leader has changed."""
     fenced: int
     """Writes of deposed leaders that the database refused."""
     refused: int
-    """Settles that came too late."""
+    """Settles that came too late and were refused."""
     lost_commits: int
-    """Transactions that committed and whose client never heard of it."""
+    """Transactions that committed although their client got no reply."""
 
     def missing(self) -> list[str]:
         needed = {
@@ -94,7 +95,7 @@ class Verdict:
 
 
 async def silent_after(cluster: Cluster, healed_ts: datetime) -> list[str]:
-    """Which of the schedules that nobody touched the agent hears no more of, with all faults over."""
+    """Return the STEADY schedules that the agent gets no more requests for after all faults have ended."""
     silent: list[str] = []
 
     def all_are_heard() -> bool:
@@ -112,7 +113,7 @@ async def silent_after(cluster: Cluster, healed_ts: datetime) -> list[str]:
 
 
 async def judge(cluster: Cluster, exits: dict[str, int], silent: Sequence[str]) -> Verdict:
-    """Of a cluster that has settled and stopped, with these exit statuses."""
+    """Judge a cluster that has settled and stopped with these exit statuses."""
     findings = [f"{name} ended with status {status}" for name, status in exits.items() if status]
     findings += [f"agent: {name} did not come any more when the faults were over" for name in silent]
     report, status = await _verify(cluster.url)
@@ -135,7 +136,7 @@ async def judge(cluster: Cluster, exits: dict[str, int], silent: Sequence[str]) 
 
 
 def judge_deliveries(rows: Sequence[Row], deliveries: Sequence[Delivery]) -> list[str]:
-    """What is wrong between the ledger and the log of the agent."""
+    """Return the contradictions between the executions and the agent's log."""
     return [
         *_never_delivered(rows, deliveries),
         *_twice(rows, deliveries),
@@ -177,7 +178,7 @@ def _two_keys(deliveries: Sequence[Delivery]) -> Iterator[str]:
 
 
 def _times_left_out(deliveries: Sequence[Delivery]) -> Iterator[str]:
-    """Counted from the first to the last that came, without asking the ledger."""
+    """Yield missing and extra fire times between the first and the last request, without the database."""
     for name in STEADY:
         times = {datetime.fromisoformat(each.fire_time) for each in deliveries if each.schedule_name == name}
         if not times:

@@ -1,24 +1,27 @@
-"""As much of PostgreSQL's wire protocol as it takes to know what a connection is about to lose."""
+"""The part of PostgreSQL's wire protocol that the proxy needs to recognise statements and replies."""
 
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 SSL_REQUEST, GSS_REQUEST = 80877103, 80877104
-"""A client asks for encryption before it says who it is; one byte is the answer."""
+"""Codes of requests for encryption, which a client may send before its startup message.
+
+The answer is a byte.
+"""
 NO = b"N"
 LENGTH = struct.Struct("!i")
 
 
 class Frame(NamedTuple):
     kind: bytes
-    """One letter; none for what a client says before it has said who it is."""
+    """Message type, one letter. Empty for messages that a client sends before authentication."""
     body: bytes
     raw: bytes
 
 
 class Frames:
-    """Cuts a stream of bytes, in whatever pieces it comes, into messages."""
+    """Splits a stream of bytes, received in arbitrary pieces, into messages."""
 
     def __init__(self, *, is_client: bool) -> None:
         self._rest = b""
@@ -45,7 +48,7 @@ def asks_for_encryption(frame: Frame) -> bool:
 
 
 class Conversation:
-    """What one client has said on one connection: its statements, and those of the transaction under way."""
+    """The statements that a client has sent on a connection, ever and in the current transaction."""
 
     def __init__(self) -> None:
         self._prepared: dict[bytes, str] = {}
@@ -53,7 +56,7 @@ class Conversation:
         self.in_transaction: list[str] = []
 
     def heard(self, frame: Frame) -> None:
-        """The client has said this."""
+        """Record a message of the client."""
         if frame.kind == b"Q":
             self._said(frame.body.rstrip(b"\0").decode())
         elif frame.kind == b"P":
@@ -73,10 +76,10 @@ class Conversation:
         return any(words in statement for statement in self.ever)
 
     def has_written(self, words: str) -> bool:
-        """Whether a statement of this transaction has these words in it."""
+        """Return whether a statement of the current transaction contains these words."""
         return any(words in statement for statement in self.in_transaction)
 
 
 def completes(frame: Frame, command: str) -> bool:
-    """Whether the server says that this has been done."""
+    """Return whether the server reports that this command is complete."""
     return frame.kind == b"C" and frame.body.rstrip(b"\0").decode() == command

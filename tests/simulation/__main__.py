@@ -1,4 +1,4 @@
-"""`python -m tests.simulation --seed 7` tells a history step by step; `--histories 500` tries that many."""
+"""Simulation: `--seed 7` prints one history step by step, `--histories 500` runs that many."""
 
 import argparse
 import time

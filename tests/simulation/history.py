@@ -1,4 +1,4 @@
-"""One history: processes, people and faults taking turns as the seed says, then quiet, then the verdict."""
+"""Runs one history: processes, users and faults in a seeded order, then a calm phase, then the verdict."""
 
 import asyncio
 import gc
@@ -27,15 +27,15 @@ from tests.simulation.witness import Witness
 TURNS = (200, 350)
 WORKERS = 2
 QUIET_S = 120.0
-"""How long, in virtual time, it may take to catch up once nothing goes wrong any more."""
+"""Virtual seconds in which everything must be done after the last fault."""
 MAX_TURNS_AT_ONCE = 500
 WEIGHTS = {"firing": 4.0, "settling": 3.0, "worker": 2.0, "presence": 0.2, "backfill": 0.1}
-"""How soon a service gets its turn: what decides and what ends comes before upkeep."""
+"""Weights for choosing the next service to step. Firing and settling come before upkeep."""
 
 
 @dataclass(slots=True)
 class Told:
-    """What a history came to."""
+    """The result of a history."""
 
     seed: int
     accusations: list[str] = field(default_factory=list)
@@ -44,10 +44,10 @@ class Told:
 
 
 def tell(memory: Memory, seed: int, say: Callable[[str], None] | None = None) -> Told:
-    """Run the history of a seed from its beginning to its verdict."""
+    """Run the history of a seed and return its result."""
     loop = VirtualLoop(memory.clock)
     told = Told(seed)
-    # A fifth of the time goes into looking for garbage; a history leaves little.
+    # Garbage collection takes a fifth of the time, and a history leaves little garbage.
     was_collecting = gc.isenabled()
     gc.disable()
     try:
@@ -99,7 +99,7 @@ class History:
         self._acts: set[asyncio.Task[None]] = set()
         loop.set_exception_handler(self._failed)
 
-    # --- telling ----------------------------------------------------------------------------------
+    # --- logging ----------------------------------------------------------------------------------
 
     def _tell(self, line: str) -> None:
         told = f"{self._clock.monotonic():8.3f}  {line}"
@@ -125,7 +125,7 @@ class History:
             if isinstance(service, FiringService) and step.writes == 1 and service.term is not None:
                 self._witness.sent(sender, service.term.lease.shard.lock_id)
 
-    # --- the whole --------------------------------------------------------------------------------
+    # --- the whole history ------------------------------------------------------------------------
 
     async def run(self) -> None:
         choose = self._choose
@@ -182,7 +182,7 @@ class History:
         await self._loop.rest()
 
     def _go_on(self) -> None:
-        """Let a call pass, or begin a step; with nothing to do, time passes."""
+        """Let a call pass, or begin a step. If there is neither, advance the clock."""
         calls = [each for each in self._network.calls if not each.sender.is_paused]
         at = self._clock.monotonic()
         ready = [(each, service) for each in self._instances for service in each.ready(at)]
@@ -237,7 +237,10 @@ class History:
         self._replace_dead()
 
     def _ambush(self) -> None:
-        """Stop one that has made up its mind, or let people change it first: that hurts most."""
+        """Pause a process that is about to write its decision, or let users make a change first.
+
+        These interleavings find the most bugs.
+        """
         telling = (f"write {Pool.FIRING}", f"write {Pool.WORK}")
         senders = {each.sender for each in self._network.calls if each.what in telling}
         able = [each for each in self._instances if each.sender in senders and not each.sender.is_paused]
@@ -281,10 +284,10 @@ class History:
             if count < wanted and self._choose.random() < 0.5:
                 self._begin(kind)
 
-    # --- quiet ------------------------------------------------------------------------------------
+    # --- calm phase -------------------------------------------------------------------------------
 
     async def _come_to_rest(self) -> None:
-        """Let one scheduler and one worker that have seen it all go on without faults, until all is done."""
+        """Let one surviving scheduler and worker finish all work without faults, then judge the result."""
         self._tell("from now on nothing goes wrong")
         self._network.parked_share = self._network.fault_share = 0.0
         self._bus.lost_share = 0.0
@@ -305,7 +308,7 @@ class History:
         for call in list(self._network.calls):
             self._network.let_pass(call)
         await self._until(lambda: not overdue(self._memory.raw, self._clock.now()), "overdue")
-        # Whatever is due from here on is of no more interest; what was fired is to be carried out.
+        # From here on, new due times do not matter, but what was fired must be executed.
         deadline = self._clock.now()
         await self._until(lambda: not unsettled(self._memory.raw, deadline), "unsettled")
         await judge(self._memory, self._told, self._people, self._agent, self._witness, self._accuse)
@@ -321,7 +324,7 @@ class History:
             await self._settle()
 
     async def _settle(self) -> None:
-        """Step everything that wants it, until nothing does."""
+        """Step every service that has work to do, until none has."""
         await self._loop.rest()
         for _ in range(MAX_TURNS_AT_ONCE):
             at = self._clock.monotonic()
@@ -344,7 +347,7 @@ def replay_command(seed: int) -> str:
 
 
 def bites(histories: Sequence[Told]) -> Counter[str]:
-    """How often faults have bitten in all of them."""
+    """Return how often each fault had an effect, over all histories."""
     total: Counter[str] = Counter()
     for each in histories:
         total += each.counts

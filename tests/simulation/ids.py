@@ -1,4 +1,4 @@
-"""Ids that follow from the seed and the virtual clock, so that a history is the same whenever it is told."""
+"""Ids derived from the seed and the virtual clock, so that a history can be repeated exactly."""
 
 import random
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from foliot.timing.clock import Clock
 
 
 class _Dice:
-    """What the product takes from `secrets`."""
+    """Replaces `secrets` in the product's id module."""
 
     def __init__(self, choose: random.Random) -> None:
         self.randbits = choose.getrandbits

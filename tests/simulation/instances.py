@@ -1,5 +1,7 @@
-"""Simulated processes: the product's own services, joined as `foliot.runtime` joins them, on a clock that is
-wrong by minutes and hints that get lost."""
+"""Simulated processes: the product's services, wired as in `foliot.runtime`.
+
+Their clocks are wrong by minutes, and their hints get lost.
+"""
 
 import asyncio
 import random
@@ -42,11 +44,11 @@ PRESENCE_S = 10.0
 GRACE_S = 2.0
 CONCURRENCY = 4
 EXPECTED = ("DatabaseUnreachableError", "TimeoutError")
-"""How a step may fail when the database can't be reached; anything else is a fault of its own."""
+"""Errors with which a step may fail when the database is unreachable. Any other error is a finding."""
 
 
 class WrongClock:
-    """A machine's clock: its wall time is off, its monotonic clock is right."""
+    """A machine's clock with a wrong wall time and a correct monotonic time."""
 
     def __init__(self, true: Clock, off_s: float) -> None:
         self._true = true
@@ -60,7 +62,7 @@ class WrongClock:
 
 
 class LossyHints:
-    """Hints that reach their own process, and others now and then."""
+    """Hints that always reach their own process, and other processes sometimes."""
 
     def __init__(self, sender: Sender, bus: "Bus") -> None:
         self.local = LocalHints()
@@ -91,7 +93,7 @@ class Bus:
 
 @dataclass(slots=True)
 class Counting:
-    """Counts what shows that faults have bitten, and tells what happens."""
+    """Counts events that show an effect of faults, and logs them."""
 
     name: str
     counts: Counter[str]
@@ -122,7 +124,7 @@ class Counting:
 
 @dataclass(slots=True)
 class Surroundings:
-    """What every process is put into."""
+    """What all simulated processes share."""
 
     clock: Clock
     network: Network
@@ -131,11 +133,14 @@ class Surroundings:
     target: Callable[[Sender], Target]
     accuse: Callable[[str], None]
     ttl_s: float
-    """Of leases: a short one changes hands often, under a long one memories grow old."""
+    """TTL of leases in seconds.
+
+    A short TTL changes leaders often; a long one lets cached state become old.
+    """
 
 
 class Instance:
-    """A process: services that are stepped one turn at a time, until it crashes or stops."""
+    """A simulated process. Its services are stepped one at a time, until it crashes or stops."""
 
     def __init__(self, name: str, role: str, around: Surroundings, off_s: float) -> None:
         self.sender = Sender(name, role)
@@ -168,7 +173,7 @@ class Instance:
     # --- life -------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Only the clock must be known before the first step; a process that can't read it ends."""
+        """Start the process: read the database's clock. A process that can't read it ends."""
 
         async def work() -> None:
             act_as(self.sender, "start")
@@ -181,13 +186,13 @@ class Instance:
         self._own_task(work())
 
     def crash(self) -> None:
-        """As `kill -9`: nothing that it was doing goes on, and nothing it sends from now on arrives."""
+        """End the process as `kill -9` does: its tasks stop, and nothing it sends from now on arrives."""
         self.sender.is_dead = True
         for task in list(self.sender.tasks):
             task.cancel()
 
     def stop(self) -> None:
-        """As SIGTERM."""
+        """Stop the process cleanly, as SIGTERM does."""
 
         async def work() -> None:
             act_as(self.sender, "stop")
@@ -204,12 +209,12 @@ class Instance:
         self._own_task(work())
 
     async def _wind_up(self) -> None:
-        """What its role does last."""
+        """Do the last work of the role. Subclasses override it."""
 
     # --- turns ------------------------------------------------------------------------------------
 
     def ready(self, at: float) -> list[Service]:
-        """What would be stepped now, if this process had a processor."""
+        """Return the services that could be stepped at this time."""
         if self.is_dead or self.sender.is_paused or self.is_stopping or not self.is_started:
             return []
         return [each for each in self.services if each not in self._turns and self._wants(each, at)]
@@ -225,7 +230,7 @@ class Instance:
         return wanted_at is not None and wanted_at <= at
 
     def step(self, service: Service) -> None:
-        """Begin a turn of a service; it goes on as its calls are let pass."""
+        """Begin a step of a service. It continues as the network lets its calls pass."""
         loop = self._loops.setdefault(service, Loop(service, self.observer))
 
         async def turn() -> None:

@@ -1,8 +1,8 @@
-"""One SQLite database in memory, made as good as new for every history by copying a template over it.
+"""An in-memory SQLite database, reset for every history by copying a template over it.
 
-Its connection is used without a thread, so a statement has returned when it was sent and a transaction can't
-be interrupted: all that is random is the order in which transactions are begun. Triggers write down what
-happens to the rows that the witness judges.
+Its connection uses no thread: a statement is complete when the call returns, and a transaction can't be
+interrupted. So only the order in which transactions begin is random. Triggers record the changes that the
+witness judges.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ END;
 
 
 class HistoryClock(VirtualClock):
-    """The database's clock, set back to the beginning for every history."""
+    """The database's clock, reset to its start for every history."""
 
     def __init__(self) -> None:
         super().__init__(BEGIN)
@@ -65,8 +65,10 @@ class HistoryClock(VirtualClock):
 
 
 class Memory:
-    """Made once for any number of histories: migrating takes as long as a history, and statements are
-    compiled once for an engine."""
+    """The database, created once for all histories.
+
+    Migrating takes as long as a history, and statements are compiled once per engine.
+    """
 
     def __init__(self) -> None:
         self.clock = HistoryClock()
@@ -74,7 +76,7 @@ class Memory:
         self.raw = _connect()
         self.engine = _open_engine(self.raw)
         self.reading = _Lasting(AsyncConnection(self.engine))
-        """A connection for whoever only reads."""
+        """A connection for read-only use."""
         self._templates: dict[int, sqlite3.Connection] = {}
 
     @property
@@ -82,7 +84,7 @@ class Memory:
         return dict.fromkeys(Pool, self.engine)
 
     async def restart(self, shards: int) -> None:
-        """A new database of so many shards, at the beginning of time."""
+        """Reset to a new database with this number of shards, and reset the clock."""
         self.clock.restart()
         if shards not in self._templates:
             await self._make_template(shards)
@@ -111,13 +113,16 @@ def _connect() -> sqlite3.Connection:
 
 
 class _Settable:
-    """Takes the isolation level that SQLAlchemy sets; ours is always that of `isolation_level=None`."""
+    """Accepts the isolation level that SQLAlchemy sets, and ignores it:
+
+    it is always `isolation_level=None`.
+    """
 
     isolation_level: str | None = None
 
 
 class _AtOnce:
-    """The queue to aiosqlite's thread, without the thread."""
+    """Replaces the queue to aiosqlite's thread: runs each call at once, without a thread."""
 
     def put_nowait(self, asked: tuple[asyncio.Future[Any], Callable[[], Any]]) -> None:
         future, function = asked
@@ -125,7 +130,7 @@ class _AtOnce:
 
 
 class InlineConnection:
-    """An aiosqlite connection, as far as SQLAlchemy uses one, that works while it is called."""
+    """The part of an aiosqlite connection that SQLAlchemy uses, without a thread."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._connection = raw
@@ -148,10 +153,10 @@ class InlineConnection:
         self._connection.rollback()
 
     async def close(self) -> None:
-        """It is closed with the process."""
+        """Do nothing: the connection lives as long as the process."""
 
     def stop(self) -> None:
-        """As close."""
+        """Do nothing, as `close`."""
 
     @property
     def isolation_level(self) -> str | None:
@@ -159,9 +164,10 @@ class InlineConnection:
 
 
 class _Lasting:
-    """A connection that is opened once: opening and closing cost more than the statement between them.
+    """A connection that stays open: opening and closing cost more than a statement.
 
-    Nor is it closed in a task of its own, as usual: nothing may happen between a transaction and its end.
+    It is not closed in a separate task, as SQLAlchemy does: nothing may run between a transaction and its
+    end.
     """
 
     def __init__(self, connection: AsyncConnection) -> None:
@@ -184,7 +190,7 @@ class _Lasting:
 
 
 class _Engine(AsyncEngine):
-    """For one transaction at a time."""
+    """An engine for one transaction at a time."""
 
     writing: _Lasting
 

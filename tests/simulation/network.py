@@ -1,8 +1,7 @@
-"""The way from an instance to the database, on which calls wait, fail, and lose their answers.
+"""The simulated network between an instance and the database. Calls wait, fail, or lose their replies.
 
-A call is parked until the simulation lets it pass, so that anything may happen between any two calls of a
-step. What is let pass can go wrong in the three ways there are: it never arrives, it is rolled back, or it
-is committed and nobody hears of it.
+A call is parked until the simulation lets it pass, so anything can happen between two calls of a step. A call
+can go wrong in three ways: it never arrives, it is rolled back, or it is committed and its reply is lost.
 """
 
 import asyncio
@@ -28,21 +27,21 @@ T = TypeVar("T")
 
 class Fault(StrEnum):
     UNSENT = "unsent"
-    """It never arrived."""
+    """The call never arrived."""
     ROLLED_BACK = "rolled back"
     """The connection broke before COMMIT."""
     UNKNOWN_COMMIT = "unknown commit"
-    """Committed, and the answer was lost."""
+    """Committed, but the reply was lost."""
 
 
 @dataclass(slots=True)
 class Step:
-    """A turn of one service."""
+    """A step of one service."""
 
     name: str
     service: object = None
     writes: int = 0
-    """How many it has sent."""
+    """Number of writes sent so far."""
 
 
 stepping: ContextVar[Step | None] = ContextVar("stepping", default=None)
@@ -50,7 +49,7 @@ stepping: ContextVar[Step | None] = ContextVar("stepping", default=None)
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """Something sent to the database that has not arrived."""
+    """A call that was sent to the database and has not arrived."""
 
     sender: "Sender"
     what: str
@@ -59,7 +58,7 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Sender:
-    """A process, as the network knows it."""
+    """A process, as seen by the network."""
 
     name: str
     role: str
@@ -70,19 +69,19 @@ class Sender:
 
 @dataclass(slots=True)
 class Network:
-    """What is under way, and how much goes wrong."""
+    """Holds the calls in flight, and decides which ones fail."""
 
     choose: random.Random
     tell: Callable[[str], None]
     calls: list[Call] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     parked_share: float = 0.5
-    """Of the calls, how many wait for their turn."""
+    """Share of calls that wait until the simulation lets them pass."""
     fault_share: float = 0.0
-    """Of the calls, how many go wrong."""
+    """Share of calls that fail."""
 
     async def pass_on(self, sender: Sender, what: str) -> Fault | None:
-        """Return when the call may go on, with what is to become of it."""
+        """Wait until the call may pass. Return its fault. None: it succeeds."""
         if sender.is_dead:
             raise asyncio.CancelledError
         if not sender.is_paused and self.choose.random() >= self.parked_share:
@@ -109,7 +108,7 @@ Watch = Callable[[Sender], None]
 
 
 class SimulatedDatabase(Database):
-    """The database as one process reaches it."""
+    """The database as one process reaches it through the network."""
 
     def __init__(
         self, memory: Memory, network: Network, sender: Sender, on_sent: Watch, on_committed: Watch
@@ -127,7 +126,7 @@ class SimulatedDatabase(Database):
         await self._arrive(f"read {pool}")
         async with self._reading as connection:
             yield connection
-        # What was read may be old news when it is looked at.
+        # The result may be outdated when the process gets it.
         await self._network.pass_on(self._sender, f"answer {pool}")
 
     async def write(
@@ -174,6 +173,6 @@ class SimulatedDatabase(Database):
 
 
 def act_as(sender: Sender, name: str, service: object = None) -> None:
-    """What this task does from now on is the sender's."""
+    """Attribute the rest of this task to the sender."""
     living.set(sender)
     stepping.set(Step(name, service))

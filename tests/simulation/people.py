@@ -1,4 +1,4 @@
-"""People who create, change, pause, resume, trigger, cancel and delete schedules whenever they like."""
+"""Simulated users who create, change, pause, resume, trigger, cancel and delete schedules at random."""
 
 import random
 from collections.abc import Callable
@@ -21,16 +21,16 @@ SOMEBODY = Author("somebody")
 FUNCTION = {"kind": "function", "name": "work"}
 EVENT = {"kind": "event", "event_topic": "news", "event_type": "happened", "event_data": {}}
 STEPS = (2, 3, 5, 6, 10)
-"""Seconds between times; whole parts of a minute, so that cron can say them too."""
+"""Seconds between fire times. They divide a minute, so that cron can express them too."""
 
 
 @dataclass(slots=True)
 class Known:
-    """What people remember of a schedule."""
+    """What the users know about a schedule."""
 
     schedule: Schedule
     is_touched: bool = False
-    """Its times may not be those that it was created with."""
+    """True: its fire times may differ from those it was created with."""
     is_deleted: bool = False
 
 
@@ -84,8 +84,8 @@ class People:
             case "interval":
                 return {"kind": "interval", "frequency_unit": "SECONDS", "frequency_time": step}
             case "cron":
-                # Only of the hour in which histories are: a day of seconds takes the verifier longer than
-                # everything else.
+                # Only in the hour of the histories: the verifier would take longest for a whole day of
+                # seconds.
                 return {"kind": "cron", "expression": f"*/{step} * 12 * * *"}
             case "once":
                 at = self.now() + timedelta(seconds=self.choose.choice([2, 9, 25]))
@@ -95,7 +95,7 @@ class People:
     # --- acts -------------------------------------------------------------------------------------
 
     async def act(self) -> None:
-        """One thing, which may fail as anything may; nobody tries it again."""
+        """Do one random change. It may fail; nobody retries it."""
         acts = [self.create, self.edit, self.edit, self.pause, self.resume, self.resume]
         act = self.choose.choice([*acts, self.trigger_now, self.trigger_now, self.cancel, self.delete])
         act_as(self.sender, act.__name__)
@@ -120,7 +120,7 @@ class People:
         try:
             await self.store.schedules.create(plan, SOMEBODY)
         finally:
-            # Also of one that may have been made: people look, and find it or not.
+            # Include a schedule whose creation has an unknown outcome: users look it up, and find it or not.
             for schedule in made:
                 self.known[schedule.schedule_id] = Known(schedule)
         trigger = spec.trigger.model_dump(mode="json", exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""What executions do, and the log that the other side keeps of them: it trusts nobody's ledger."""
+"""Simulated work, and a log of all runs that does not depend on the database."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ from tests.simulation.network import Network, Sender
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One start of the work."""
+    """One start of an execution."""
 
     execution_id: UUID
     schedule_id: UUID
@@ -28,7 +28,7 @@ class Run:
 
 @dataclass(slots=True)
 class Agent:
-    """The other side of all targets: what was started, by whom, and how it ended."""
+    """The receiver of all runs: records what was started, by which worker, and how it ended."""
 
     raw: sqlite3.Connection
     choose: random.Random
@@ -36,7 +36,7 @@ class Agent:
     accuse: Callable[[str], None]
     runs: list[Run] = field(default_factory=list)
     is_calm: bool = False
-    """From now on all work succeeds, and soon."""
+    """True: from now on all work succeeds quickly."""
 
     def begin(self, assignment: Assignment, worker: Sender) -> Run:
         fire = assignment.fire
@@ -57,7 +57,7 @@ class Agent:
         return run
 
     def _is_rightful(self, run: Run) -> bool:
-        """Whether the ledger gives the execution to this run; one that has lost it is a ghost."""
+        """Return whether the database gives the execution to this run. If not, the run is a ghost."""
         found = self.raw.execute(
             "SELECT attempt, worker_id, status FROM execution_t WHERE execution_id = ?",
             (run.execution_id.hex,),
@@ -66,7 +66,7 @@ class Agent:
 
 
 class SimulatedTarget:
-    """Succeeds, fails or hangs, as the dice say."""
+    """A target that succeeds, fails or hangs at random."""
 
     kind = "function"
 

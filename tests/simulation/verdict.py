@@ -1,4 +1,4 @@
-"""What must hold when all is quiet, by code that shares nothing with what fired; and `foliot verify`."""
+"""Checks a history at its end, with `foliot verify` and with code that shares nothing with firing."""
 
 import sqlite3
 from collections import Counter
@@ -19,7 +19,7 @@ Accuse = Callable[[str], None]
 
 
 def overdue(raw: sqlite3.Connection, now: datetime) -> list[str]:
-    """Schedules with a time that should have been decided by now."""
+    """Return schedules with a fire time that should have been decided by now."""
     found = raw.execute(
         "SELECT schedule_name FROM schedule_t WHERE active AND deleted_ts IS NULL AND next_run_ts <= ?"
         " AND (NOT paused OR paused_until_ts <= ?)",
@@ -29,7 +29,7 @@ def overdue(raw: sqlite3.Connection, now: datetime) -> list[str]:
 
 
 def unsettled(raw: sqlite3.Connection, before: datetime) -> list[str]:
-    """Executions that were made by then and have not ended."""
+    """Return executions created before an instant that have not ended."""
     found = raw.execute(
         "SELECT execution_id FROM execution_t WHERE status IN ('pending', 'running', 'retrying')"
         " AND created_ts <= ?",
@@ -59,7 +59,7 @@ async def judge(
 
 
 async def _judge_steady(memory: Memory, people: People, known: Known, accuse: Accuse) -> None:
-    """A schedule that nobody touched: every time since it was made, each once."""
+    """Check that an unchanged schedule has each fire time since its creation decided exactly once."""
     spec = known.schedule.spec
     standing = memory.raw.execute(
         "SELECT created_ts, next_fire_ts FROM schedule_t WHERE schedule_id = ?",
@@ -86,7 +86,7 @@ async def _judge_steady(memory: Memory, people: People, known: Known, accuse: Ac
 
 
 def _judge_runs(raw: sqlite3.Connection, agent: Agent, accuse: Accuse) -> None:
-    """What the other side saw, against what the ledger says."""
+    """Compare the runs that the agent saw with the executions in the database."""
     rows = {
         execution_id: (status, attempt)
         for execution_id, status, attempt in raw.execute(

@@ -1,7 +1,7 @@
-"""An event loop on virtual time: it never waits, opens nothing, and runs what is ready in the order it came.
+"""An event loop on virtual time. It never waits, opens nothing, and runs ready callbacks in order.
 
-What sleeps or times out is woken when somebody moves the clock. Every task belongs to the life that was
-current when it was made, so that a crash can end them all.
+Sleeps and timeouts end when the clock is advanced. Each task belongs to the process that was current when it
+was created, so that a crash can end all of them.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from foliot.timing.clock import VirtualClock
 
 
 class Mortal(Protocol):
-    """Something whose tasks end with it."""
+    """Something that owns tasks, which end when it dies."""
 
     tasks: set[asyncio.Task[Any]]
 
 
 living: ContextVar[Mortal | None] = ContextVar("living", default=None)
-"""On whose behalf the code runs."""
+"""The process that the current code runs for."""
 
 
 class _Nothing:
-    """A selector that watches nothing and refuses to wait for it."""
+    """A selector that watches nothing, and raises instead of waiting."""
 
     def select(self, timeout: float | None) -> Sequence[Any]:
         if timeout is None or timeout > 0:
@@ -43,21 +43,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     @property
     def next_timer(self) -> float | None:
-        """When the first of those that sleep wants to be woken."""
+        """Time of the earliest timer. None: no timer is set."""
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
         return min((each.when() for each in timers if not each.cancelled()), default=None)
 
     async def rest(self) -> None:
-        """Return when everything else waits: for a call to the database, or for time to pass."""
+        """Return when all other tasks wait for a database call or for the clock."""
         await asyncio.sleep(0)
         while self._ready:  # type: ignore[attr-defined]  # noqa: ASYNC110 - there is nothing to wait for
             await asyncio.sleep(0)
 
     def _process_events(self, event_list: Sequence[Any]) -> None:
-        """There are none."""
+        """Do nothing: there are no events."""
 
     def _write_to_self(self) -> None:
-        """Nobody is on another thread."""
+        """Do nothing: there is no other thread."""
 
 
 def _of_the_living(loop: asyncio.AbstractEventLoop, coro: Any, /, **options: Any) -> asyncio.Task[Any]:

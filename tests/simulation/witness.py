@@ -1,7 +1,7 @@
-"""Judges every commit by what it did to the rows, whoever made it and whatever it meant.
+"""Judges every commit by its effect on the rows, independent of who made it and why.
 
-Shares no rule with the product: what an execution may become, who may take a lease and who may write under
-it is written down here once more, from the promises.
+It shares no rule with the product. The allowed state changes of executions, and who may take a lease or write
+under it, are defined here again, from the documented guarantees.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ NEXT = {
     "retrying": frozenset({"running", "cancelled", "failed"}),
     "running": frozenset({"success", "failed", "timeout", "cancelled", "unknown", "retrying", "pending"}),
 }
-"""An event is over as it is made; of everything else an end comes after a start."""
+"""Allowed next statuses by current status. None: the row is new. An event is a success at once."""
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class Witness:
     accuse: Callable[[str], None]
     epochs: dict[int, int] = field(default_factory=dict)
     heartbeats: dict[tuple[int, str], int] = field(default_factory=dict)
-    """When the row of a lock was last written by its holder."""
+    """Last heartbeat, in microseconds, by (lock, holder)."""
 
     def committed(self, sender: Sender) -> None:
-        """Look at what a transaction of this process has done."""
+        """Judge the changes of a transaction that this process has committed."""
         seen = self.raw.execute("SELECT * FROM seen ORDER BY number").fetchall()
         if not seen:
             return
@@ -50,7 +50,7 @@ class Witness:
         self._judge_overlap(schedules)
 
     def sent(self, sender: Sender, lock_id: int) -> None:
-        """The first write of a turn under a lease: it must be one that can still be trusted."""
+        """Check, at the first write of a step under a lease, that the lease can still be trusted."""
         heartbeat = self.heartbeats.get((lock_id, sender.name))
         age = None if heartbeat is None else micros_of(self.now()) - heartbeat
         if age is None or age > self.ttl_s * 1_000_000:
@@ -78,7 +78,7 @@ class Witness:
             self.accuse(f"{holder} took lock {lock_id} from {holder_before}, silent for only {silent}")
 
     def _leads(self, sender: Sender, slot: int) -> bool:
-        """Whether the database says, at this moment, that the process leads the shard of a slot."""
+        """Return whether the process leads the shard of a slot now, by the database."""
         holders = self.raw.execute("SELECT instance_id FROM scheduler_lock_t ORDER BY lock_id").fetchall()
         return bool(holders[slot % len(holders)][0] == sender.name)
 

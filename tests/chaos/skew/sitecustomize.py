@@ -1,7 +1,7 @@
-"""Gives a process a wall clock that is wrong, and may jump: by the seconds that a file says at the time.
+"""Gives a process a wrong wall clock, which may jump: a file contains the error in seconds.
 
-Python imports a module of this name as it starts, from a folder that PYTHONPATH names. The monotonic clock is
-left alone: a machine's own never jumps.
+Python imports a module of this name at its start, from a folder in PYTHONPATH. The monotonic clock is not
+changed: on a real machine it never jumps.
 """
 
 import os
@@ -19,7 +19,7 @@ if CLOCK_FILE is not None:
 
     def _wrong(self: SystemClock) -> datetime:
         offset_s = 0.0
-        with suppress(FileNotFoundError, ValueError):  # written at this moment
+        with suppress(FileNotFoundError, ValueError):  # the file is just being written
             offset_s = float(_file.read_text())
         return _right(self) + timedelta(seconds=offset_s)
 
