@@ -1,8 +1,8 @@
-"""Private brokers for the tests: real servers on free loopback ports, that can be killed and started again.
+"""Private brokers for the tests: real servers on free loopback ports, which can be killed and restarted.
 
-Kafka is Apache Kafka itself where it can be had: by its address in FOLIOT_TEST_KAFKA, or from the folder that
-`make kafka` fills. Else librdkafka's mock cluster stands in, which speaks the protocol over TCP, keeps
-nothing when it is stopped, and knows no transactions. The report of a test run says which it was.
+Kafka is Apache Kafka if possible: at the address in FOLIOT_TEST_KAFKA, or from the folder that `make kafka`
+fills. Otherwise it is librdkafka's mock cluster, which speaks the protocol over TCP, loses its data when
+stopped, and has no transactions. The report of a test run names the one in use.
 """
 
 import os
@@ -33,14 +33,14 @@ class Broker(Protocol):
     def start(self) -> None: ...
 
     def stop(self) -> None:
-        """Kill it, as a crash would."""
+        """Kill the broker, as a crash would."""
         ...
 
     def remove(self) -> None: ...
 
 
 class _Program:
-    """One server process, in a folder of its own that outlives the process."""
+    """A server process. Its folder outlives the process."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class _Program:
 
     def kill(self) -> None:
         if self._process is not None:
-            # The whole group: what a start script started ends with it.
+            # Kill the whole process group, to include the children of a start script.
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(timeout=60)
             self._process = None
@@ -85,7 +85,7 @@ class _Program:
 
 
 class RedisBroker:
-    """Keeps what it was told when it is killed, as one in production would: every write is on disk first."""
+    """Redis that loses nothing when killed, as in production: every write is on disk first."""
 
     name = "redis"
 
@@ -99,7 +99,7 @@ class RedisBroker:
         kept = ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         address = ["--port", str(self._port), "--bind", "127.0.0.1", "--dir", str(self._program.folder)]
         self._program.run([_found("redis-server"), *address, *kept], self._port)
-        # It listens before it has read what it kept.
+        # Redis listens before it has loaded its data.
         deadline = time.monotonic() + READY_WITHIN_S
         with Redis.from_url(self.url) as client:
             while True:
@@ -139,7 +139,7 @@ class NatsBroker:
 
 
 class RabbitBroker:
-    """Its name server, epmd, is a process of its own that outlives a kill; it ends when this is removed."""
+    """RabbitMQ. Its name server, epmd, is a separate process that survives a kill. `remove` ends it."""
 
     name = "rabbitmq"
 
@@ -161,7 +161,7 @@ class RabbitBroker:
             "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq",
             "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1",
-            # epmd takes its own advice on which of its commands it obeys when it is started.
+            # epmd accepts the command to end it only if it was started with this setting.
             "ERL_EPMD_RELAXED_COMMAND_CHECK": "true",
         }
         (self._program.folder / "rabbitmq.conf").write_text("vm_memory_high_watermark.absolute = 512MB\n")
@@ -214,7 +214,7 @@ class KafkaBroker:
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
-            # A broker that was killed and comes back waits until its former self is given up.
+            # A restarted broker waits until the session of the killed one has expired.
             "broker.session.timeout.ms": "1500",
             "broker.heartbeat.interval.ms": "300",
         }
@@ -244,7 +244,7 @@ class KafkaBroker:
 
 
 class GivenKafka:
-    """A broker that somebody else runs: it is used, and neither stopped nor removed."""
+    """A Kafka that somebody else runs. The tests neither stop nor remove it."""
 
     name = "kafka"
     is_real = True
@@ -261,7 +261,7 @@ class GivenKafka:
 
 
 class MockKafka:
-    """librdkafka's mock cluster: in this process, over TCP."""
+    """librdkafka's mock cluster, in this process, over TCP."""
 
     name = "kafka"
     is_real = False
@@ -269,7 +269,7 @@ class MockKafka:
     def __init__(self) -> None:
         from confluent_kafka import Producer
 
-        # A producer with this setting is told to talk to brokers that it brings up by itself.
+        # With this setting the producer starts its own mock brokers and connects to them.
         self._producer: Any = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": ""})
         metadata = self._producer.list_topics(timeout=10)
         [broker] = metadata.brokers.values()
@@ -292,7 +292,7 @@ def open_kafka() -> KafkaBroker | GivenKafka | MockKafka:
 
 
 def describe_kafka() -> str:
-    """Which Kafka the tests use, for the report."""
+    """Describe the Kafka in use, for the test report."""
     if os.environ.get("FOLIOT_TEST_KAFKA"):
         return "Kafka: the broker of FOLIOT_TEST_KAFKA"
     if KafkaBroker.is_available():

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry spans: a real HTTP server that understands OTLP, and keeps what it is sent."""
+"""A collector of OpenTelemetry spans: a real HTTP server that accepts OTLP and stores the spans."""
 
 import threading
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Span(NamedTuple):
     links: list[tuple[str, str]]
     error: str | None
     service: dict[str, Any]
-    """The attributes of the process that it came from."""
+    """The attributes of the process that sent the span."""
 
     @property
     def context(self) -> tuple[str, str]:
@@ -51,7 +51,7 @@ class Collector:
             ]
 
     def take(self, path: str, body: bytes) -> int:
-        """The status to answer with."""
+        """Store the spans of a request. Return the status of the answer."""
         with self._lock:
             self.requests += 1
             if self.refuses_with is not None:
@@ -64,7 +64,7 @@ class Collector:
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
-    """A collector on a port of its own, for as long as the context lasts."""
+    """Run a collector on its own port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     collector = _Handler.collectors[server] = Collector(server.server_address[1])
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -88,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(ExportTraceServiceResponse().SerializeToString())
 
     def log_message(self, *_arguments: Any) -> None:
-        """What came is kept, not printed."""
+        """Do nothing: requests are not logged."""
 
 
 def _read(request: ExportTraceServiceRequest) -> Iterator[Span]:

@@ -1,4 +1,4 @@
-"""The commands of the command line, found by walking its tree."""
+"""All commands of the command line, found by walking the command tree."""
 
 from collections.abc import Iterator
 
@@ -40,10 +40,10 @@ READS = {
     "verify",
     "version",
 }
-"""Commands that change nothing. A command that is neither here nor in ROLES is one that changes something."""
+"""Commands that change nothing. A command that is neither here nor in ROLES changes something."""
 
 ROLES = {"up", "api", "scheduler", "worker", "relay"}
-"""Processes that run until they are stopped."""
+"""Commands that run a process until it is stopped."""
 
 
 def _commands(command: typer.core.TyperCommand, name: str = "") -> Iterator[tuple[str, set[str]]]:
@@ -55,5 +55,5 @@ def _commands(command: typer.core.TyperCommand, name: str = "") -> Iterator[tupl
 
 
 COMMANDS = dict(_commands(get_command(app)))  # type: ignore[arg-type]
-"""The options of each."""
+"""The options of each command."""
 CHANGES = sorted(COMMANDS.keys() - READS - ROLES)

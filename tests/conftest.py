@@ -1,4 +1,4 @@
-"""What all tests share: private servers, and a database of its own for each test."""
+"""Shared fixtures: private servers, and a separate database for each test."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ from tests.made_once import share_authorities, share_compiled_statements
 from tests.servers import TEMPLATE, PostgresServer
 
 hypothesis.settings.load_profile("ci")
-"""Equal examples on every run, and no deadline: a busy machine is slow."""
+"""Equal examples on every run, and no deadline, because a busy machine is slow."""
 
 share_authorities()
 share_compiled_statements()
@@ -29,7 +29,7 @@ share_compiled_statements()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """Tests about broken text fail with broken text, which can't travel between processes as it is."""
+    """Escape invalid text in test reports, because it can't be sent between processes."""
     return _whole((yield))
 
 
@@ -54,10 +54,12 @@ AT_THE_MACHINES_PACE = (
     "tests/contract/test_relay",
     "tests/contract/test_transport_",
 )
-"""These wait for what happens in time, and a machine that is busy elsewhere is late: they get two more tries,
-and the report names those that took it."""
+"""Tests that wait for something. On a busy machine they may time out, so they are retried twice.
+
+The report names the retried ones.
+"""
 LATE = ["TimeoutError", "waited in vain", "Locator expected"]
-"""Only for this: what came, and was wrong, is wrong at once."""
+"""Only these errors are retried. A wrong result fails at once."""
 
 
 LONG = (
@@ -67,9 +69,9 @@ LONG = (
     "tests/web/test_everywhere.py",
     "tests/web/test_schedule",
 )
-"""These files come first: one that is begun last keeps one process at work, and the others at rest."""
+"""Files that run first. Started last, a long file would keep one process busy while the others idle."""
 SLOW = ("tests/cluster/", "tests/integration/", "tests/web/")
-"""These folders come next: the quick files of the others fill the end evenly."""
+"""Folders that run next. The fast files of the other folders then fill the end evenly."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -80,15 +82,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Processes that tests start are to end when they are told to by a signal, also where a shell has told
-    whatever it runs in the background to ignore some."""
+    """Restore default signal handlers, so that processes started by tests end on a signal.
+
+    A shell may have set signals to be ignored for its background processes.
+    """
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
 
 
 def pytest_collection_finish() -> None:
-    """Leave the tests themselves out of what is looked through for garbage: it took a second."""
+    """Exclude the collected tests from garbage collection. This saves a second."""
     gc.collect()
     gc.freeze()
 
@@ -110,7 +114,7 @@ BROKERS = {"redis_broker", "nats_broker", "rabbitmq_broker", "kafka_broker"}
 
 @pytest.fixture(autouse=True)
 def _forget_broken_connections(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Clients leave connections open whose broker was killed; a later test is not to be blamed for them."""
+    """Discard open connections to killed brokers, so that no later test fails with their warnings."""
     yield
     if BROKERS.intersection(request.fixturenames):
         with warnings.catch_warnings():
@@ -166,7 +170,7 @@ async def _upgraded(url: str) -> None:
 
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """A database of this test's own, cloned from one with the schema."""
+    """Create a database for this test, cloned from a template with the schema."""
     with postgres_server.database() as url:
         yield url
 
@@ -181,7 +185,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
-    """A file of this test's own, copied from one with the schema."""
+    """Create a database file for this test, copied from a template with the schema."""
     file = tmp_path / "foliot.db"
     copyfile(sqlite_template, file)
     return f"sqlite:///{file}"
@@ -189,13 +193,13 @@ def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """Each test that takes this runs on both databases."""
+    """Return the URL of a database. The test runs on both SQLite and PostgreSQL."""
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture
 async def open_test_store() -> AsyncIterator[OpenStore]:
-    """Opens stores with the schema in place, and closes them after the test."""
+    """Yield a function that opens stores with the schema in place. They are closed after the test."""
     opened: list[SqlStore] = []
 
     async def open_one(

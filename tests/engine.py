@@ -1,4 +1,4 @@
-"""Real instances in a test's own process, with short times, and what to wait for."""
+"""Real instances in the test's own process, with short intervals, and helpers to wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -82,7 +82,7 @@ async def running(url: str, **options: Any) -> AsyncIterator[tuple[Instance, Rec
 async def until(
     condition: Callable[[], bool | Awaitable[bool]], *, within_s: float = 60.0, every_s: float = 0.05
 ) -> None:
-    """Wait for something to become true; the limit is only against hanging for ever."""
+    """Wait until the condition is true. The timeout only prevents a hanging test."""
     async with asyncio.timeout(within_s):
         while True:
             outcome = condition()

@@ -18,7 +18,7 @@ NODES = 3
 
 
 class EtcdCluster:
-    """Three nodes that agree by Raft: any two of them go on without the third."""
+    """Three etcd nodes with Raft consensus. Any two continue without the third."""
 
     name = "etcd"
 
@@ -34,7 +34,7 @@ class EtcdCluster:
         self.start()
 
     def start(self, nodes: Iterable[int] = range(NODES)) -> None:
-        """Start those that do not run, and wait until they serve."""
+        """Start the nodes that do not run, and wait until they serve requests."""
         asked = list(nodes)
         for number in asked:
             if number not in self._processes:
@@ -47,7 +47,7 @@ class EtcdCluster:
                 time.sleep(0.05)
 
     def stop(self, nodes: Iterable[int] = range(NODES)) -> None:
-        """Kill them, as a crash would."""
+        """Kill the nodes, as a crash would."""
         for number in nodes:
             process = self._processes.pop(number, None)
             if process is not None:
@@ -76,7 +76,7 @@ class EtcdCluster:
                 stdout=log,
                 stderr=log,
                 cwd=self._folder,
-                # Settings of an etcd that the machine has for itself are not for these.
+                # Exclude settings that are meant for the machine's own etcd.
                 env={key: value for key, value in os.environ.items() if not key.startswith("ETCD_")},
                 start_new_session=True,
             )

@@ -1,16 +1,16 @@
-"""Reading what a process exports, as Prometheus would."""
+"""Reads exported metrics, as Prometheus would."""
 
 from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
 COUNTED_BY_LIBRARY = "_created"
-"""When a series began: the client library tells it of everything."""
+"""Suffix of metrics with the creation time, which the client library adds to every series."""
 
 
 @dataclass
 class Exported:
-    """One metric: its type, the labels that its samples have, and these samples."""
+    """A metric: its type, the labels of its samples, and the samples."""
 
     kind: str
     labels: frozenset[str] = frozenset()
@@ -21,7 +21,7 @@ class Exported:
 
 
 def read_exposition(text: str) -> dict[str, Exported]:
-    """By name, as it is written in a query: counters with their `_total`, histograms without a suffix."""
+    """Return the metrics by name as in a query: counters with `_total`, histograms without a suffix."""
     found: dict[str, Exported] = {}
     for family in text_string_to_metric_families(text):
         if family.name.endswith(COUNTED_BY_LIBRARY):

@@ -1,4 +1,4 @@
-"""Is every due time decided by exactly one row? Counted here by arithmetic, not by the product's code."""
+"""Checks that exactly one row decides each due time, with arithmetic instead of the product's code."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from foliot.model.execution import Execution, TriggeredBy
 
 
 def decided_times(rows: list[Execution], step: timedelta) -> Counter[datetime]:
-    """Every fire time that the rows decide, with how often; for schedules whose times are `step` apart."""
+    """Count how often the rows decide each fire time. Fire times must be `step` apart."""
     found: Counter[datetime] = Counter()
     for row in rows:
         if row.triggered_by is not TriggeredBy.SCHEDULER:
@@ -19,7 +19,7 @@ def decided_times(rows: list[Execution], step: timedelta) -> Counter[datetime]:
 
 
 def assert_exact(rows: list[Execution], step: timedelta, first: datetime) -> None:
-    """From the first time on, each is decided once, up to the last that is."""
+    """Assert that each fire time from `first` to the last decided one is decided exactly once."""
     found = decided_times(rows, step)
     assert found, "nothing was decided"
     assert max(found.values()) == 1, [at for at, count in found.items() if count > 1]

@@ -1,4 +1,4 @@
-"""The process's logging is one for all tests of it: whoever configures it puts it back."""
+"""Restores the process-wide logging configuration after tests that change it."""
 
 import logging
 import threading

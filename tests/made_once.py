@@ -1,4 +1,4 @@
-"""Makes once per test process what takes long to make, and what each test would make anew."""
+"""Creates expensive objects once per test process, instead of once per test."""
 
 import ssl
 from functools import cache
@@ -17,9 +17,10 @@ PLAIN = (str, int, FunctionType, NoneType)
 
 
 def share_compiled_statements() -> None:
-    """Let all engines share compiled statements: compiling took a quarter of the tests that use a database.
+    """Let all engines share compiled statements.
 
-    Statements are kept by dialect, so the engines must share that as well.
+    Compiling took a quarter of the time of the tests that use a database. Compiled statements are cached by
+    dialect, so the engines must share the dialect as well.
     """
     for dialect in (PGDialect_asyncpg, SQLiteDialect_aiosqlite):
         _make_shared(dialect)
@@ -34,7 +35,7 @@ def share_compiled_statements() -> None:
 
 
 def share_authorities() -> None:
-    """Let all HTTP clients share the context that holds the usual authorities: reading them takes 40 ms."""
+    """Let all HTTP clients share the SSL context with the default authorities. Reading them takes 40 ms."""
     make = httpx2.create_ssl_context
     usual = cache(lambda trust_env: make(trust_env=trust_env))
 
@@ -51,7 +52,7 @@ def _make_shared(dialect: type[Any]) -> None:
         supports_statement_cache = True
 
         def __new__(cls, **options: Any) -> Any:
-            # What is not plain is an adapter of the driver, made anew for each engine.
+            # Other values are adapters of the driver, created for each engine; compare them by type.
             key = frozenset(
                 (name, value if isinstance(value, PLAIN) else type(value)) for name, value in options.items()
             )

@@ -1,4 +1,4 @@
-"""A private PgBouncer in transaction mode: between two transactions a client has no connection of its own."""
+"""A private PgBouncer in transaction mode: between transactions, a client holds no server connection."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ READY_WITHIN_S = 60.0
 
 
 def _program() -> str:
-    # Debian has it where only administrators look.
+    # Debian installs it in a folder that is only in the administrators' PATH.
     found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
     if found is None:
         raise RuntimeError("pgbouncer is not installed: `make test` installs it, or says how")
@@ -22,7 +22,7 @@ def _program() -> str:
 
 
 class PgBouncer:
-    """Fewer connections to the server than clients have, so that they really take turns."""
+    """A PgBouncer with fewer server connections than clients, so that clients really share them."""
 
     def __init__(self, server: PostgresServer, *, connections: int = 6) -> None:
         program = _program()
@@ -37,7 +37,7 @@ class PgBouncer:
             "max_client_conn": "500",
             "auth_type": "any",
             "logfile": "",
-            # Whoever finds a connection gets another one each time, as under load.
+            # A client gets a different connection for each transaction, as under load.
             "server_round_robin": "1",
         }
         if os.geteuid() == 0:

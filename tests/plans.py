@@ -1,4 +1,4 @@
-"""How a database would carry out what the store asks: for guards of the statements that must be quick."""
+"""Query plans of the store's statements, for tests that guard the hot ones."""
 
 import json
 import re
@@ -13,16 +13,16 @@ from foliot.store.sql import SqlStore
 
 LARGE = ("schedule_t", "execution_t")
 OF_FEW = {"idx_execution_open", "idx_execution_held", "idx_schedule_waiting"}
-"""Partial indexes that hold only what is open, held or waiting; reading one of them whole is no scan."""
+"""Partial indexes with only open, held or waiting rows. Reading one completely is not counted as a scan."""
 
 
 @dataclass
 class Plan:
-    """How the database would carry out the statements that were issued."""
+    """The query plans of the issued statements."""
 
     indexes: set[str] = field(default_factory=set)
     scans: list[str] = field(default_factory=list)
-    """Reads of a whole table, or of a whole index of it."""
+    """Reads of a whole table or of a whole index."""
     text: str = ""
 
 
@@ -79,7 +79,7 @@ def _read_postgres(node: dict[str, Any], plan: Plan, depth: int = 1) -> None:
 
 
 def check(plan: Plan, *wanted: str | tuple[str, ...]) -> None:
-    """No large table is read whole, and of each group of indexes one is used."""
+    """Assert that no large table is read completely, and that one index of each group is used."""
     assert [each for each in plan.scans if each.startswith(LARGE)] == [], plan.text
     for group in wanted:
         assert plan.indexes.intersection((group,) if isinstance(group, str) else group), plan.text

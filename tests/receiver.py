@@ -1,4 +1,4 @@
-"""A receiver of notifications on a real socket: it checks signatures, and answers as it is told."""
+"""A receiver of notifications on a real socket. It checks signatures, and tests set its answers."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ class Received:
 
     @property
     def is_signed(self) -> bool:
-        """Checked as a receiver does that only knows the standard."""
+        """Whether the signature is valid, checked as by a receiver that only knows the standard."""
         signed = f"{self.message_id}.{self.headers['webhook-timestamp']}.".encode() + self.body
         wanted = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
         is_recent = abs(time.time() - int(self.headers["webhook-timestamp"])) < 300
@@ -45,9 +45,9 @@ class Receiver:
     port: int = 0
     received: list[Received] = field(default_factory=list)
     answers: dict[str, list[int]] = field(default_factory=dict)
-    """What it says first at a path; then, or where nothing is said, 200."""
+    """Statuses of the first answers, by path. All further answers have status 200."""
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
-    """Until this is set, as it is at first, nobody is answered."""
+    """The receiver answers only while this is set. It is set at the start."""
 
     def __post_init__(self) -> None:
         self.may_answer.set()

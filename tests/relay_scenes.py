@@ -1,4 +1,4 @@
-"""Each broker as the tests of the relay see it: killed, started, and read to the last message."""
+"""Each broker as a scene for the relay tests: it can be killed, started and read completely."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -56,7 +56,8 @@ class KafkaScene:
             partitions = [TopicPartition(topic, each) for each in consumer.partitions_for_topic(topic) or ()]
             consumer.assign(partitions)
             await consumer.seek_to_beginning(*partitions)
-            # Of all that was written: what a transaction wrote can be read only a moment after its commit.
+            # Use the ends of all written records: a transaction's records become readable only after its
+            # commit.
             ends = await self._ends(partitions)
             found: list[Received] = []
             while any([await consumer.position(each) < ends[each] for each in partitions]):
@@ -79,7 +80,10 @@ class KafkaScene:
             await consumer.stop()
 
     async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """Larger than a broker takes by default; what stands in for one takes all that the client sends."""
+        """Return a message above the broker's default limit;
+
+        for the mock, which has none, above the client's.
+        """
         size = 1_100_000 if self.refuses_earlier_terms else 17_000_000
         return replace(message, payload=message.payload | {"data": "x" * size})
 
@@ -104,7 +108,7 @@ class RabbitScene:
         return RabbitPublisher(self.broker.url, call_s=CALL_S)
 
     async def received(self, topic: str) -> list[Received]:
-        """What is read is gone from the queue, so it is kept here."""
+        """Return all messages. Reading removes them from the queue, so they are stored here."""
         found = self.taken.setdefault(topic, [])
         async with await aio_pika.connect(self.broker.url) as connection:
             channel = await connection.channel()
@@ -118,7 +122,7 @@ class RabbitScene:
         return found
 
     async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """Its queue is full, and says so."""
+        """Return a message for a full queue, which rejects it."""
         topic = f"{message.event_topic}-full"
         async with await aio_pika.connect(self.broker.url) as connection:
             channel = await connection.channel()
@@ -162,7 +166,7 @@ class NatsScene:
         return found
 
     async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """Larger than the server takes."""
+        """Return a message larger than the server's limit."""
         return replace(message, payload=message.payload | {"data": "x" * 1_100_000})
 
     def kill(self) -> None:
@@ -198,7 +202,7 @@ class RedisScene:
         ]
 
     async def refused(self, message: OutboxMessage) -> OutboxMessage:
-        """The stream's key is taken by something else."""
+        """Return a message for a stream whose key has a value of another type."""
         topic = f"{message.event_topic}-taken"
         await self.redis.set(STREAM + topic_at_broker(topic), "mine")
         return replace(message, event_topic=topic)
@@ -230,4 +234,4 @@ RELAY_SCENES: dict[str, Callable[[Broker], AbstractAsyncContextManager[RelayScen
     "rabbitmq": _on(RabbitScene),
     "kafka": _on(KafkaScene),
 }
-"""By the name of the broker."""
+"""Scenes by name of the broker."""

@@ -1,4 +1,4 @@
-"""A private PostgreSQL that follows another by streaming replication, on a port of its own."""
+"""A private PostgreSQL that replicates another by streaming replication, on its own port."""
 
 import asyncpg
 
@@ -6,10 +6,10 @@ from tests.servers import PostgresServer
 
 
 class ReplicaServer(PostgresServer):
-    """A copy of a running server, which it follows from then on. It can be killed and started again."""
+    """A streaming replica of a running server. It can be killed and started again."""
 
     def __init__(self, primary: PostgresServer) -> None:
-        # As its parent makes a server, but with what the other has for its data.
+        # The parent's constructor calls `_run` for initdb, which copies the primary's data here.
         self._primary = primary
         super().__init__()
 
@@ -18,12 +18,12 @@ class ReplicaServer(PostgresServer):
             super()._run(tool, *arguments)
             return
         where = ("-h", "127.0.0.1", "-p", str(self._primary.port), "-U", "foliot")
-        # With a slot the primary keeps what this one has not seen yet, however long it is away.
+        # With a slot the primary keeps all WAL that this replica has not received, for any time.
         how = ("-R", "-X", "stream", "-C", "-S", f"replica_{self.port}", "--checkpoint=fast", "--no-sync")
         super()._run("pg_basebackup", *where, "-D", str(self._data), *how)
 
     async def pause_replay(self) -> None:
-        """From now on it keeps what comes, and shows none of it."""
+        """Receive changes, but do not apply them, until `resume_replay`."""
         await self._call("SELECT pg_wal_replay_pause()")
 
     async def resume_replay(self) -> None:

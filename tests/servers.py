@@ -17,7 +17,7 @@ from pathlib import Path
 import asyncpg
 
 TEMPLATE = "template_foliot"
-"""The database with the schema, which others are cloned from."""
+"""The database with the schema. Test databases are cloned from it."""
 
 
 def free_port() -> int:
@@ -41,7 +41,7 @@ def _postgres_bin() -> Path:
 
 
 class PostgresServer:
-    """A PostgreSQL of our own. It refuses to run as root, so root starts it as another user."""
+    """A private PostgreSQL. It refuses to run as root, so root starts it as another user."""
 
     def __init__(self, *, is_durable: bool = False) -> None:
         self._is_durable = is_durable
@@ -66,7 +66,7 @@ class PostgresServer:
         return self._folder
 
     def use_tls(self, certificate: bytes, key: bytes) -> None:
-        """Offer TLS from the next connection on."""
+        """Enable TLS for new connections."""
         for name, content in (("server.crt", certificate), ("server.key", key)):
             file = self._data / name
             file.write_bytes(content)
@@ -77,11 +77,11 @@ class PostgresServer:
         self.state("SELECT pg_reload_conf()")
 
     def tool(self, name: str) -> str:
-        """The path of one of its programs, such as pg_dump."""
+        """Return the path of a PostgreSQL program, such as pg_dump."""
         return str(self._bin / name)
 
     def state(self, statement: str) -> None:
-        """Have it done, by one who is connected to none of the databases in use."""
+        """Run a statement on a connection to the `postgres` database, which no test uses."""
 
         async def done() -> None:
             connection = await asyncpg.connect(self.url("postgres"))
@@ -94,7 +94,7 @@ class PostgresServer:
 
     @contextmanager
     def database(self, *, template: str = TEMPLATE) -> Iterator[str]:
-        """The URL of one that nobody else uses; it is dropped in the end, whoever is connected."""
+        """Create a database and yield its URL. At the end it is dropped, even if clients are connected."""
         name = f"test_{uuid.uuid4().hex}"
         self.state(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         try:
@@ -119,7 +119,7 @@ class PostgresServer:
             "shared_buffers": "128MB",
         }
         if not self._is_durable:
-            # The machine is not going to lose power in a test, and crashes of the server survive without.
+            # Tests do not lose power, and data survives a crash of the server without fsync.
             settings |= {"fsync": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         log = (self._folder / "log").open("ab")
@@ -140,7 +140,7 @@ class PostgresServer:
             time.sleep(0.05)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one (a crash)."""
+        """Stop the server. SIGINT is PostgreSQL's fast shutdown, SIGQUIT the immediate one (a crash)."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(timeout=60)

@@ -1,4 +1,4 @@
-"""What answers have to look like, and lists read to their end."""
+"""Helpers that check API answers and read whole lists."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,13 +7,13 @@ import httpx2
 
 
 def made(answer: httpx2.Response, status: int = 201) -> Any:
-    """The document of an answer that has this status."""
+    """Assert the status of an answer, and return its document."""
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
 def problem(answer: httpx2.Response, status: int) -> dict[str, Any]:
-    """The document of a refusal, which is an RFC 9457 one with what Foliot adds."""
+    """Assert that the answer is an RFC 9457 problem with Foliot's additional fields, and return it."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     document: dict[str, Any] = answer.json()
@@ -27,12 +27,12 @@ def problem(answer: httpx2.Response, status: int) -> dict[str, Any]:
 
 
 def pointers(document: dict[str, Any]) -> dict[str, str]:
-    """Where a refusal found what."""
+    """Return the error code by JSON pointer, from a problem document."""
     return {each["pointer"]: each["code"] for each in document.get("errors", ())}
 
 
 def walk(client: httpx2.Client, path: str, **params: Any) -> Iterator[dict[str, Any]]:
-    """Every item of a list, page by page."""
+    """Yield every item of a list, page by page."""
     token = ""
     while True:
         document = made(client.get(path, params={**params, "page_token": token}), 200)

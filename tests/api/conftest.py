@@ -1,4 +1,4 @@
-"""One server for each module and database; every test in it makes what it needs under names of its own."""
+"""One server per module and database. Each test creates what it needs, under unique names."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from tests.servers import PostgresServer
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A database of this module's own, on each of the two."""
+    """Create a database for this module, on SQLite and on PostgreSQL."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path_factory.mktemp('served') / 'foliot.db'}"
         return
@@ -25,32 +25,32 @@ def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest, module_url: str) -> Iterator[Served]:
-    """With all roles, unless the module says in SERVER what else it is to be."""
+    """Start a server with all roles. A module changes its options with the variable SERVER."""
     with served(module_url, **getattr(request.module, "SERVER", {})) as made_:
         yield made_
 
 
 @pytest.fixture
 def operator(server: Served) -> httpx2.Client:
-    """Has the operator's own key: an admin of the default host."""
+    """Return a client with the operator's key: an admin of the default host."""
     return server.by(OPERATOR_KEY)
 
 
 @pytest.fixture(scope="module")
 def hosts(server: Served) -> tuple[Host, Host]:
-    """The default host and another."""
+    """Return the default host and a second one."""
     return two_hosts(server)
 
 
 @pytest.fixture(scope="module")
 def host(hosts: tuple[Host, Host]) -> Host:
-    """The default host."""
+    """Return the default host."""
     return hosts[0]
 
 
 @pytest.fixture
 def definition() -> dict[str, Any]:
-    """A schedule that does not become due while a test runs."""
+    """Return the definition of a schedule that does not become due during a test."""
     return yearly()
 
 
@@ -62,5 +62,5 @@ def schedule(operator: httpx2.Client, definition: dict[str, Any]) -> dict[str, A
 
 @pytest.fixture
 def path(schedule: dict[str, Any]) -> str:
-    """Where the schedule is."""
+    """Return the API path of the schedule."""
     return f"{SCHEDULES}/{schedule['schedule_id']}"

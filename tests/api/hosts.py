@@ -1,4 +1,4 @@
-"""Hosts as their people know them: keys of every kind, and one of each thing that a request may be about."""
+"""Hosts for API tests: keys of every kind, and one of each thing that a request may refer to."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ def unique(kind: str = "n") -> str:
 
 
 def yearly(name: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A schedule that does not become due while a test runs."""
+    """Return the definition of a schedule that does not become due during a test."""
     return {
         "name": name or unique("schedule"),
         "trigger": {"kind": "cron", "expression": "0 0 1 1 *"},
@@ -49,7 +49,7 @@ def yearly(name: str | None = None, **fields: Any) -> dict[str, Any]:
 
 
 def on_call(name: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A notification rule."""
+    """Return the definition of a notification rule."""
     return {
         "name": name or unique("rule"),
         "on": [{"kind": "failure"}],
@@ -60,19 +60,19 @@ def on_call(name: str | None = None, **fields: Any) -> dict[str, Any]:
 
 @dataclass
 class Host:
-    """A host, seen by its admin."""
+    """A host, with the client of its admin."""
 
     served: Served
     host_id: UUID
     admin: httpx2.Client
     keys: dict[str, str] = field(default_factory=dict)
-    """By role, and of those that are over: `expired`, `revoked`."""
+    """Keys by role; also the keys `expired` and `revoked`."""
 
     def schedule(self, **fields: Any) -> str:
         return str(made(self.admin.post(f"{V1}/schedules", json=yearly(**fields)))["schedule_id"])
 
     def execution(self) -> str:
-        """One that waits: whoever serves this has no worker."""
+        """Create an execution that stays pending. The server must have no worker."""
         path = f"{V1}/schedules/{self.schedule()}/trigger"
         return str(made(self.admin.post(path), 202)["execution_id"])
 
@@ -82,7 +82,7 @@ class Host:
         return execution_id
 
     def running_execution(self) -> tuple[str, str]:
-        """One that an agent has taken over, and the token that it was given."""
+        """Create an execution that an agent has accepted. Return its id and the callback token."""
         queue = unique("queue")
         path = f"{V1}/schedules/{self.schedule(queue=queue)}/trigger"
         execution_id = str(made(self.admin.post(path), 202)["execution_id"])
@@ -112,7 +112,10 @@ class Host:
         return name
 
     def rule(self, **fields: Any) -> str:
-        """A notification rule. A host has at most 200, and tests make many: now and then all go."""
+        """Create a notification rule.
+
+        A host may have 200 rules, and tests create many, so all are deleted when half of that is exceeded.
+        """
         rules = self.admin.get(f"{V1}/notifications/rules", params={"page_size": 500}).json()["items"]
         if len(rules) > MAX_RULES // 2:
             for each in rules:
@@ -120,7 +123,7 @@ class Host:
         return str(made(self.admin.post(f"{V1}/notifications/rules", json=on_call(**fields)))["rule_id"])
 
     def dead_notification(self) -> str:
-        """A message that was given up."""
+        """Create a notification that has been given up."""
         path = f"{V1}/notifications/rules/{self.rule()}/test"
         notification_id = UUID(made(self.admin.post(path), 202)["notification_id"])
 
@@ -135,7 +138,10 @@ class Host:
         return str(notification_id)
 
     def event_group(self, *, seen: timedelta = timedelta(hours=2), unread: timedelta | None = None) -> str:
-        """A group of consumers that ran so long ago, and has not read an event of this age."""
+        """Create a consumer group.
+
+        `seen`: how long ago it ran. `unread`: age of an event that it has not read. None: it has read all.
+        """
         group, now = unique("group"), datetime.now(UTC)
 
         async def work(connection: AsyncConnection) -> None:
@@ -156,7 +162,7 @@ class Host:
         return group
 
     def event_relay(self, *refused: str, age: timedelta = timedelta(hours=2)) -> str:
-        """A relay that ran so long ago, whose broker refused these topics."""
+        """Create a relay that ran `age` ago, and whose broker refused these topics."""
         name, then = unique("relay"), datetime.now(UTC) - age
 
         async def work(connection: AsyncConnection) -> None:
@@ -182,7 +188,7 @@ class Host:
         return name
 
     def dead_letter(self, group: str = "billing") -> str:
-        """An event that a group could not handle."""
+        """Create a dead letter: an event that the group could not handle."""
         letter_id, now = new_id(), datetime.now(UTC)
         event = {"id": str(new_id()), "type": "OrderDue", "topic": "orders", "offset": 7}
 
@@ -206,13 +212,13 @@ class Host:
         return str(letter_id)
 
     def key(self, role: Role = Role.VIEWER, **fields: Any) -> tuple[str, str]:
-        """Its id, and itself."""
+        """Create an API key. Return its id and the key itself."""
         document = {"name": unique("key"), "role": role.value, **fields}
         answer = made(self.admin.post(f"{V1}/keys", json=document))
         return answer["key_id"], answer["key"]
 
     def expire(self, key_id: str) -> None:
-        """Let a key's time have passed."""
+        """Set the expiry of a key to a time in the past."""
         past = datetime.now(UTC) - timedelta(minutes=1)
 
         async def work(connection: AsyncConnection) -> None:
@@ -224,7 +230,7 @@ class Host:
 
 
 def two_hosts(served: Served) -> tuple[Host, Host]:
-    """The default host and another one, each with a key of every role, an expired and a revoked one."""
+    """Return the default host and a new one, each with a key per role, an expired and a revoked one."""
     operator = served.by(OPERATOR_KEY)
     own_id = UUID(operator.get(f"{V1}/me").json()["host_id"])
     other_id = UUID(made(operator.post(f"{V1}/hosts", json={"name": unique("host")}))["host_id"])
@@ -249,7 +255,7 @@ async def _log_end(connection: AsyncConnection) -> int:
 
 
 async def write_old_event(connection: AsyncConnection, at: datetime) -> None:
-    """An event of nobody's, as if it had been committed then."""
+    """Write an event of no host, as if it had been committed at this time."""
     offset, event_id = await _log_end(connection), new_id(at)
     await connection.execute(
         insert(outbox_message_t).values(

@@ -1,4 +1,4 @@
-"""A real instance behind a real HTTP server, in a thread of its own: tests talk to it as any client does."""
+"""A real instance behind a real HTTP server, in its own thread. Tests use it like any other client."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ SECRET_KEY = "0123456789abcdef0123456789abcdef"
 V1 = "/api/v1"
 SCHEDULES = f"{V1}/schedules"
 WITHIN_S = 60.0
-"""Against hanging for ever."""
+"""Timeout that only prevents a hanging test."""
 
 ALL = frozenset(InstanceRole)
 API_ALONE = frozenset({InstanceRole.API})
@@ -64,7 +64,7 @@ async def tell(lines: int) -> None:
 
 
 class Served:
-    """An instance with its HTTP server. Everything of it lives in one event loop, which is not the test's."""
+    """An instance with its HTTP server. Both run in one event loop, in a separate thread."""
 
     def __init__(
         self, url: str, *, roles: frozenset[InstanceRole], tasks: TaskRegistry, **settings: Any
@@ -83,7 +83,7 @@ class Served:
         self.url = ""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something where the instance lives."""
+        """Run a coroutine on the server's loop, and return its result."""
         return self.begin(work).result(WITHIN_S)
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -91,7 +91,7 @@ class Served:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Change the database behind the API's back."""
+        """Change the database directly, without the API."""
 
         async def write() -> T:
             return await self.instance.store.database.write(Pool.API, work)
@@ -102,7 +102,7 @@ class Served:
         return httpx2.Client(**self._options(key, options))
 
     def by(self, key: str | None) -> httpx2.Client:
-        """A client with this key and without cookies, the same each time."""
+        """Return the cached client for this key, without cookies."""
         if key not in self._clients:
             self._clients[key] = self.client(key)
         self._clients[key].cookies.clear()
@@ -124,14 +124,14 @@ class Served:
 
     @property
     def bugs(self) -> list[str]:
-        """What nobody had thought of: exceptions that were answered with a 500."""
+        """Tracebacks of unexpected exceptions, which were answered with status 500."""
         found = seen(self.recorder, RequestFailed)
         return ["".join(traceback.format_exception(each.error)) for each in found]
 
     # --- life -------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Answer requests; the instance itself has not started yet."""
+        """Start the HTTP server, but not the instance."""
         self._thread.start()
         self.run(self._serve())
 
@@ -139,7 +139,7 @@ class Served:
         self.run(self.instance.start())
 
     def stop(self) -> None:
-        """Stop the instance; HTTP goes on."""
+        """Stop the instance. The HTTP server continues."""
         self.run(self.instance.stop())
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class Served:
 
 
 async def _end_tasks() -> None:
-    """What is still there when a program ends is cancelled; so here."""
+    """Cancel all remaining tasks, as at the end of a program."""
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()
@@ -188,9 +188,9 @@ async def _end_tasks() -> None:
 def served(
     url: str, *, roles: frozenset[InstanceRole] = ALL, is_started: bool = True, **settings: Any
 ) -> Iterator[Served]:
-    """By default all roles in one process, without limits of rates, and able to keep secrets.
+    """Serve an instance: by default all roles in one process, without rate limits, with a secret key.
 
-    Whatever it was asked, in the end no bug may have been met.
+    At the end, assert that no request failed with an unexpected exception.
     """
     options: dict[str, Any] = {
         "admin_key": OPERATOR_KEY,

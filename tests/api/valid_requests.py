@@ -1,4 +1,4 @@
-"""For every route, a request that succeeds for whoever may ask it: a new route has to say so here."""
+"""For every route, a request that succeeds with sufficient rights. Each new route needs an entry here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ ICAL = "\r\n".join(
 
 @dataclass(frozen=True)
 class Ask:
-    """A request of a route: what stands in its path, and the rest."""
+    """A request of a route: values for its path, and options of the client."""
 
     named: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Answer:
 
 
 def send(client: httpx2.Client, method: str, path: str, ask: Ask) -> Answer:
-    """An endless answer is left as soon as it has begun."""
+    """Send the request. Do not read the body of an event stream, which never ends."""
     with client.stream(method, path.format(**ask.named), **ask.options) as answer:
         is_endless = answer.headers.get("content-type", "").startswith("text/event-stream")
         text = "" if is_endless else answer.read().decode()
@@ -60,7 +60,7 @@ def _body(make: Callable[[Host], Any]) -> Callable[[Host], Ask]:
 
 
 def _of(what: str, **options: Any) -> Callable[[Host], Ask]:
-    """About a thing of the host, which is made for this request alone."""
+    """Return a maker of requests about a thing of the host, created for that request only."""
 
     def make(host: Host) -> Ask:
         names = {"schedule": "schedule_id", "backfill": "backfill_id", "calendar": "name", "secret": "name"}
@@ -88,7 +88,7 @@ def _version(host: Host) -> Ask:
 
 
 def _this_instance(host: Host) -> Ask:
-    """The one that answers; it is registered a moment after it has started."""
+    """Ask for the instance that answers. Register it first: that happens shortly after its start."""
     host.served.run(host.served.instance._presence.step())
     return Ask({"instance_id": host.served.instance.instance_id})
 

@@ -1,4 +1,4 @@
-"""Waiting for what a server does by itself."""
+"""Waits for what a server does in the background."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ EVERY_S = 0.05
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something to become true; the limit is only against hanging for ever."""
+    """Wait until the condition is true. The timeout only prevents a hanging test."""
     deadline = time.monotonic() + WITHIN_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

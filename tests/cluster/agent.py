@@ -1,7 +1,7 @@
-"""An HTTP agent in a process of its own. Its log of every request is what the tests believe, not the ledger.
+"""An HTTP agent in its own process. Tests rely on its log of requests, not on the execution rows.
 
-What it does is in the path: `/run` answers 200, `/held` answers the first attempt when it is told to,
-`/later` takes the work over with a 202, `/hasty` has reported the end before it answers 202.
+The path decides what it does: `/run` answers 200, `/held` answers the first attempt only after
+`Agent.answer`, `/later` accepts the work with 202, `/hasty` reports the result before it answers 202.
 """
 
 import json
@@ -25,18 +25,19 @@ class Request(NamedTuple):
     attempt: int
     at: float
     is_answered: bool
-    """The answer has left the agent."""
+    """Whether the agent has sent its answer."""
     callback: str | None
     token: str | None
     traceparent: str | None
 
 
 class Agent:
-    """The process, as seen by the test that started it."""
+    """The agent process, as seen by the test that started it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        # Bound here and handed down: the port is known, and taken, before the process has started.
+        # The parent binds the socket and passes it on, so the port is known and reserved before the child
+        # starts.
         with socket.create_server(("", 0)) as listener:
             self.port: int = listener.getsockname()[1]
             self._process = subprocess.Popen(
@@ -49,11 +50,11 @@ class Agent:
         return f"http://{host}:{self.port}{path}"
 
     def answer(self) -> None:
-        """Let those that are held be answered."""
+        """Let the held requests be answered."""
         (self._folder / "answer").touch()
 
     def requests(self, execution_id: UUID) -> list[Request]:
-        """What came for an execution, in the order in which it came."""
+        """Return the requests for an execution, in order of arrival."""
         log = self._folder / "agent.log"
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         mine = [line for line in lines if line["execution_id"] == str(execution_id)]
@@ -125,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
             "token": self.headers["X-Foliot-Token"],
             "traceparent": self.headers["traceparent"],
         }
-        # One write of a short line: two threads never mix theirs.
+        # A short line is one write, so lines of two threads never mix.
         descriptor = os.open(self.folder / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, f"{json.dumps(line)}\n".encode())
@@ -133,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             os.close(descriptor)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Its own log is enough."""
+        """Do nothing: requests are written to the agent's own log."""
 
 
 def _serve(descriptor: int, folder: Path) -> None:

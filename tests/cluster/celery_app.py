@@ -1,6 +1,6 @@
-"""A Celery application such as a user may have, with tasks that the tests watch.
+"""A Celery application like a user's, with tasks that the tests observe.
 
-Every run of a task leaves a line first: the task's id, and the process it runs in.
+Every run first writes a line with the task's id and its process id.
 """
 
 import os
@@ -18,7 +18,7 @@ app = Celery(
 app.conf.update(
     task_track_started=os.environ.get("CELERY_TRACK", "yes") == "yes",
     worker_prefetch_multiplier=1,
-    # Quicker to learn of what is lost than by default.
+    # Redeliver lost messages earlier than by default.
     broker_transport_options={"visibility_timeout": 5}
     if "redis" in os.environ.get("CELERY_BROKER", "")
     else {},
@@ -31,7 +31,7 @@ def folder() -> Path:
 
 
 def leave_line(task_id: str) -> None:
-    """A short line is written in one piece, whoever else writes."""
+    """Append a line to the log. A short line is one write, so lines of several processes never mix."""
     descriptor = os.open(folder() / "celery.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, f"{task_id} {os.getpid()}\n".encode())
@@ -53,7 +53,7 @@ def broken(self: Any, word: str = "no") -> None:
 
 @app.task(bind=True)  # type: ignore[untyped-decorator]
 def wait_for_go(self: Any, fraction: float = 0.5) -> str:
-    """Say how far it has come, and work until the test says that it is enough."""
+    """Report progress, and work until the test creates the file `go`."""
     leave_line(self.request.id)
     self.update_state(state="PROGRESS", meta={"fraction": fraction, "text": "half way"})
     while not (folder() / "go").exists():

@@ -1,4 +1,4 @@
-"""Other ways in which the Celery application of the tests may be set up."""
+"""Other configurations of the tests' Celery application."""
 
 from celery import Celery
 
@@ -6,10 +6,10 @@ from tests.servers import free_port
 
 
 def over(broker: str, backend: str | None = None) -> Celery:
-    """The Celery application at another broker."""
+    """Return the Celery application with another broker."""
     return Celery("shop", broker=broker, backend=backend, set_as_current=False)
 
 
 without_backend = over("memory://")
-"""Whoever uses it says where its broker is."""
+"""A test that uses it must set the broker."""
 without_broker = over(f"redis://127.0.0.1:{free_port()}/0")

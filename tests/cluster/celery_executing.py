@@ -1,6 +1,6 @@
-"""A Celery application whose workers carry Foliot's executions out, with task functions that the tests watch.
+"""A Celery application whose workers run Foliot's executions, with task functions that the tests observe.
 
-Every run leaves a line first: the execution, the attempt, and the process it runs in.
+Every run first writes a line with the execution, the attempt and its process id.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ app = Celery("shop", broker=os.environ.get("CELERY_BROKER", "memory://"))
 app.conf.update(
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
-    # Of the application's own tasks; Foliot's are not to mind them.
+    # Settings for the application's own tasks. They must not affect Foliot's.
     task_time_limit=2,
     task_acks_late=True,
     foliot_queues={"reports": "slow_lane"},
@@ -32,7 +32,7 @@ def folder() -> Path:
 
 
 def leave_line(fire: Fire) -> None:
-    """A short line is written in one piece, whoever else writes."""
+    """Append a line to the log. A short line is one write, so lines of several processes never mix."""
     descriptor = os.open(folder() / "runs.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, f"{fire.execution_id} {fire.attempt} {os.getpid()}\n".encode())

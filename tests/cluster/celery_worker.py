@@ -1,4 +1,4 @@
-"""A real Celery worker, started and ended by the tests."""
+"""A real Celery worker, started and stopped by the tests."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from tests.cluster.processes import ROOT
 
 
 class CeleryWorker:
-    """One `celery worker` with its children. Its output goes to a file."""
+    """A `celery worker` with its children. It writes its output to a file."""
 
     def __init__(self, app: str, folder: Path, *options: str, **environment: str) -> None:
         self.log = folder / f"celery-{len(list(folder.glob('celery-*.out')))}.out"
@@ -43,12 +43,12 @@ class CeleryWorker:
         return self.log.read_text(errors="replace")
 
     def kill(self) -> None:
-        """As power loss would: the worker and its children at once."""
+        """Kill the worker and its children at once, as a power loss would."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def stop(self) -> int:
-        """Cleanly: what runs is finished first."""
+        """Stop cleanly: running tasks finish first."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(timeout=60)

@@ -1,4 +1,4 @@
-"""What the tests of executing under faults share."""
+"""Fixtures for the tests of executing under faults."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the consumers of the cluster tests do: each event leaves a row, in a table that takes it twice."""
+"""The consumer of the cluster tests. Each handled event is a row, in a table that allows duplicates."""
 
 import os
 
@@ -15,7 +15,7 @@ TOPIC = os.environ.get("CONSUMER_TOPIC", "orders")
 
 @app.on_event(f"noting-{TOPIC}", topics=[TOPIC], partitions=4, batch=3, source=SOURCE)
 async def note(transaction: EventTransaction) -> None:
-    """Take a moment with every event, so that a kill finds it in the midst of a batch."""
+    """Take a moment for each event, so that a kill interrupts a batch."""
     for event in transaction.events:
         await transaction.connection.execute(
             text(

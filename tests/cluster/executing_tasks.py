@@ -1,6 +1,6 @@
-"""What the workers of the tests of executing run: well-behaved work, and work that harms its worker.
+"""Tasks for the tests of executing: well-behaved ones, and ones that stop or kill their worker.
 
-Every run leaves a line first: the execution, the attempt, and the process it runs in.
+Every run first writes a line with the execution, the attempt and its process id.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ eaten: list[bytes] = []
 
 
 def leave_line(fire: Fire) -> None:
-    """A short line is written in one piece, whoever else writes."""
+    """Append a line to the log. A short line is one write, so lines of several processes never mix."""
     descriptor = os.open(RUNS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, f"{fire.execution_id} {fire.attempt} {os.getpid()}\n".encode())
@@ -35,7 +35,7 @@ async def nap(fire: Fire, seconds: float = 0.0) -> str:
 
 @app.task
 async def wait_for_go(fire: Fire) -> str:
-    """Work until the test says that it is enough."""
+    """Work until the test creates the file `go`."""
     leave_line(fire)
     await _go()
     return "went"
@@ -43,7 +43,7 @@ async def wait_for_go(fire: Fire) -> str:
 
 @app.task
 async def stop_worker_once(fire: Fire) -> str:
-    """Stop the worker's process in the first attempt; on waking there is nothing left to do but to settle."""
+    """Stop the worker's process in the first attempt. When it continues, it only has to settle."""
     leave_line(fire)
     if fire.attempt == 1:
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -52,7 +52,7 @@ async def stop_worker_once(fire: Fire) -> str:
 
 @app.task
 async def kill_worker_once(fire: Fire) -> None:
-    """The first thing that the first attempt does is the last thing that its worker does."""
+    """Kill the worker's process in the first attempt."""
     leave_line(fire)
     if fire.attempt == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -66,7 +66,7 @@ async def kill_worker(fire: Fire) -> None:
 
 @app.task
 async def eat(fire: Fire, megabytes: int) -> str:
-    """Grow, keep it, and work on until the test says that it is enough."""
+    """Allocate memory, and hold it until the test creates the file `go`."""
     leave_line(fire)
     eaten.append(os.urandom(2**20) * megabytes)
     await _go()
@@ -75,7 +75,7 @@ async def eat(fire: Fire, megabytes: int) -> str:
 
 @app.task
 def look(fire: Fire) -> None:
-    """In a process of its own, since it is no coroutine."""
+    """Run in a separate process, because the function is not async."""
     leave_line(fire)
 
 

@@ -1,4 +1,4 @@
-"""Real Foliot processes, started and ended by the tests."""
+"""Real Foliot processes, started and stopped by the tests."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Node:
-    """One `foliot` process. Its output goes to a file, as JSON lines."""
+    """A `foliot` process. It writes its output to a file, as JSON lines."""
 
     def __init__(self, name: str, url: str, folder: Path, *arguments: str, **settings: str) -> None:
         self.name = name
@@ -45,20 +45,20 @@ class Node:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """As power loss would: no chance to say goodbye."""
+        """Kill the process, as a power loss would: it can't clean up."""
         if self.is_running:
             self.signal(signal.SIGKILL)
             self._process.wait()
 
     def stop(self) -> int:
-        """Cleanly; returns the exit status."""
+        """Stop cleanly. Return the exit status."""
         if self.is_running:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
         return self.ended()
 
     def ended(self) -> int:
-        """Wait until it has ended by itself; returns the exit status."""
+        """Wait until the process has ended by itself. Return the exit status."""
         return self._process.wait(timeout=60)
 
     def told(self) -> str:

@@ -1,4 +1,4 @@
-"""One database and the processes that work on it, for tests of executing under faults."""
+"""A database and the processes that use it, for tests of executing under faults."""
 
 import json
 from collections.abc import AsyncIterator
@@ -29,14 +29,14 @@ QUICK = {
     "FOLIOT_HTTP_ALLOW": "127.0.0.0/8",
 }
 WITHIN_S = 60.0
-"""Against hanging for ever; nothing is measured by it."""
+"""Timeout that only prevents a hanging test. No behaviour depends on it."""
 NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}
-"""For schedules that run when they are triggered."""
+"""A trigger for schedules that run only when triggered by hand."""
 HURRIED = {"initial_delay_seconds": 0.1, "max_delay_seconds": 0.1}
 
 
 class Scene:
-    """One database, and the processes that work on it."""
+    """A database, and the processes that use it."""
 
     def __init__(self, url: str, store: SqlStore, folder: Path) -> None:
         self.url = url
@@ -51,7 +51,7 @@ class Scene:
         return self.nodes.start("worker", "--tasks", "tests.cluster.executing_tasks", *options, **settings)
 
     def go(self) -> None:
-        """Let the work end that waits for it."""
+        """Let the tasks end that wait for the file `go`."""
         (self.folder / "go").touch()
 
     # --- schedules and executions -----------------------------------------------------------------
@@ -74,7 +74,10 @@ class Scene:
         return await self.store.executions.get(execution_id)
 
     async def stands(self, execution_id: UUID, *statuses: Status) -> Execution:
-        """Wait until it does, and read it; another end than these is not waited out."""
+        """Wait until the execution has one of these statuses, and return it.
+
+        Fail at once if it ends with another status.
+        """
 
         async def does() -> bool:
             row = await self.row(execution_id)
@@ -85,7 +88,7 @@ class Scene:
         return await self.row(execution_id)
 
     async def ran(self, task: str = "nap") -> Execution:
-        """Run something short, to see that somebody works."""
+        """Run a short task, to prove that a worker is active."""
         known = [
             each for each in await self.store.schedules.list_all(DEFAULT_HOST_ID) if each.spec.name == task
         ]
@@ -93,7 +96,7 @@ class Scene:
         return await self.stands(await self.trigger(schedule), Status.SUCCESS)
 
     def lines(self, execution_id: UUID) -> list[tuple[int, int]]:
-        """The attempt and the process of each time it was begun."""
+        """Return attempt and process id of each start of the execution."""
         return [(attempt, pid) for each, attempt, pid in self.all_lines() if each == execution_id]
 
     def all_lines(self) -> list[tuple[UUID, int, int]]:
@@ -105,13 +108,13 @@ class Scene:
         await until(lambda: bool(self.lines(execution_id)), within_s=WITHIN_S)
 
     async def more_begun(self, count: int) -> None:
-        """Wait until so many have begun from now on."""
+        """Wait until `count` more runs have begun."""
         enough = len(self.all_lines()) + count
         await until(lambda: len(self.all_lines()) >= enough, within_s=WITHIN_S)
 
     @asynccontextmanager
     async def locked(self, execution_id: UUID) -> AsyncIterator[None]:
-        """While nobody else can write the row."""
+        """Lock the execution's row, so that nobody else can write it."""
         database = self.store.database
         async with database.dialect.begin(database.engine(Pool.API)) as connection:
             mine = execution_t.c.execution_id == execution_id
@@ -120,14 +123,17 @@ class Scene:
 
     @asynccontextmanager
     async def locked_table(self, table: Table) -> AsyncIterator[None]:
-        """While nobody else can use the table."""
+        """Lock the table, so that nobody else can use it."""
         database = self.store.database
         async with database.dialect.begin(database.engine(Pool.API)) as connection:
             await connection.execute(text(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE"))
             yield
 
     async def has_session(self, waiting_for: str, statement: str) -> bool:
-        """Whether one inside a transaction, whose last statement has this text, waits for such a thing."""
+        """Return whether another session in a transaction waits for this type of event.
+
+        The session's last statement must contain `statement`.
+        """
         async with self.store.database.read(Pool.LEASE) as connection:
             found = await connection.execute(
                 text(
@@ -144,7 +150,7 @@ class Scene:
 
 
 def told(node: Node, event: str) -> list[dict[str, Any]]:
-    """The lines of a node's log about one kind of event."""
+    """Return the lines of a node's log for one kind of event."""
     lines = [json.loads(line) for line in node.told().splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("event") == event]
 
@@ -155,5 +161,5 @@ async def tells(node: Node, event: str) -> list[dict[str, Any]]:
 
 
 def is_of(row: Execution, node: Node) -> bool:
-    """Instance ids are host-pid-random."""
+    """Return whether a worker of the node has the execution. An instance id is host-pid-random."""
     return row.worker_id is not None and row.worker_id.split("-")[-2] == str(node.pid)

@@ -1,4 +1,4 @@
-"""What the workers of the cluster tests run: each run leaves one line in a file of its own accord."""
+"""The task of the cluster tests. Each run appends a line to a file."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ app = Foliot()
 
 @app.task
 async def note(fire: Fire) -> None:
-    """Append the execution's id; a short line is written in one piece."""
+    """Append the execution's id. A short line is one write, so lines never mix."""
     descriptor = os.open(Path(os.environ["RUN_LOG"]), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, f"{fire.execution_id} {fire.attempt}\n".encode())

@@ -1,4 +1,4 @@
-"""Task functions that make spans of their own, and send them by themselves, as an application would."""
+"""Task functions that create and send their own spans, as an application would."""
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -1,7 +1,7 @@
-"""A fresh store for every test of the contracts, made quickly.
+"""A new store for every conformance test, created quickly.
 
-Cloning a PostgreSQL database takes half a second and migrating a SQLite file a fifth, so the contracts share
-one database that is emptied, and copy one file.
+Cloning a PostgreSQL database takes 0.5 s and migrating a SQLite file 0.2 s. So the tests share one PostgreSQL
+database, which is emptied, and copy one SQLite file.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ def contract_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def clock(contract_url: str) -> Clock:
-    """SQLite's stands still for the whole test, unless it is moved; PostgreSQL has its own."""
+    """Return the clock: for SQLite a virtual one that stands still, for PostgreSQL the system's."""
     if contract_url.startswith("sqlite"):
         return VirtualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
     return SystemClock()
@@ -60,7 +60,7 @@ async def scene(contract_url: str, clock: Clock) -> AsyncIterator[Scene]:
     opened: list[SqlStore] = []
 
     async def open_another() -> SqlStore:
-        # Limits that a machine which is busy elsewhere does not meet by accident.
+        # A TTL long enough that a busy machine does not exceed its limits by accident.
         opened.append(open_store(contract_url, clock=clock, ttl_s=10))
         return opened[-1]
 
@@ -72,7 +72,7 @@ async def scene(contract_url: str, clock: Clock) -> AsyncIterator[Scene]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run on both databases, unless the test's class names its `databases`."""
+    """Run each test on both databases, unless its class sets `databases`."""
     if "contract_url" in metafunc.fixturenames:
         databases = getattr(metafunc.cls, "databases", ("sqlite", "postgres"))
         metafunc.parametrize("contract_url", databases, indirect=True)

@@ -1,4 +1,4 @@
-"""A broker and its transports, for the tests of each."""
+"""A scene of a broker and its transports, for the transport tests."""
 
 import time
 from collections.abc import AsyncIterator
@@ -18,8 +18,10 @@ from foliot.transport.protocol import BrokerQueue, Transport
 
 
 def wait_until_kept(broker: Broker, *places: str) -> None:
-    """RabbitMQ writes half a second later which quorum queues there are; one that it was killed before is
-    there and yet unusable. That is a matter of its own, so nobody kills it before."""
+    """Wait until RabbitMQ has stored its list of quorum queues, half a second after their creation.
+
+    If it is killed before, the queue exists but is unusable. That problem is not tested here.
+    """
     if not isinstance(broker, RabbitBroker):
         return
     deadline = time.monotonic() + 30

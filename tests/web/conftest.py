@@ -1,4 +1,4 @@
-"""The UI in a real browser: one server and one browser for each module, a new context for each test."""
+"""The UI in a real browser: one server and one browser per module, a new context per test."""
 
 import fcntl
 import os
@@ -26,29 +26,30 @@ READER_ZONE = "America/New_York"
 WIDE = 1280
 NARROW = 390
 WITHIN_MS = 15_000
-"""Against hanging for ever."""
+"""Timeout in ms that only prevents a hanging test."""
 
 OpenPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def axe(built_ui: None) -> str:
-    """The source of axe-core, which comes with what the UI's checks need."""
+    """Return the source of axe-core, which is installed with the UI's development packages."""
     return AXE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
 def built_ui() -> None:
-    """Builds the UI if it is missing or older than its sources."""
+    """Build the UI if it is missing or older than its sources."""
     if shutil.which("npm") is None:
         pytest.fail("Node is not installed: the UI can't be built, nor tested", pytrace=False)
-    # Tests may run in several processes: one of them builds.
+    # With several test processes, only one builds.
     with (WEB / "package-lock.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Packages come first: they make what was built old.
+        # Install packages first: installing makes an existing build outdated.
         if not AXE.is_file():
             _run("npm", "ci", "--no-audit", "--no-fund", folder=WEB)
-        # To somebody else who builds, `make run` say, the script leaves it; what they build may be older.
+        # If another process builds, such as `make run`, the script does not. Its build may be older, so wait
+        # for it.
         until(lambda: not _is_being_built())
         _run("scripts/build-web", folder=ROOT)
     assert (WEB_DIST / "index.html").is_file()
@@ -71,7 +72,7 @@ def _is_being_built() -> bool:
 
 @pytest.fixture(scope="module")
 def module_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """A database of this module's own."""
+    """Create a database for this module."""
     with postgres_server.database() as url:
         yield url
 
@@ -82,7 +83,8 @@ def server(module_url: str, built_ui: None) -> Iterator[WebServed]:
         yield served
 
 
-# After the server, so that it ends before it: while it lives, this thread has an event loop that runs.
+# The browser depends on the server, so that it closes first. While open, it runs an event loop in this
+# thread.
 @pytest.fixture(scope="module")
 def browser(server: WebServed) -> Iterator[Browser]:
     with launched() as made:
@@ -91,13 +93,13 @@ def browser(server: WebServed) -> Iterator[Browser]:
 
 @contextmanager
 def launched(*, without_default_args: Sequence[str] = ()) -> Iterator[Browser]:
-    """Start Chromium, without some of the arguments that Playwright gives it by default."""
+    """Start Chromium. `without_default_args`: default arguments of Playwright to leave out."""
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.fail("Chromium is not installed: `make test` installs it, or says how", pytrace=False)
     arguments = ["--disable-dev-shm-usage", "--disable-gpu"]
     if os.geteuid() == 0:
-        arguments.append("--no-sandbox")  # it refuses to have one as root
+        arguments.append("--no-sandbox")  # Chromium can't use its sandbox as root
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(
             executable_path=chromium, args=arguments, ignore_default_args=list(without_default_args)
@@ -109,14 +111,17 @@ def launched(*, without_default_args: Sequence[str] = ()) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def cookies(server: WebServed) -> dict[str, str]:
-    """Of a browser of each role; `operator's key` is the one with the operator's own."""
+    """Return a session cookie per role. `operator's key` is the session of the operator's own key."""
     by_role = {role: server.cookie(server.key(role)) for role in ("viewer", "operator", "editor", "admin")}
     return {**by_role, "operator's key": server.cookie(OPERATOR_KEY)}
 
 
 @pytest.fixture
 def open_page(server: WebServed, browser: Browser, cookies: dict[str, str]) -> Iterator[OpenPage]:
-    """Opens pages, each in a context of its own. What went wrong in one fails the test that opened it."""
+    """Yield a function that opens pages, each in its own context.
+
+    Errors on a page fail the test that opened it.
+    """
     opened: list[tuple[BrowserContext, Watch]] = []
 
     def open_one(role: str | None = "admin", *, width: int = WIDE, theme: str = "light") -> Page:
@@ -143,5 +148,5 @@ def open_page(server: WebServed, browser: Browser, cookies: dict[str, str]) -> I
 
 @pytest.fixture
 def page(open_page: OpenPage) -> Page:
-    """Of a signed-in admin, on a wide screen."""
+    """Open a page as a signed-in admin, on a wide screen."""
     return open_page()

@@ -1,4 +1,4 @@
-"""What tests see of the UI's pages, in their words."""
+"""Helpers to find elements of the UI's pages."""
 
 import re
 from urllib.parse import urlsplit
@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 from playwright.sync_api import ConsoleMessage, Dialog, Locator, Page, Response, expect
 
 _REFUSED = "Failed to load resource"
-"""Chromium's line for an answer of 400 and above; those are looked at by themselves."""
+"""Chromium's console message for a status of 400 or above. `Watch` checks responses itself."""
 
 
 class Watch:
-    """Remembers what must not happen on a page: errors of scripts, what the policy refused, dialogs."""
+    """Records what must not happen on a page: script errors, violations of the security policy, dialogs."""
 
     def __init__(self, page: Page) -> None:
         self.troubles: list[str] = []
@@ -35,7 +35,7 @@ class Watch:
 
 
 def title(page: Page, text: str) -> None:
-    """Wait for a screen, by its heading."""
+    """Wait for a screen with this heading."""
     expect(page.get_by_role("heading", level=1, name=text, exact=True)).to_be_visible()
 
 
@@ -44,7 +44,7 @@ def table(page: Page, name: str) -> Locator:
 
 
 def row(page: Page, table_name: str, text: str) -> Locator:
-    """The row of a table that has this text."""
+    """Return the row of a table that contains this text."""
     return table(page, table_name).locator("tbody tr").filter(has_text=text)
 
 
@@ -57,29 +57,29 @@ def dialog(page: Page, name: str | re.Pattern[str]) -> Locator:
 
 
 def note(page: Page, text: str) -> Locator:
-    """A short note at the edge on what was done."""
+    """Return a short notification at the edge of the page."""
     return page.get_by_role("region", name="Notes").get_by_text(text)
 
 
 def live(page: Page) -> None:
-    """Wait until the page is told of changes."""
+    """Wait until the page receives live updates."""
     expect(page.get_by_role("banner").get_by_text("Live", exact=True)).to_be_attached()
 
 
 def choose(page: Page, menu: Locator, item: str) -> None:
-    """Open a menu, and take something from it."""
+    """Open a menu and choose an item."""
     menu.click()
     page.get_by_role("menuitem", name=item).click()
 
 
 def no_sideways_scroll(page: Page) -> list[str]:
-    """What is wider than the screen scrolls in its own box, never the page; else by how much it does."""
+    """Return an error if the page scrolls sideways. Wide content must scroll in its own box."""
     over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return [f"scrolls sideways by {over} px"] if over > 0 else []
 
 
 def settled(page: Page) -> None:
-    """Wait until a screen has what it asked for: nothing on it stands in for what is to come."""
+    """Wait until a screen has loaded its data and shows no placeholder."""
     expect(page.get_by_role("heading").first).to_be_visible()
     expect(page.locator("main .animate-waiting, [role=dialog] .animate-waiting")).to_have_count(0)
     page.evaluate("document.fonts.ready.then(() => null)")
@@ -90,5 +90,5 @@ def tab(page: Page, name: str) -> Locator:
 
 
 def card(page: Page, name: str) -> Locator:
-    """A part of a screen or of a panel, by its heading."""
+    """Return the section of a screen or panel with this heading."""
     return page.get_by_role("region", name=name)

@@ -1,4 +1,4 @@
-"""The server behind the browser: all roles in one process, and tasks that a test can hold and let go."""
+"""The server behind the browser: all roles in one process, and tasks that a test can hold and release."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from tests.api.served import ALL, OPERATOR_KEY, SECRET_KEY, V1, Served
 from tests.engine import registry
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script><b class=injected>${7*7}</b>"
-"""Markup that would be noticed if it became any: as an element, as a dialog, as a refusal of the browser."""
+"""Markup that would be noticed if it were rendered: as an element, a dialog, or a violation of the policy."""
 
 _gates: dict[str, asyncio.Event] = {}
 
@@ -48,10 +48,10 @@ async def tell(text: str, lines: int = 1) -> dict[str, str]:
 
 
 class WebServed(Served):
-    """A server with the UI, and short words for what tests of it need."""
+    """A server with the UI, and short methods for UI tests."""
 
     def let_go(self, schedule_name: str) -> None:
-        """End what `hold` runs for a schedule, now and later."""
+        """Let the `hold` tasks of a schedule end, running and future ones."""
 
         async def open_gate() -> None:
             _gate(schedule_name).set()
@@ -63,7 +63,7 @@ class WebServed(Served):
         return str(made(self.by(OPERATOR_KEY).post(f"{V1}/keys", json=document))["key"])
 
     def cookie(self, key: str) -> str:
-        """Of a browser that has signed in."""
+        """Sign in, and return the session cookie."""
         with self.client() as client:
             answer = client.post("/sign-in", json={"key": key})
             assert answer.status_code == 204, answer.text
@@ -77,7 +77,7 @@ class WebServed(Served):
         return made(self.by(OPERATOR_KEY).post(f"{V1}/{path}", json=document), status)
 
     def schedule(self, **fields: Any) -> dict[str, Any]:
-        """One that does not become due while a test runs, unless told otherwise."""
+        """Create a schedule that does not become due during a test, unless `fields` say otherwise."""
         document = {
             "name": unique("schedule"),
             "trigger": {"kind": "cron", "expression": "0 0 1 1 *"},
@@ -88,16 +88,16 @@ class WebServed(Served):
         return found
 
     def register_task(self, name: str) -> None:
-        """A task function that a worker had once, and no worker has now."""
+        """Register a task that no running worker has, as if a former worker had it."""
         task = TaskRecord(name, "", "", "", "function", None, 60, {"type": "object"})
         self.run(self.instance.store.registry.register_tasks([task]))
 
     def trigger(self, schedule_id: str) -> str:
-        """The id of an execution that has just been asked for."""
+        """Trigger a schedule. Return the execution's id."""
         return str(self.post(f"schedules/{schedule_id}/trigger", status=202)["execution_id"])
 
     def ended(self, execution_id: str) -> dict[str, Any]:
-        """An execution, once it is over."""
+        """Wait until the execution has ended, and return it."""
 
         async def wait() -> dict[str, Any]:
             async with self.async_client(OPERATOR_KEY) as client:
@@ -110,7 +110,7 @@ class WebServed(Served):
         return self.run(wait())
 
     def executed(self, times: int = 1, **fields: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """A schedule, and as many executions of it that are over."""
+        """Create a schedule, run it `times` times, and return it with the ended executions."""
         schedule = self.schedule(**{"overlap": {"policy": "allow", "max_instances": 100}, **fields})
         ids = [self.trigger(schedule["schedule_id"]) for _ in range(times)]
         return schedule, [self.ended(each) for each in ids]
@@ -123,7 +123,7 @@ def web_served(url: str, **settings: Any) -> Iterator[WebServed]:
         "secret_key": SECRET_KEY,
         "rate_limit": "off",
         "rate_limit_anonymous": "off",
-        # A busy machine does not lose such leases: no page says that nobody leads, and what runs goes on.
+        # Long leases, which a busy machine does not lose. Otherwise pages could show that there is no leader.
         "lease_ttl_seconds": 20,
         "worker_lease_seconds": 20,
     }
