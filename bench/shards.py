@@ -1,8 +1,8 @@
 """Benchmark of sharding: eight shards led by one scheduler process, or by two with four shards each.
 
-Every process fills its timing wheels, reports that it is ready, and fires on a signal. The time counts from
-the signal to the last commit of the last process. Each run has its own database. The two setups alternate, so
-that other load on the machine affects both.
+Every process fills its timing wheels, reports that it is ready, and fires after a line on stdin. The time
+counts from that line to the last commit of the last process. Each run has its own database. The two setups
+alternate, so that other load on the machine affects both.
 
 Two processes and the database share the machine's cores, and a small machine has no spare core for the
 database. So there are two measurements. With the whole machine, two processes must be no slower than one (10
