@@ -54,7 +54,7 @@ def test_the_documents_of_schedules_and_of_bodies_are_among_those_tried() -> Non
         ("ScheduleSpec", "max_runs"),
         ("IntervalTrigger", "frequency_time"),
         ("DelayTrigger", "seconds"),
-        ("Retry", "max_attempts"),
+        ("RetryPolicy", "max_attempts"),
         ("PreviewAsked", "n"),
         ("Progress", "fraction"),
     }

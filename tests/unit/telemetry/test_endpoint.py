@@ -69,10 +69,10 @@ def test_a_wrong_address_is_refused_by_the_name_of_its_variable(
 def test_without_an_address_nothing_that_makes_spans_is_loaded() -> None:
     code = """
 import sys
-from foliot.plan import ENGINE, Plan
+from foliot.plan import ENGINE, InstanceSpec
 from foliot.runtime import Instance
 from foliot.settings import Settings
-instance = Instance(Plan(Settings(database_url="sqlite:///unused.db"), ENGINE))
+instance = Instance(InstanceSpec(Settings(database_url="sqlite:///unused.db"), ENGINE))
 loaded = [name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
 print(len(instance.observer._observers), loaded, "foliot.telemetry.traces" in sys.modules)
 """
