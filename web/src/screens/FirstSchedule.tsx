@@ -22,7 +22,7 @@ app.schedule("report-eu", send_report,
 
 app.run()  # or: foliot up --tasks this_file.py`;
 
-/** For an installation without a schedule: the three ways to make one. */
+/** Shown when there are no schedules: the three ways to create one. */
 export function FirstSchedule() {
   const whyNot = useWhyNot("editor");
   return (

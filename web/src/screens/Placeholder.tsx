@@ -4,11 +4,11 @@ import { EmptyState } from "@/ui/State";
 
 interface Props {
   title: string;
-  /** What does the same on the command line. */
+  /** CLI commands that do what this screen will do. */
   commands: readonly string[];
 }
 
-/** A screen that is still to be made. */
+/** Placeholder for a screen that is not implemented yet. */
 export function Placeholder({ title, commands }: Props) {
   return (
     <Screen title={title}>

@@ -28,7 +28,7 @@ import { changesBetween } from "./diff";
 import { Panel } from "./parts";
 import { ResourceName } from "./ResourceName";
 
-/** `record` is the one whose panel is open. */
+/** URL parameters: filters, and `record`, the id of the record whose panel is open. */
 const shape = {
   actor: text(),
   action: anyOf(ACTIONS),
@@ -87,7 +87,7 @@ const COLUMNS = column.columns([
 const idOf = (row: AuditRecord) => row.audit_id;
 const nameOf = (row: AuditRecord) => `${row.action} ${nameOfResource(row)}`;
 
-/** Who did what, when, to what, and why. */
+/** Audit log: who did what, when, to which resource, and why. */
 export function Audit() {
   const [search, setSearch] = useSearch(shape);
   const mayNotSee = useWhyNot("admin");
@@ -190,7 +190,7 @@ interface TimeFieldProps {
   onChange: (instant: string) => void;
 }
 
-/** An instant, given in the reader's own zone and kept in the address without one. */
+/** Date-time input in the reader's time zone. The URL holds the instant in UTC. */
 function TimeField({ label, value, onChange }: TimeFieldProps) {
   const id = useId();
   return (
@@ -257,7 +257,7 @@ function On({ record }: { record: AuditRecord }) {
   );
 }
 
-/** What was changed, by its places; of what was made, nothing: that would be all. */
+/** Paths of the changed fields. Empty for created and deleted resources: every field would be listed. */
 function Changed({ record }: { record: AuditRecord }) {
   const words = useMemo(() => {
     if (record.before === null || record.after === null) return "";

@@ -16,12 +16,12 @@ import { ResourceName } from "./ResourceName";
 
 interface Props {
   id: string;
-  /** The record, if the list has it. */
+  /** The record from the list. Undefined: not in the list, so it is fetched. */
   known: AuditRecord | undefined;
   onClose: () => void;
 }
 
-/** One thing that was done: before and after, by whom, from where. */
+/** Panel with one audit record: actor, origin, and the values before and after. */
 export function AuditSheet({ id, known, onClose }: Props) {
   const found = useQuery({ ...auditRecord(id), enabled: known === undefined });
   const record = known ?? found.data;

@@ -10,16 +10,16 @@ import { toast } from "@/ui/Toasts";
 import { countDays, rangesOf } from "./days";
 import { ZoneField } from "./ZoneField";
 
-/** The server takes bodies of 1 MB, and writing text as JSON makes it longer. */
+/** Upload limit. The server accepts bodies of 1 MB, and encoding the file as JSON makes it longer. */
 const MAX_BYTES = 900_000;
 
 interface Props {
-  /** Names that there are. */
+  /** Names of existing calendars. */
   taken: readonly string[];
   onClose: () => void;
 }
 
-/** Makes a calendar of the days that the events of a file cover. */
+/** Dialog that creates a calendar from the days covered by the events of an uploaded file. */
 export function CalendarImport({ taken, onClose }: Props) {
   const id = useId();
   const bring = useImportCalendar();

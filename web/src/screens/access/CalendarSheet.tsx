@@ -28,13 +28,13 @@ const BLANK: CalendarSpec = {
 const MAX_COUNTRIES = 50;
 
 interface Props {
-  /** Null: one that is to be made. */
+  /** Null: a new calendar. */
   name: string | null;
   onDelete?: () => void;
   onClose: () => void;
 }
 
-/** One calendar, to read and to change. */
+/** Panel to view and edit one calendar. */
 export function CalendarSheet({ name, onDelete, onClose }: Props) {
   const found = useQuery({ ...calendar(name ?? ""), enabled: name !== null, refetchInterval: 10_000 });
   const mayNotEdit = useWhyNot("editor");
@@ -68,7 +68,7 @@ export function CalendarSheet({ name, onDelete, onClose }: Props) {
   );
 }
 
-/** What was read first stays what is edited. Another's change meanwhile is told, and read when it is wanted. */
+/** Edits a snapshot of the calendar. If someone else changes it, a notice offers to load the new version. */
 function Edited({ found, onClose }: { found: Calendar; onClose: () => void }) {
   const [base, setBase] = useState(found);
   return (
@@ -84,7 +84,7 @@ function Edited({ found, onClose }: { found: Calendar; onClose: () => void }) {
   );
 }
 
-/** The part of a calendar that its author wrote. */
+/** The fields of a calendar that users can edit. */
 function specOf(found: Partial<CalendarSpec> & { name: string }): CalendarSpec {
   return {
     name: found.name,
@@ -99,7 +99,7 @@ function specOf(found: Partial<CalendarSpec> & { name: string }): CalendarSpec {
 interface FormProps {
   from: CalendarSpec;
   isNew: boolean;
-  /** What somebody has made of it since it was read. */
+  /** A version saved by someone else since this one was loaded. `take` loads it. Null: none. */
   newer?: { by: string | null; take: () => void } | null;
   onClose: () => void;
 }
@@ -224,7 +224,7 @@ function Form({ from, isNew, newer = null, onClose }: FormProps) {
       )}
       <div className="border-line bg-surface sticky -bottom-4 -mx-5 -mb-4 flex flex-col gap-3 border-t px-5 py-3">
         <FormProblem text={problemBesides(save.error, shown)} />
-        {/* One's own change is news as well, for the moment until this closes. */}
+        {/* The user's own save also looks like a newer version until this panel closes. */}
         {newer !== null && !save.isPending && !save.isSuccess && (
           <div
             role="status"

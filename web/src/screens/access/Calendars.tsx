@@ -17,13 +17,13 @@ import { DeleteCalendar } from "./DeleteCalendar";
 import { countDays, rangesOf } from "./days";
 import { Panel } from "./parts";
 
-/** `calendar` names the one whose panel is open. */
+/** URL parameters: `calendar` is the name of the calendar whose panel is open. */
 const shape = { new: oneOf(["", "calendar", "import"] as const, ""), calendar: text() };
 
 const column = columnsOf<Calendar>();
 const nameOf = (row: Calendar) => row.name;
 
-/** Days on which schedules do not fire. */
+/** List of calendars: sets of days on which schedules do not fire. */
 export function Calendars() {
   const [search, setSearch] = useSearch(shape);
   const mayNotEdit = useWhyNot("editor");

@@ -28,13 +28,13 @@ const MAX_LISTED = 30;
 interface Props {
   ranges: readonly Range[];
   onChange: (ranges: Range[]) => void;
-  /** Excluded every week: shown, not changed here. */
+  /** Weekdays that are excluded every week. They are shown, but can't be changed here. */
   weekdays: readonly number[];
   problem: FieldProblem | null;
   isFixed: boolean;
 }
 
-/** Days to be chosen in a month, and ranges to be added; below, all that are chosen. */
+/** Pick days in a month view, add ranges, and list everything that is selected. */
 export function DayPicker({ ranges, onChange, weekdays, problem, isFixed }: Props) {
   const today = calendarDay(presently(), myZone());
   const [shown, setShown] = useState(() => firstShown(ranges, today));
@@ -72,7 +72,7 @@ export function DayPicker({ ranges, onChange, weekdays, problem, isFixed }: Prop
   );
 }
 
-/** The month of the next day that is chosen, else the present one. */
+/** The month of the next selected day, else the current month. */
 function firstShown(ranges: readonly Range[], today: string): string {
   const next = ranges.find(({ to }) => to >= today);
   return (next === undefined || next.from < today ? today : next.from).slice(0, 7);
@@ -88,7 +88,7 @@ interface MonthProps {
   onToggle: (day: string) => void;
 }
 
-/** By keyboard: arrows go from day to day and over the month's end, Space and Enter choose. */
+/** Month grid. Keyboard: arrow keys move between days and months, Space and Enter select. */
 function Month({ month, onMonth, today, ranges, weekdays, isFixed, onToggle }: MonthProps) {
   const table = useRef<HTMLTableElement>(null);
   const [active, setActive] = useState<string | null>(null);

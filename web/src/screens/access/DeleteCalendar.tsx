@@ -10,7 +10,7 @@ interface Props {
   onDeleted: () => void;
 }
 
-/** Asks first, and says which schedules stand in the way. */
+/** Confirmation dialog. Lists the schedules that still use the calendar and so prevent its deletion. */
 export function DeleteCalendar({ name, onClose, onDeleted }: Props) {
   const remove = useDeleteCalendar();
   const users = useQuery(schedulesWith(name));

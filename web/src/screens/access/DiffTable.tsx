@@ -1,6 +1,6 @@
 import { type Change, valueWords } from "./diff";
 
-/** Each place that changed, with what was there before and what is there after. */
+/** Table of changed fields with their values before and after. */
 export function DiffTable({ changes }: { changes: readonly Change[] }) {
   return (
     <div className="border-line overflow-hidden rounded-lg border">

@@ -39,7 +39,7 @@ const COLUMNS = column.columns([
 const idOf = (row: Host) => row.host_id;
 const nameOf = (row: Host) => row.name;
 
-/** Tenants: nothing of one is seen by another. */
+/** List of hosts (tenants). A host sees nothing of the others. */
 export function Hosts() {
   const [search, setSearch] = useSearch(shape);
   const mayNotSee = useWhyNotOperator();

@@ -31,7 +31,7 @@ const UNFILTERED = { q: "", role: [], state: [] };
 const idOf = (row: Key) => row.key_id;
 const nameOf = (row: Key) => row.name;
 
-/** Who may call, until when, and when they last did. */
+/** List of API keys: role, state, last use, and expiry. */
 export function Keys() {
   const [search, setSearch] = useSearch(shape);
   const mayNotSee = useWhyNot("admin");

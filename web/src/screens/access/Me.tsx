@@ -16,7 +16,7 @@ const KIND_WORDS: Record<Known["kind"], string> = {
   operator: "the operator's own key",
 };
 
-/** Who the reader is here, and what that allows. */
+/** The signed-in user: identity, role, and permissions. */
 export function Me() {
   const known = useMe();
   const signOut = useSignOut();

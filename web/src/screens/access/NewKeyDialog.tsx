@@ -25,12 +25,12 @@ const LIFETIME_WORDS: readonly { value: Lifetime; label: string }[] = [
 ];
 
 interface Props {
-  /** Whose key it is to be; empty: one of the reader's own host. */
+  /** Host of the new key. Empty: the reader's own host. */
   hostId: string;
   onClose: () => void;
 }
 
-/** Makes a key, and shows it this once. */
+/** Dialog that creates an API key and shows it once. */
 export function NewKeyDialog({ hostId, onClose }: Props) {
   const make = useMakeKey();
   if (make.data) {
@@ -154,7 +154,7 @@ function RoleChoice({ value, onChange }: { value: Role; onChange: (role: Role) =
   );
 }
 
-/** The key itself. It closes by its button alone: what is lost here is lost. */
+/** Shows the new key. Only its button closes the dialog: the key can't be shown again. */
 function Shown({ made, onClose }: { made: MadeKey; onClose: () => void }) {
   const [copied, setCopied] = useState<"not yet" | "copied" | "refused">("not yet");
   return (

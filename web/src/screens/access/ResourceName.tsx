@@ -3,7 +3,7 @@ import type { AuditRecord } from "@/api/audit";
 import { schedule } from "@/api/schedules";
 import { nameOfResource } from "./audit-words";
 
-/** What something was done to: by the name that it had, else by the one that it has, else by its id. */
+/** Name of the changed resource: its name in the record, else its current name, else its id. */
 export function ResourceName({ record }: { record: AuditRecord }) {
   const told = nameOfResource(record);
   const isUnnamed = record.resource_type === "schedule" && told === record.resource_id;

@@ -18,7 +18,7 @@ import { columnsOf, DataTable } from "@/ui/Table";
 import { toast } from "@/ui/Toasts";
 import { Explained, Panel } from "./parts";
 
-/** `set` names the secret that gets a new value. */
+/** URL parameters: `set` is the name of the secret whose value is being replaced. */
 const shape = { new: oneOf(["", "secret"] as const, ""), set: text() };
 
 const MAX_VALUE = 32 * 1024;
@@ -29,7 +29,7 @@ function referenceTo(name: string): string {
   return `\${secret:${name}}`;
 }
 
-/** Names of values that targets refer to; the values themselves are written and never shown. */
+/** List of secrets by name. Values can be written, but are never shown. */
 export function Secrets() {
   const [search, setSearch] = useSearch(shape);
   const mayNotSee = useWhyNot("admin");
@@ -200,7 +200,7 @@ function SecretMenu({ secret, onSet, onDelete }: MenuProps) {
   );
 }
 
-/** `name`: of the secret whose value is replaced; null: it is a new one. */
+/** Dialog to set a secret. `name`: the secret to replace. Null: a new secret. */
 function SetDialog({ name: fixed, onClose }: { name: string | null; onClose: () => void }) {
   const set = useSetSecret();
   const [name, setName] = useState(fixed ?? "");

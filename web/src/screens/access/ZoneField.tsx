@@ -8,7 +8,7 @@ interface Props {
   problem: FieldProblem | null;
 }
 
-/** Whose days a calendar's are. */
+/** Input for the time zone of a calendar's days. */
 export function ZoneField({ value, onChange, problem }: Props) {
   const id = useId();
   return (

@@ -1,10 +1,10 @@
-// The audit in words. Pure.
+// Audit records as text. Pure functions.
 
 import type { AuditRecord } from "@/api/audit";
 import type { Tone } from "@/ui/Badge";
 import type { IconName } from "@/ui/Icon";
 
-/** What the server writes down, as `what.verb`. */
+/** Actions that the server records, as `resource.verb`. */
 export const ACTIONS = [
   "schedule.created",
   "schedule.edited",
@@ -67,7 +67,7 @@ const VERB_LOOKS: Record<string, { tone: Tone; icon: IconName }> = {
   revoked: { tone: "bad", icon: "stop" },
 };
 
-/** How an action looks, and its verb; of a session: that somebody signed in or out. */
+/** Verb, colour and icon of an action. Sessions are shown as "signed in" and "signed out". */
 export function actionLooks(action: string): { verb: string; tone: Tone; icon: IconName } {
   if (action === "session.created") return { verb: "signed in", tone: "calm", icon: "person" };
   if (action === "session.link_created") return { verb: "made a sign-in link", tone: "calm", icon: "person" };
@@ -81,7 +81,7 @@ export function typeWords(type: string): string {
   return type.replaceAll("_", " ");
 }
 
-/** What it was done to, by the name that it had then, else by its id. */
+/** The resource's name at that time, else its id. */
 export function nameOfResource(record: Pick<AuditRecord, "before" | "after" | "resource_id">): string {
   for (const side of [record.after, record.before]) {
     const name = (side as { name?: unknown } | null)?.name;
@@ -90,7 +90,7 @@ export function nameOfResource(record: Pick<AuditRecord, "before" | "after" | "r
   return record.resource_id;
 }
 
-/** Where what it was done to can be seen; null: nowhere. */
+/** Link to the changed resource. Null: it has no page. */
 export function addressOfResource(type: string, id: string): string | null {
   switch (type) {
     case "schedule":
@@ -116,7 +116,7 @@ export function addressOfResource(type: string, id: string): string | null {
   }
 }
 
-/** An instant as a field for local times has it, and back. Empty: none. */
+/** Convert an instant to the value of a `datetime-local` input. Empty: none. `asInstant` converts back. */
 export function asLocal(instant: string): string {
   const at = new Date(instant);
   if (instant === "" || Number.isNaN(at.getTime())) return "";

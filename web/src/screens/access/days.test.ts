@@ -52,7 +52,7 @@ describe("a set of days", () => {
 
 describe("a month", () => {
   test("is shown in weeks from Monday on", () => {
-    const weeks = weeksOf("2026-03"); // the 1st is a Sunday
+    const weeks = weeksOf("2026-03"); // March 1st is a Sunday
     expect(weeks[0]).toEqual([null, null, null, null, null, null, "2026-03-01"]);
     expect(weeks).toHaveLength(6);
     expect(weeks.at(-1)?.slice(0, 3)).toEqual(["2026-03-30", "2026-03-31", null]);

@@ -1,10 +1,10 @@
-// Sets of days, as calendars have them. Pure. A day is written as 2026-12-24, so that its text sorts as it does.
+// Sets of days, as used in calendars. Pure. A day is text such as 2026-12-24: text order is date order.
 
 import type { CalendarSpec } from "@/api/calendars";
 
 export interface Range {
   readonly from: string;
-  /** Included. */
+  /** Inclusive. */
   readonly to: string;
 }
 
@@ -20,7 +20,7 @@ export function writtenAs(ranges: readonly Range[]): Written {
   return ranges.map(({ from, to }) => (from === to ? from : { from, to }));
 }
 
-/** In order, and those that touch made one. */
+/** Sort ranges and join those that overlap or are adjacent. */
 export function merged(ranges: readonly Range[]): Range[] {
   const made: Range[] = [];
   for (const range of [...ranges].sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0))) {
@@ -38,7 +38,7 @@ export function has(ranges: readonly Range[], day: string): boolean {
   return ranges.some(({ from, to }) => from <= day && day <= to);
 }
 
-/** With the day if it was not there, without it if it was. */
+/** Add the day if it is missing, else remove it. */
 export function toggled(ranges: readonly Range[], day: string): Range[] {
   if (!has(ranges, day)) {
     return merged([...ranges, { from: day, to: day }]);
@@ -56,7 +56,7 @@ export function without(ranges: readonly Range[], gone: Range): Range[] {
   return ranges.filter(({ from, to }) => from !== gone.from || to !== gone.to);
 }
 
-/** How many days there are in all. */
+/** Total number of days. */
 export function countDays(ranges: readonly Range[]): number {
   return ranges.reduce((sum, { from, to }) => sum + (utc(to) - utc(from)) / DAY_MS + 1, 0);
 }
@@ -69,7 +69,7 @@ export function dayBefore(day: string): string {
   return textOf(utc(day) - DAY_MS);
 }
 
-/** A day that is so many days later. */
+/** The day that is `days` days later. */
 export function shifted(day: string, days: number): string {
   return textOf(utc(day) + days * DAY_MS);
 }
@@ -79,7 +79,7 @@ export function weekdayOf(day: string): number {
   return new Date(utc(day)).getUTCDay() || 7;
 }
 
-/** The weeks of a month such as 2026-03, from Monday on; null: a day of another month. */
+/** Weeks of a month such as 2026-03, starting on Monday. Null: a day of another month. */
 export function weeksOf(month: string): (string | null)[][] {
   const days: (string | null)[] = Array.from({ length: weekdayOf(`${month}-01`) - 1 }, () => null);
   for (let day = `${month}-01`; day.startsWith(month); day = dayAfter(day)) days.push(day);
@@ -87,7 +87,7 @@ export function weeksOf(month: string): (string | null)[][] {
   return Array.from({ length: days.length / 7 }, (_, week) => days.slice(week * 7, week * 7 + 7));
 }
 
-/** The month so many months later. */
+/** The month that is `months` months later. */
 export function monthAfter(month: string, months: number): string {
   const [year = 1970, number = 1] = month.split("-").map(Number);
   return new Date(Date.UTC(year, number - 1 + months, 1)).toISOString().slice(0, 7);

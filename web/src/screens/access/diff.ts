@@ -1,23 +1,22 @@
-// What changed between two JSON values. Pure.
+// Differences between two JSON values. Pure functions.
 
 export interface Change {
-  /** Where, such as `trigger.expression`; empty: the whole. */
+  /** Path such as `trigger.expression`. Empty: the whole value. */
   path: string;
-  /** `undefined`: it was not there. */
+  /** `undefined`: the field was added. */
   before: unknown;
-  /** `undefined`: it is not there any more. */
+  /** `undefined`: the field was removed. */
   after: unknown;
 }
 
-/** Every part that differs, in order of place. Lists are compared as a whole: what moved in one is rarely told
- * by its places. */
+/** List all differing fields. Lists are compared as a whole: after an insertion, every index would differ. */
 export function changesBetween(before: unknown, after: unknown): Change[] {
   const found: Change[] = [];
   collect("", absent(before), absent(after), found);
   return found;
 }
 
-/** A record without a side has `null` there. */
+/** Convert `null` to `undefined`: a record without a before or after has `null` there. */
 function absent(value: unknown): unknown {
   return value === null ? undefined : value;
 }
@@ -30,7 +29,7 @@ function collect(path: string, before: unknown, after: unknown, found: Change[])
     }
     return;
   }
-  // What is new or gone is told part by part as well, if it has parts.
+  // List added and removed objects field by field as well.
   if (hasParts(before) && after === undefined) {
     collect(path, before, {}, found);
   } else if (before === undefined && hasParts(after)) {
@@ -48,7 +47,7 @@ function hasParts(value: unknown): boolean {
   return isObject(value) && Object.keys(value).length > 0;
 }
 
-/** Whether they are the same, in whatever order their parts are. */
+/** Deep equality. The order of object keys does not matter. */
 function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((each, index) => isSame(each, b[index]));
@@ -62,7 +61,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return a === b;
 }
 
-/** A value in a line or a few; texts as they are. */
+/** A value as short text. Strings are not quoted, except the empty string. */
 export function valueWords(value: unknown): string {
   if (typeof value === "string") return value === "" ? '""' : value;
   return JSON.stringify(value) ?? "";

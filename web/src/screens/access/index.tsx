@@ -18,7 +18,8 @@ const TABS = [
   { tab: "me", label: "You", Content: Me },
 ] as const;
 
-/** Who may do what, and what was done. `tab` null: what the reader may see of it. */
+/** Access screen: keys, secrets, calendars, audit log. `tab` null: keys for admins, else the reader's own
+ * page. */
 export default function Access({ tab }: { tab: string | null }) {
   const known = useMe();
   const first = known !== null && covers(known.role, "admin") ? "keys" : "me";

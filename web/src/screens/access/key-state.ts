@@ -1,4 +1,4 @@
-// How keys stand. Pure.
+// States of API keys. Pure functions.
 
 import type { Key } from "@/api/keys";
 import type { Tone } from "@/ui/Badge";
@@ -8,7 +8,7 @@ export const KEY_STATES = ["active", "expiring", "expired", "revoked"] as const;
 export type KeyState = (typeof KEY_STATES)[number];
 
 const DAY_MS = 86_400_000;
-/** When there is still time to make another. */
+/** A key is "expiring" when less time than this is left: enough to create a replacement. */
 const SOON_MS = 7 * DAY_MS;
 
 export const KEY_LOOKS: Record<KeyState, { tone: Tone; icon: IconName }> = {
@@ -30,7 +30,7 @@ export function isUsable(state: KeyState): boolean {
   return state === "active" || state === "expiring";
 }
 
-/** Those that work first, and of each kind the latest first. */
+/** Usable keys first, then the others. Newest first in each group. */
 export function inOrder(keys: readonly Key[], now: Date): Key[] {
   const rank = (key: Key) => (isUsable(keyStateOf(key, now)) ? 0 : 1);
   return [...keys].sort((a, b) => rank(a) - rank(b) || Date.parse(b.created_ts) - Date.parse(a.created_ts));
@@ -39,7 +39,8 @@ export function inOrder(keys: readonly Key[], now: Date): Key[] {
 export const LIFETIMES = ["30", "90", "365", "day", "never"] as const;
 export type Lifetime = (typeof LIFETIMES)[number];
 
-/** When a key ends that is made now; null: by itself never. `day` is what a field for days says: its end. */
+/** Expiry of a key created now. Null: never. `day` is the value of a date input; the key is valid through
+ * that day. */
 export function endOf(lifetime: Lifetime, day: string, now: Date): string | null {
   switch (lifetime) {
     case "never":

@@ -7,7 +7,7 @@ export function Panel({ children }: { children: ReactNode }) {
   return <div className="border-line bg-surface shadow-low relative rounded-lg border">{children}</div>;
 }
 
-/** What something is for, beside or above it. */
+/** Box that explains what a feature is for. */
 export function Explained({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section

@@ -1,4 +1,4 @@
-// What roles mean, in words. Each may do what those before it may.
+// Descriptions of roles. Each role includes the permissions of the roles before it.
 
 import type { Role } from "@/api/types";
 import type { Tone } from "@/ui/Badge";
@@ -18,7 +18,7 @@ export const ROLE_WORDS: Record<Role, string> = {
   admin: "Also manages keys and secrets, and reads the audit.",
 };
 
-/** What can be done, and the least role that may. */
+/** Permissions, each with the lowest role that has it. */
 export const ABILITIES: readonly (readonly [what: string, needed: Role | "operator's key"])[] = [
   ["See schedules, executions, logs and the timeline", "viewer"],
   ["See instances, queues, task functions and calendars", "viewer"],

@@ -14,7 +14,7 @@ interface Props {
   zone: string | null;
 }
 
-/** Every try, beside each other in time. */
+/** All attempts as bars on a common time axis. */
 export function Attempts({ attempts, zone }: Props) {
   const now = useNow();
   return (

@@ -9,12 +9,12 @@ import { ExecutionButtons, NeighbourButtons, useExecution } from "./parts";
 
 interface Props {
   id: string;
-  /** Where another execution is shown over the same list. */
+  /** URL that shows another execution over the same list. */
   addressOf: (id: string) => string;
   onClose: () => void;
 }
 
-/** One execution, over the list. */
+/** Panel with one execution, over the list. */
 export function ExecutionSheet({ id, addressOf, onClose }: Props) {
   const found = useExecution(id);
   const known = found.data;

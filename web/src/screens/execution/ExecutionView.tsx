@@ -22,11 +22,11 @@ import { lateness, progressOf, reasonOf, TRIGGER_LOOKS, triggerOf } from "./word
 
 interface Props {
   execution: Execution;
-  /** Whether there is room for two columns. */
+  /** True: wide enough for two columns. */
   isPage: boolean;
 }
 
-/** All there is to know of one execution. */
+/** All details of one execution. */
 export function ExecutionView({ execution, isPage }: Props) {
   const attempts = useQuery(executionAttempts(execution.execution_id));
   const zone = useQuery({ ...schedule(execution.schedule_id), retry: false, staleTime: 60_000 }).data;

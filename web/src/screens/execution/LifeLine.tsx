@@ -11,7 +11,7 @@ interface Props {
   zone: string | null;
 }
 
-/** From the time that it was planned for to its end, with the waits between. */
+/** Timeline from fire time to end, with the waiting times between. */
 export function LifeLine({ execution, attempts, zone }: Props) {
   const moments = momentsOf(execution, attempts);
   const current = moments.findLastIndex((moment) => moment.at !== null);
@@ -79,7 +79,7 @@ function Dot({ moment, isHere, isBad }: DotProps) {
   return <span aria-hidden="true" className={`z-1 size-2.5 shrink-0 rounded-full ${look}`} />;
 }
 
-/** What has passed since the last moment. */
+/** Time elapsed since the last moment. */
 function Passing({ since }: { since: string | null }) {
   const now = useNow();
   if (since === null || Date.parse(since) > now.getTime()) {

@@ -20,12 +20,12 @@ const LEVEL_WORDS: Record<(typeof LEVELS)[number], string> = {
 const shape = { level: oneOf(LEVELS, "debug") };
 
 const FOLLOW_MS = 1500;
-/** Lines come in batches: the last ones shortly after the end. */
+/** Keep polling this long after the end: log lines arrive in batches, the last ones shortly after the end. */
 const LINGER_MS = 10_000;
-/** Within so many pixels of the end, the reader is at the end. */
+/** Distance in pixels at which the view counts as scrolled to the end. */
 const NEAR = 24;
 
-/** What it logged; while it runs, new lines come by themselves. */
+/** Log of an execution. Polls for new lines while it runs. */
 export function LogView({ execution, zone }: { execution: Execution; zone: string | null }) {
   const [{ level }, setSearch] = useSearch(shape);
   const log = useQuery({
@@ -112,7 +112,7 @@ function Lines({ lines, zone }: { lines: readonly LogLine[]; zone: string | null
       <div
         ref={box}
         role="log"
-        // New lines are not read out one by one: there may be many a second.
+        // Do not announce new lines to screen readers: there may be many per second.
         aria-live="off"
         aria-label="Log"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard

@@ -1,6 +1,6 @@
 import type { Progress } from "./words";
 
-/** How far it is. */
+/** Progress of an execution: bar, percentage and text. */
 export function ProgressBar({ progress, isSmall = false }: { progress: Progress; isSmall?: boolean }) {
   const { fraction, text } = progress;
   const percent = fraction === null ? null : Math.floor(fraction * 100);

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from "react";
 import { CopyButton } from "@/ui/Copy";
 
-/** Long text, letter by letter: wrapped, so that none of it is out of sight. */
+/** Long preformatted text. Lines wrap, so that nothing is hidden to the right. */
 export function Traceback({ text, what }: { text: string; what: string }) {
   const box = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another text begins anew
   useEffect(() => {
-    // What matters most is at its end.
+    // The end of a traceback matters most.
     box.current?.scrollTo({ top: box.current.scrollHeight });
   }, [text]);
   return (

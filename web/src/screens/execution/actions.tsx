@@ -1,4 +1,4 @@
-// What can be done to an execution, from wherever it is shown. The question before it is asked here.
+// Retry and cancel an execution, from any screen that shows one. Also shows the confirmation dialog.
 
 import { createContext, type ReactNode, useContext, useMemo, useState } from "react";
 import { type ExecutionAct, useExecutionAct } from "@/api/execution-list";
@@ -10,7 +10,8 @@ import { whyNotCancel, whyNotRetry } from "./words";
 
 interface Actions {
   ask: (act: ExecutionAct, execution: Execution) => void;
-  /** Why it can't be done, by the reader's role or by how the execution stands. */
+  /** Why the action is not possible: the reader's role, or the status of the execution. Null: it is
+   * possible. */
   whyNot: (act: ExecutionAct, execution: Execution) => string | null;
 }
 

@@ -8,7 +8,7 @@ import { ExecutionButtons, NeighbourButtons, useExecution } from "./parts";
 
 const addressOf = (id: string) => `/executions/${id}`;
 
-/** One execution, on a page of its own. */
+/** Page of one execution. */
 export default function ExecutionPage({ id }: { id: string }) {
   const found = useExecution(id);
   const known = found.data;

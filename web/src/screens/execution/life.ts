@@ -1,18 +1,18 @@
-// The life of an execution: the moments that it passes, and how long it took from one to the next. Pure.
+// Moments in the life of an execution, and the time between them. Pure functions.
 
 import type { Attempt } from "@/api/execution-list";
 import { type Execution, isOpen } from "@/api/types";
 
 export interface Moment {
   name: string;
-  /** Null: it has not come. */
+  /** Null: not reached yet. */
   at: string | null;
   note: string;
-  /** Seconds since the moment before; null: not known (yet). */
+  /** Seconds since the previous moment. Null: unknown, or not reached yet. */
   wait: number | null;
 }
 
-/** Microseconds: what a browser's dates leave out. */
+/** Microseconds since the epoch. `Date` keeps only milliseconds. */
 export function microsOf(instant: string): number {
   const fraction = /\.(\d+)/.exec(instant)?.[1] ?? "";
   const whole = Date.parse(instant.replace(/\.\d+/, ""));
@@ -32,7 +32,7 @@ const BEGINNINGS: Record<Execution["triggered_by"], string> = {
   api: "Asked for",
 };
 
-/** Everything that has happened, in order, and what comes next. */
+/** All moments that have passed, in order, and the next one. */
 export function momentsOf(known: Execution, attempts: readonly Attempt[]): Moment[] {
   const moments: Omit<Moment, "wait">[] = [
     { name: BEGINNINGS[known.triggered_by], at: known.fire_ts, note: missedOf(known) },
@@ -60,7 +60,7 @@ export function momentsOf(known: Execution, attempts: readonly Attempt[]): Momen
       known.ready_ts === null ? "another run goes first" : "",
     );
   }
-  // A worker that claims an execution starts it: it is one moment.
+  // A worker starts an execution when it claims it, so this is one moment.
   const hasStarted = known.started_ts !== null && known.status !== "pending" && known.status !== "retrying";
   if (hasStarted || isOpen(known.status)) {
     const name = isFirst ? "Claimed, started" : `Attempt ${known.attempt}`;
@@ -91,7 +91,7 @@ function missedOf({ missed_count: missed }: Execution): string {
 
 export interface Bar {
   attempt: Attempt;
-  /** Parts of the whole, 0 to 1. */
+  /** Fractions of the whole time span, 0 to 1. */
   left: number;
   width: number;
   seconds: number | null;
@@ -99,7 +99,7 @@ export interface Bar {
 
 const MIN_WIDTH = 0.004;
 
-/** Attempts beside each other in time: from the first start to the last end, or to now. */
+/** Attempts as bars on a common time axis: from the first start to the last end, or to now. */
 export function barsOf(attempts: readonly Attempt[], now: Date): Bar[] {
   const present = now.toISOString();
   const spans = attempts.flatMap((attempt) => {

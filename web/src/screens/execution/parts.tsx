@@ -1,4 +1,4 @@
-// What the panel and the page of an execution share: its buttons, and keeping it up to date.
+// Shared by the panel and the page of an execution: buttons and live updates.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
@@ -14,14 +14,14 @@ import { useExecutionActions } from "./actions";
 
 const REREAD_MS = 5000;
 
-/** One execution, kept up to date; the stream tells most, and not all of it. */
+/** Load one execution and keep it up to date: from the event stream, and by polling while it is open. */
 export function useExecution(id: string) {
   const client = useQueryClient();
   const listen = useCallback(
     (told: Told) => {
       if (told.kind !== "execution" || told.data.execution_id !== id) return;
       tellExecution(client, told.data);
-      // Which attempts there are, and what an open one waits for, is not told.
+      // The stream does not report attempts, nor what a waiting execution waits for.
       void client.invalidateQueries({ queryKey: ["execution", id, "attempts"] });
     },
     [client, id],
@@ -52,7 +52,7 @@ interface NeighbourProps {
   addressOf: (id: string) => string;
 }
 
-/** To the executions of the same schedule before and after this one. */
+/** Links to the previous and the next execution of the same schedule. */
 export function NeighbourButtons({ execution, addressOf }: NeighbourProps) {
   const found = useQuery(neighbours(execution));
   const { before, after } = found.data ?? { before: null, after: null };

@@ -1,4 +1,4 @@
-// An execution's parts in a few words. Pure.
+// Parts of an execution as short text. Pure functions.
 
 import type { TriggeredBy } from "@/api/execution-list";
 import { type Execution, isOpen } from "@/api/types";
@@ -12,7 +12,7 @@ export const TRIGGER_LOOKS: Record<TriggeredBy, { icon: IconName; words: string 
   backfill: { icon: "retry", words: "backfill" },
 };
 
-/** What set it off. */
+/** What triggered the execution, and who, if it was a person. */
 export function triggerOf(known: Pick<Execution, "triggered_by" | "triggered_by_user">): string {
   const { words } = TRIGGER_LOOKS[known.triggered_by];
   return known.triggered_by_user ? `${words}, ${known.triggered_by_user}` : words;
@@ -29,14 +29,14 @@ const REASONS: Record<string, string> = {
   error: "The schedule could not be planned.",
 };
 
-/** Why it was skipped, or ended as it did. */
+/** Text for a reason code: why an execution was skipped, or how it ended. */
 export function reasonOf(reason: string): string {
   return REASONS[reason] ?? reason;
 }
 
 const MAX_LETTERS = 200;
 
-/** How it ended, in one line; empty: there is nothing to say. */
+/** Outcome in one line. Empty: nothing to report. */
 export function outcomeOf(known: Execution): string {
   const words = known.error ?? (known.reason === null ? null : reasonOf(known.reason));
   if (words) {
@@ -53,12 +53,12 @@ export function outcomeOf(known: Execution): string {
 }
 
 export interface Progress {
-  /** 0 to 1; null: not told. */
+  /** 0 to 1. Null: not reported. */
   fraction: number | null;
   text: string;
 }
 
-/** How far it is, as its code told it: it may have told anything. */
+/** Validate the progress that the task reported: it may be any value. */
 export function progressOf({ progress }: Pick<Execution, "progress">): Progress | null {
   if (progress === null) {
     return null;
@@ -71,7 +71,8 @@ export function progressOf({ progress }: Pick<Execution, "progress">): Progress 
   };
 }
 
-/** How long after its time it was started first; null: it was not, or there is no telling any more. */
+/** Seconds from fire time to first start. Null: not started, retried (the first start is lost), or a
+ * backfill. */
 export function lateness(known: Execution): number | null {
   if (known.started_ts === null || known.attempt !== 1 || known.triggered_by === "backfill") {
     return null;
@@ -79,7 +80,7 @@ export function lateness(known: Execution): number | null {
   return secondsBetween(known.fire_ts, known.started_ts);
 }
 
-/** Why it can't be tried again; null: it can. */
+/** Why it can't be retried. Null: it can. */
 export function whyNotRetry({ status }: Pick<Execution, "status">): string | null {
   if (isOpen(status)) return "It has not ended yet.";
   if (status === "success") return "It has succeeded.";
