@@ -1,4 +1,4 @@
-// Acting on many: the bar that appears when something is chosen, and the question before it is done.
+// Bulk actions on executions: the bar shown for a selection, and the confirmation dialog.
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
@@ -25,12 +25,12 @@ import { canBe, narrowed } from "./filters";
 
 interface ActLook {
   verb: string;
-  /** On the button of the question, where "Cancel" would mean the question. */
+  /** Label of the confirming button. A bare "Cancel" would seem to close the dialog. */
   ask: string;
   done: string;
   icon: IconName;
   note: string;
-  /** Why it can be done to none of those that are chosen. */
+  /** Why none of the selected executions allows the action. */
   none: string;
 }
 
@@ -56,7 +56,7 @@ const ACTS: Record<ExecutionAct, ActLook> = {
 interface BarProps {
   chosen: ChosenExecutions;
   isAll: boolean;
-  /** Those that are shown. */
+  /** The rows shown in the list. */
   rows: readonly Execution[];
   hasMore: boolean;
   onAll: () => void;
@@ -117,7 +117,7 @@ export function ExecutionBulkBar({ chosen, isAll, rows, hasMore, onAll, onClear,
   );
 }
 
-/** Those of the chosen that an act can be done to; null: there are none. */
+/** The selected executions that allow the action. Null: none. */
 function fitting(
   act: ExecutionAct,
   chosen: ChosenExecutions,
@@ -135,7 +135,7 @@ function fitting(
 interface DialogProps {
   act: ExecutionAct;
   chosen: ChosenExecutions;
-  /** How many were chosen besides, that it can't be done to. */
+  /** Number of selected executions that do not allow the action. */
   leftOut: number;
   rows: readonly Execution[];
   onClose: () => void;
@@ -144,7 +144,7 @@ interface DialogProps {
 
 const MAX_NAMES = 6;
 
-/** Says first how many it would be; a number that has changed since stops it. */
+/** Confirmation dialog. Shows the count first (dry run); if the count has changed since, nothing is done. */
 function BulkDialog({ act, chosen, leftOut, rows, onClose, onDone }: DialogProps) {
   const look = ACTS[act];
   const [outcome, setOutcome] = useState<BulkDone | null>(null);
@@ -226,7 +226,7 @@ function tooMany(error: unknown): string | null {
   return isIt ? "More than 1,000 match. Narrow the filters, and go on in several steps." : null;
 }
 
-/** How many of each name, most first. */
+/** Count each name, highest count first. */
 function countsOf(names: readonly string[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);

@@ -21,7 +21,7 @@ interface Props {
   onChange: (range: { fire_from: string; fire_to: string }) => void;
 }
 
-/** Which fire times. */
+/** Filter by a range of fire times. */
 export function FireRange({ from, to, onChange }: Props) {
   const [isAsking, setAsking] = useState(false);
   const zone = useZone();

@@ -11,7 +11,7 @@ interface Props {
   onPick: (id: string) => void;
 }
 
-/** Finds one schedule by a few letters. */
+/** Dialog that searches for one schedule by part of its name. */
 export function SchedulePicker({ isOpen, onOpenChange, onPick }: Props) {
   return (
     <Palette label="Choose a schedule" isOpen={isOpen} onOpenChange={onOpenChange}>

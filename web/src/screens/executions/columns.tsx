@@ -71,14 +71,14 @@ export const COLUMNS = column.columns([
   }),
 ]);
 
-/** The address of the list with the panel of one of its executions. */
+/** URL of the list with the panel of one execution open. */
 export function panelAddress(search: string, id: string): string {
   return `/executions${writeSearch(shape, search, { open: id })}`;
 }
 
 const panelShape = { open: text(), level: text() };
 
-/** The list alone. */
+/** URL of the list with no panel open. */
 export function closedAddress(search: string): string {
   return `/executions${writeSearch(panelShape, search, { open: "", level: "" })}`;
 }
@@ -87,7 +87,7 @@ function Name({ execution }: { execution: Execution }) {
   const { search } = useLocation();
   const { icon } = TRIGGER_LOOKS[execution.triggered_by];
   function open(event: MouseEvent) {
-    // In a tab of its own it is a page of its own; here, a panel over the list.
+    // A click with a modifier key opens the page in a new tab; a plain click opens the panel.
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.button !== 0) return;
     event.preventDefault();
     navigate(panelAddress(search, execution.execution_id));
@@ -223,7 +223,7 @@ function ExecutionMenu({ execution }: { execution: Execution }) {
   );
 }
 
-/** A row on a narrow screen. */
+/** A row of the list on narrow screens. */
 export function ExecutionCard({ execution }: { execution: Execution }) {
   return (
     <div className="flex flex-col gap-1.5">

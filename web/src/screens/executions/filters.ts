@@ -1,4 +1,4 @@
-// Which executions the reader wants to see: the shape of the address.
+// Filters of the execution list, and how the URL encodes them.
 
 import {
   CANCELLABLE,
@@ -12,13 +12,13 @@ import { anyOf, type Field, oneOf, text, texts, type Values } from "@/routing/se
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Ids; what is none counts as not given. */
+/** List of UUIDs. Invalid ones are ignored. */
 function ids(): Field<readonly string[]> {
   const all = texts();
   return { read: (given) => all.read(given).filter((each) => ID.test(each)), write: all.write };
 }
 
-/** An instant as the API writes it, or empty. */
+/** Instant in ISO 8601, UTC. Empty: none, or invalid. */
 function instant(): Field<string> {
   return {
     read: ([given = ""]) => (Number.isNaN(Date.parse(given)) ? "" : new Date(given).toISOString()),
@@ -34,13 +34,13 @@ export const shape = {
   fire_from: instant(),
   fire_to: instant(),
   live: oneOf(["on", "off"] as const, "on"),
-  /** The one whose panel is open. */
+  /** Id of the execution whose panel is open. */
   open: text(),
 };
 
 export type Search = Values<typeof shape>;
 
-/** The part that says which. */
+/** The filter that is sent to the API, without parameters of the view. */
 export function filterOf({ live: _live, open: _open, ...which }: Search): ExecutionFilter {
   const given = Object.entries(which).filter(([, value]) => value.length > 0);
   return Object.fromEntries(given) as ExecutionFilter;
@@ -65,7 +65,7 @@ export function canBe(act: ExecutionAct, status: Status): boolean {
   return ACTS_ON[act].includes(status);
 }
 
-/** Of all that match, those that an act can be done to; null: there can be none. */
+/** Restrict a filter to statuses that allow the action. Null: nothing can match. */
 export function narrowed(act: ExecutionAct, filter: ExecutionFilter): ExecutionFilter | null {
   const wanted = filter.status ?? [];
   const status = ACTS_ON[act].filter((each) => wanted.length === 0 || wanted.includes(each));
@@ -74,7 +74,7 @@ export function narrowed(act: ExecutionAct, filter: ExecutionFilter): ExecutionF
 
 // --- lists that grow at their head -------------------------------------------------------------------------
 
-/** Whether `a` comes behind `b`: by when they were made, which their ids tell, or by their fire times. */
+/** Whether `a` is listed after `b`: by fire time, or by creation time. Ids sort by creation time. */
 export function isBehind(a: Execution, b: Execution, isByFireTime: boolean): boolean {
   if (isByFireTime && a.fire_ts !== b.fire_ts) {
     return Date.parse(a.fire_ts) < Date.parse(b.fire_ts);
@@ -82,8 +82,7 @@ export function isBehind(a: Execution, b: Execution, isByFireTime: boolean): boo
   return a.execution_id < b.execution_id;
 }
 
-/** A fresh reading of the first pages, and behind it what was known there before: new rows at the head have
- * pushed it off the last page, and it has not gone. */
+/** The latest pages, followed by known rows that new rows pushed off the last page. These still exist. */
 export function withTail(
   fresh: readonly Execution[],
   known: readonly Execution[],

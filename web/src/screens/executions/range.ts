@@ -1,4 +1,4 @@
-// A range of fire times in words, and as fields for local times want it. Pure.
+// Ranges of fire times, as text and as values of `datetime-local` inputs. Pure functions.
 
 import { instant } from "@/time/format";
 
@@ -9,7 +9,7 @@ export function rangeWords(from: string, to: string, zone: string, now: Date): s
   return to === "" ? `from ${words(from)}` : `${words(from)} to ${words(to)}`;
 }
 
-/** As a field for local times shows an instant. */
+/** An instant as the value of a `datetime-local` input. */
 export function localOf(at: string): string {
   if (at === "") {
     return "";

@@ -8,15 +8,15 @@ import { Icon } from "@/ui/Icon";
 
 interface Props {
   error: unknown;
-  /** Shows what failed anew. */
+  /** Render the failed screen again. */
   onRetry: () => void;
 }
 
-/** Instead of a screen that failed: what happened, what can be done, and what to tell whoever mends it. */
+/** Shown in place of a screen that crashed: the error, what to do, and a report for the developers. */
 export function Fault({ error, onRetry }: Props) {
   const client = useQueryClient();
   function retry() {
-    // What was read may be what it failed by; who is signed in is in use, and stays.
+    // Cached data may have caused the crash. The session query is active, so it is not removed.
     client.removeQueries({ type: "inactive" });
     onRetry();
   }
@@ -55,7 +55,7 @@ export function Fault({ error, onRetry }: Props) {
   );
 }
 
-/** What whoever mends it needs to know. The address is told without its search: it may hold names. */
+/** Error report for the developers. The URL's query string is left out: it may contain names. */
 function reportOf(error: unknown): string {
   const lines = [
     textOf(error),

@@ -5,7 +5,7 @@ import { PLACES } from "@/shell/places";
 import { Screen } from "@/shell/Screen";
 import { Icon } from "@/ui/Icon";
 
-/** For an address that means nothing: says so, and where to go from here. */
+/** Shown for an unknown URL, with links to existing screens. */
 export function NotHere() {
   const { path } = useLocation();
   return (

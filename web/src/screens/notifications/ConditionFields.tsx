@@ -3,7 +3,7 @@ import { Check, LengthInput, Pick, ProblemLine, Sentence, Small } from "@/screen
 import type { FieldsProps } from "./RuleFields";
 import type { ConditionKind } from "./rule-words";
 
-/** What a rule tells of: each can be switched on, and has its own figures. */
+/** Conditions of a rule. Each can be switched on and has its own settings. */
 export function ConditionFields({ draft, change, on, problem }: FieldsProps) {
   function wrongWith(kind: ConditionKind) {
     const index = on.findIndex((condition) => condition.kind === kind);

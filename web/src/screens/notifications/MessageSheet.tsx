@@ -14,7 +14,7 @@ import { executionIn, TYPE_LOOKS } from "./message-words";
 import { DeliveryBadge, Subject } from "./parts";
 import { SendAgain } from "./SendAgain";
 
-/** One message: what it says, and how far it has come. */
+/** Panel with one message: its content and delivery state. */
 export function MessageSheet({ id, onClose }: { id: string; onClose: () => void }) {
   const found = useQuery(messageQuery(id));
   const known = found.data;

@@ -17,7 +17,7 @@ import { DeliveryBadge, Panel, Subject, TypeName } from "./parts";
 import { isId } from "./rule-words";
 import { SendAgain } from "./SendAgain";
 
-/** `message` is the one whose panel is open. */
+/** URL parameters: filters, and `message`, the id of the message whose panel is open. */
 const shape = { status: anyOf(DELIVERIES), rule_id: texts(), message: text() };
 const UNFILTERED = { status: [], rule_id: [] };
 
@@ -65,7 +65,7 @@ const COLUMNS = column.columns([
   }),
 ]);
 
-/** What was told, and whether it has arrived. */
+/** List of sent messages and their delivery states. */
 export function Messages() {
   const [search, setSearch] = useSearch(shape);
   const filter = useMemo<MessageFilter>(

@@ -11,7 +11,7 @@ import { SecretField } from "./SecretField";
 export interface FieldsProps {
   draft: RuleDraft;
   change: (changes: Partial<RuleDraft>) => void;
-  /** As they are sent: problems come by their places there. */
+  /** Conditions as they are sent. The server reports problems by their index in this list. */
   on: readonly Condition[];
   problem: (pointer: string) => FieldProblem | null;
 }

@@ -15,14 +15,14 @@ import { RuleFields } from "./RuleFields";
 import { blankAbout, draftOf, type RuleDraft, readDraft, shownPointers } from "./rule-draft";
 
 interface Props {
-  /** Null: one that is to be made. */
+  /** Null: a new rule. */
   id: string | null;
-  /** The id of the schedule that a new one begins with; empty: none. */
+  /** Id of the schedule preselected for a new rule. Empty: none. */
   about?: string;
   onClose: () => void;
 }
 
-/** One rule, to read and to change. */
+/** Panel to view and edit one rule. */
 export function RuleSheet({ id, about = "", onClose }: Props) {
   const found = useQuery({ ...ruleQuery(id ?? ""), enabled: id !== null, refetchInterval: 10_000 });
   const isUnknown = found.error instanceof ProblemError && [404, 422].includes(found.error.status);
@@ -46,9 +46,9 @@ export function RuleSheet({ id, about = "", onClose }: Props) {
 }
 
 interface EditorProps {
-  /** As it is now, whatever was opened; null: it is to be made. */
+  /** The current version from the server; the form may be based on an older one. Null: a new rule. */
   known: Rule | null;
-  /** What the form begins with. */
+  /** Initial values of the form. */
   begun: RuleDraft;
   onClose: () => void;
 }
@@ -58,7 +58,7 @@ function Editor({ known, begun, onClose }: EditorProps) {
   const mayNotEdit = useWhyNot("editor");
   const make = useMakeRule();
   const replace = useReplaceRule();
-  // What was opened stays what changes are compared with, whatever comes in meanwhile.
+  // Compare changes with the version that was opened, even if newer ones arrive meanwhile.
   const [base, setBase] = useState(begun);
   const [draft, setDraft] = useState(begun);
   const [isTried, setTried] = useState(false);
@@ -83,7 +83,7 @@ function Editor({ known, begun, onClose }: EditorProps) {
   }
 
   function focusProblem() {
-    // Once what is wrong is marked.
+    // Wait until invalid fields are marked.
     setTimeout(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), 50);
   }
 
@@ -105,9 +105,9 @@ function Editor({ known, begun, onClose }: EditorProps) {
     }
   }
 
-  /** Over what there is now. */
+  /** Replace `present`, the current version of the rule. */
   function save(present: Rule) {
-    const { enabled, muted_until_ts = null } = present; // these are not the form's: they stay
+    const { enabled, muted_until_ts = null } = present; // not part of the form: keep them
     replace.mutate(
       {
         id: present.rule_id,
@@ -121,7 +121,8 @@ function Editor({ known, begun, onClose }: EditorProps) {
           if (!(error instanceof ProblemError) || error.status !== 412) return;
           const asked = client.fetchQuery({ ...ruleQuery(present.rule_id), staleTime: 0 });
           const theirs = await asked.catch(() => null);
-          // Only muted, or switched: what I was looking at is still what there is.
+          // Only the mute or the switch has changed. The definition is still the one that was opened: save
+          // again.
           if (theirs !== null && definitionText(draftOf(theirs)) === opened) save(theirs);
         },
       },
@@ -161,7 +162,7 @@ function Editor({ known, begun, onClose }: EditorProps) {
         />
         <Footer>
           <FormProblem text={problems.besides} />
-          {/* One's own change is news as well, for the moment until this closes. */}
+          {/* The user's own save also looks like a newer version until this panel closes. */}
           {known !== null && isNewer && !replace.isPending && !replace.isSuccess && (
             <Newer by={known.updated_by ?? null} onTake={() => takeTheirs(known)} />
           )}
@@ -196,12 +197,12 @@ function Editor({ known, begun, onClose }: EditorProps) {
   );
 }
 
-/** To compare by. */
+/** Definition as text, for comparison. */
 function definitionText(draft: RuleDraft): string {
   return JSON.stringify(readDraft(draft).definition);
 }
 
-/** Stays at the lower edge while the form scrolls. */
+/** Sticks to the bottom while the form scrolls. */
 function Footer({ children }: { children: ReactNode }) {
   return (
     <div className="border-line bg-surface sticky -bottom-4 z-10 -mx-5 mt-auto -mb-4 flex flex-col gap-3 border-t px-5 py-3">

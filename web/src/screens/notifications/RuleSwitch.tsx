@@ -8,7 +8,7 @@ import { Switch } from "@/ui/Switch";
 import { toast } from "@/ui/Toasts";
 import { ruleStateOf } from "./rule-words";
 
-/** Enables and disables a rule at once, and says until when it is muted. */
+/** Switch that enables or disables a rule at once. Also shows until when the rule is muted. */
 export function RuleSwitch({ rule }: { rule: Rule }) {
   const mayNotEdit = useWhyNot("editor");
   const change = useChangeRule();

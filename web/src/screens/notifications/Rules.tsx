@@ -18,17 +18,17 @@ import { RuleSwitch } from "./RuleSwitch";
 import { conditionsWords } from "./rule-words";
 import { TestDialog } from "./TestDialog";
 
-/** `rule` is the one whose form is open; `about` is the schedule that a new one begins with. */
+/** URL parameters: `rule` is the rule being edited; `about` is the schedule preselected for a new rule. */
 const shape = { new: oneOf(["", "rule"] as const, ""), about: text(), rule: text() };
 
 const column = columnsOf<Rule>();
 const idOf = (row: Rule) => row.rule_id;
 const nameOf = (row: Rule) => row.name;
 
-/** What is open over the list, and is not worth an address. */
+/** The open dialog. It is not part of the URL. */
 type Asked = { what: "mute" | "delete" | "test"; rule: Rule };
 
-/** Who is told of what. */
+/** List of notification rules. */
 export function Rules() {
   const [search, setSearch] = useSearch(shape);
   const mayNotEdit = useWhyNot("editor");

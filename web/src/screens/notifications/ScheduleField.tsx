@@ -9,15 +9,15 @@ import { Icon } from "@/ui/Icon";
 import { useScheduleName } from "./parts";
 
 interface Props {
-  /** By id, or by name. */
+  /** Schedule ids or names. */
   chosen: readonly string[];
   onChange: (chosen: readonly string[]) => void;
   problem: FieldProblem | null;
   isFixed: boolean;
 }
 
-/** Schedules, found by a few letters of their names. They are kept by their ids, so that a rule follows one that
- * is renamed. */
+/** Search and select schedules by part of their names. Ids are stored, so that a rule follows a renamed
+ * schedule. */
 export function ScheduleField({ chosen, onChange, problem, isFixed }: Props) {
   const id = useId();
   const [isOpen, setOpen] = useState(false);
@@ -47,12 +47,12 @@ export function ScheduleField({ chosen, onChange, problem, isFixed }: Props) {
       const step = event.key === "ArrowDown" ? 1 : -1;
       setAt((Math.min(at, found.length - 1) + step + found.length) % Math.max(found.length, 1));
     } else if (event.key === "Enter") {
-      event.preventDefault(); // the form is not to be sent by choosing
+      event.preventDefault(); // Enter selects an item; it must not submit the form
       if (isOpen && marked !== undefined) choose(marked.schedule_id);
     }
   }
 
-  // Ahead of the panel around it, which closes by the same key.
+  // Handle Escape before the surrounding panel does: the same key closes the panel.
   useEffect(() => {
     if (!isOpen) return;
     function listen(event: globalThis.KeyboardEvent) {
@@ -126,7 +126,7 @@ export function ScheduleField({ chosen, onChange, problem, isFixed }: Props) {
                 role="option"
                 tabIndex={-1}
                 aria-selected={each === marked}
-                // Before the input loses the focus, which closes the list.
+                // Pointer down comes before the input's blur, which closes the list.
                 onPointerDown={(event) => {
                   event.preventDefault();
                   choose(each.schedule_id);

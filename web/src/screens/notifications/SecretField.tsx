@@ -8,13 +8,13 @@ import { TextField } from "@/ui/Field";
 import { SigningKeyDialog } from "./SigningKeyDialog";
 
 interface Props {
-  /** Its name. */
+  /** The name of the secret. */
   value: string;
   onChange: (name: string) => void;
   problem: FieldProblem | null;
 }
 
-/** The secret that messages are signed with. Admins alone see which there are; others have to know its name. */
+/** The secret that signs messages. Only admins can list secrets; others must know the name. */
 export function SecretField({ value, onChange, problem }: Props) {
   const id = useId();
   const mayNotSet = useWhyNot("admin");

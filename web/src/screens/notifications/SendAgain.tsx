@@ -5,7 +5,7 @@ import { Button } from "@/ui/Button";
 import { toast } from "@/ui/Toasts";
 import { TYPE_LOOKS } from "./message-words";
 
-/** For a message that was given up: it gets as many tries as a new one. */
+/** Resend a message whose delivery was given up. It gets as many attempts as a new message. */
 export function SendAgain({ message, size = "small" }: { message: Message; size?: "small" | "usual" }) {
   const mayNot = useWhyNot("operator");
   const again = useSendAgain();

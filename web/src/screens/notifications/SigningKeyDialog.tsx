@@ -9,13 +9,13 @@ import { toast } from "@/ui/Toasts";
 import { newSigningKey } from "./signing-key";
 
 interface Props {
-  /** Secrets that there are: one of them must not get another value unmeant. */
+  /** Names of existing secrets. The dialog must not overwrite one by accident. */
   taken: readonly string[];
   onMade: (name: string) => void;
   onClose: () => void;
 }
 
-/** Makes a key, shows it once for the receiver, and stores it as a secret. */
+/** Dialog that creates a signing key, shows it once for the receiver, and stores it as a secret. */
 export function SigningKeyDialog({ taken, onMade, onClose }: Props) {
   const set = useSetSecret();
   const [name, setName] = useState("");
@@ -30,7 +30,7 @@ export function SigningKeyDialog({ taken, onMade, onClose }: Props) {
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    event.stopPropagation(); // the form behind this dialog would hear it as its own
+    event.stopPropagation(); // else the form behind this dialog would also submit
     if (set.isPending || whyNot !== null) return;
     set.mutate(
       { name: wanted, value: key },

@@ -13,12 +13,12 @@ import { DESTINATION_WORDS, hostOf } from "./rule-words";
 
 interface Props {
   rule: Rule;
-  /** The request for it, which began when this was opened. */
+  /** The request that sends the test message. It started when the dialog was opened. */
   sent: ReturnType<typeof useTestRule>;
   onClose: () => void;
 }
 
-/** A test message, followed until it has arrived or is given up. */
+/** Dialog that follows a test message until it is delivered or given up. */
 export function TestDialog({ rule, sent, onClose }: Props) {
   const id = sent.data?.notification_id ?? "";
   const followed = useQuery({ ...messageQuery(id), enabled: id !== "" });
@@ -34,7 +34,7 @@ export function TestDialog({ rule, sent, onClose }: Props) {
         <div role="status" className="text-sm">
           {message ? <Progress message={message} /> : sent.isPending && <Line icon="clock">Asked for.</Line>}
         </div>
-        {/* Outside of what is read out: it changes every second. */}
+        {/* Outside of the live region: a screen reader would announce it every second. */}
         {message?.status === "pending" && message.error !== null && message.due_ts !== null && (
           <p className="text-ink-soft -mt-3 ml-6 text-sm">
             Next try: <Countdown at={message.due_ts} />

@@ -9,7 +9,7 @@ const TABS = [
   { tab: "messages", label: "Messages", Content: Messages },
 ] as const;
 
-/** Who is told when schedules fail, and what they were told. `tab` null: the rules. */
+/** Notifications screen: rules and sent messages. `tab` null: the rules. */
 export default function Notifications({ tab }: { tab: string | null }) {
   const here = TABS.find((each) => each.tab === (tab ?? "rules"));
   if (here === undefined) {

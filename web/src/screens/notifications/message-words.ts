@@ -1,4 +1,4 @@
-// Messages in words. Pure.
+// Messages as text. Pure functions.
 
 import type { Delivery, Message, MessageType } from "@/api/notifications";
 import type { Tone } from "@/ui/Badge";
@@ -26,20 +26,20 @@ interface Look {
   icon: IconName;
 }
 
-/** How a message stands; what did not arrive and is tried again is told from what is on its way at first. */
+/** Delivery state as text, colour and icon. A pending message with an error is shown as a retry. */
 export function lookOf({ status, error }: Pick<Message, "status" | "error">): Look {
   return status === "pending" && error !== null
     ? { words: "trying again", tone: "warn", icon: "retry" }
     : DELIVERY_LOOKS[status];
 }
 
-/** How many schedules it is about that has gathered them; null: it is about one, or none. */
+/** Number of schedules in a message that groups several. Null: the message does not group schedules. */
 export function countIn({ type, message }: Pick<Message, "type" | "message">): number | null {
   const count = partOf(message.data, "count");
   return type === "schedules.gathered" && typeof count === "number" ? count : null;
 }
 
-/** The name that the schedule had then; null: it is about none, or about many. */
+/** The schedule's name when the message was sent. Null: the message concerns no schedule, or several. */
 export function scheduleNameIn({
   message,
   schedule_id,
@@ -49,7 +49,7 @@ export function scheduleNameIn({
   return typeof name === "string" && name !== "" ? name : `schedule ${schedule_id.slice(0, 8)}…`;
 }
 
-/** The execution that it tells of; null: none. */
+/** Id of the execution in the message. Null: none. */
 export function executionIn({ message }: Pick<Message, "message">): string | null {
   const id = partOf(partOf(message.data, "execution"), "execution_id");
   return typeof id === "string" ? id : null;

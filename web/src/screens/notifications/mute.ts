@@ -1,4 +1,4 @@
-// Until when a rule is muted. Pure.
+// Duration of a rule's mute. Pure functions.
 
 export const SPANS = ["1", "8", "24", "time"] as const;
 export type Span = (typeof SPANS)[number];
@@ -12,7 +12,7 @@ export const SPAN_WORDS: Record<Span, string> = {
 
 const HOUR_MS = 3_600_000;
 
-/** Null: no time is given yet, or one that is past. `local` is what a field for local times says. */
+/** End of the mute. Null: no time entered yet, or it is in the past. `local` is a `datetime-local` value. */
 export function mutedUntil(span: Span, local: string, now: Date): string | null {
   const at = span === "time" ? new Date(local) : new Date(now.getTime() + Number(span) * HOUR_MS);
   return Number.isNaN(at.getTime()) || at <= now ? null : at.toISOString();

@@ -31,7 +31,7 @@ export function TypeName({ type }: { type: MessageType }) {
   );
 }
 
-/** Its kind and its host; the rest of the address may let one in, and is nobody's business here. */
+/** Kind and host of a destination. The rest of the URL may contain credentials and is not shown. */
 export function Destination({ to }: { to: Rule["to"] }) {
   const host = hostOf(to.url);
   return (
@@ -46,7 +46,7 @@ export function Destination({ to }: { to: Rule["to"] }) {
 
 const SHOWN_SCHEDULES = 2;
 
-/** Which schedules a rule is about. */
+/** The schedules that a rule applies to. */
 export function About({ match }: { match: Rule["match"] }) {
   const labels = Object.entries(match.labels ?? {});
   const more = match.schedules.length - SHOWN_SCHEDULES;
@@ -90,7 +90,7 @@ function NamedSchedule({ named }: { named: string }) {
   );
 }
 
-/** The name of what is named by an id, once it is known. */
+/** Name of a schedule given by id or name. Until the name is loaded, a short form of the id. */
 export function useScheduleName(named: string): string {
   const found = useQuery({ ...schedule(named), enabled: isId(named), staleTime: 60_000, retry: false });
   if (!isId(named)) return named;

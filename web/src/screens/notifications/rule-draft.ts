@@ -1,6 +1,6 @@
-// A rule in the making: what the form's controls hold, made of a rule and made into one. Pure.
+// Draft of a rule: the values of the form's controls, and conversion from and to a rule. Pure functions.
 //
-// What was typed for a condition or a destination is kept while it is off.
+// Values of a condition or destination are kept while it is switched off.
 
 import type { Address, Condition, Rule, RuleSpec } from "@/api/notifications";
 import type { Pair } from "@/screens/schedule-form/draft";
@@ -13,7 +13,7 @@ export interface RuleDraft {
   readonly schedules: readonly string[];
   readonly labels: readonly Pair[];
   readonly on: ReadonlySet<ConditionKind>;
-  /** Every failure, and not only the first. */
+  /** True: notify on every failure. False: only on the first. */
   readonly every: boolean;
   readonly count: string;
   readonly silence: "within" | "grace";
@@ -72,7 +72,7 @@ export function draftOf(rule: Rule): RuleDraft {
   return made;
 }
 
-/** The order in which a rule names what it tells of. */
+/** The order of a rule's conditions. */
 export const KINDS: readonly ConditionKind[] = [
   "failure",
   "failures_in_a_row",
@@ -85,7 +85,7 @@ type Definition = Pick<RuleSpec, "name" | "description" | "match" | "on" | "to">
 
 export interface ReadDraft {
   readonly definition: Definition;
-  /** What this page can tell is wrong, by pointer. */
+  /** Problems found in the browser, by JSON pointer. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
@@ -152,7 +152,7 @@ function addressOf({ kind, url, secret }: RuleDraft): Address {
     : { kind, url: url.trim() };
 }
 
-/** Every control of the form, by its pointer. */
+/** JSON pointers of all controls of the form. */
 export function shownPointers(on: readonly Condition[]): readonly string[] {
   return [
     "/name",

@@ -1,4 +1,4 @@
-// Notification rules in words. Pure.
+// Notification rules as text. Pure functions.
 
 import type { Address, Condition, Rule } from "@/api/notifications";
 import { lengthWords } from "@/screens/schedule-form/sentences";
@@ -7,7 +7,7 @@ import type { IconName } from "@/ui/Icon";
 
 export type ConditionKind = Condition["kind"];
 
-/** When a rule tells, as what a schedule does: "fails", "recovers". */
+/** A condition as a verb phrase about the schedule: "fails", "recovers". */
 export function conditionWords(condition: Condition): string {
   switch (condition.kind) {
     case "failure":
@@ -33,7 +33,7 @@ const ORDER: readonly ConditionKind[] = [
   "recovery",
 ];
 
-/** "fails, recovers": what goes wrong first, and that it is well again last. */
+/** All conditions of a rule: "fails; recovers". Failures first, recovery last. */
 export function conditionsWords(on: readonly Condition[]): string {
   const rank = (condition: Condition) => ORDER.indexOf(condition.kind);
   return [...on]
@@ -44,7 +44,7 @@ export function conditionsWords(on: readonly Condition[]): string {
 
 export const DESTINATION_WORDS: Record<Address["kind"], string> = { webhook: "Webhook", slack: "Slack" };
 
-/** The host alone: a path may be what lets one in. */
+/** Host and port of a URL. The rest is left out: it may contain credentials. */
 export function hostOf(url: string): string {
   const read = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(url);
   const authority = read?.[1] ?? "";
@@ -81,7 +81,7 @@ interface Subject {
   labels?: Record<string, string>;
 }
 
-/** Whether a rule tells of a schedule, as the server decides it. */
+/** Whether a rule applies to a schedule. Mirrors the server's logic. */
 export function isAbout(
   { match }: Pick<Rule, "match">,
   { schedule_id, name, labels = {} }: Subject,
@@ -97,7 +97,7 @@ export function isAbout(
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Schedules are named by their ids, which stay when they are renamed, or by their names. */
+/** Whether the text is a schedule id. Rules refer to schedules by id, which survives a rename, or by name. */
 export function isId(named: string): boolean {
   return ID.test(named);
 }

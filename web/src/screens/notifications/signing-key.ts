@@ -1,8 +1,8 @@
-// Keys that messages are signed with, as Standard Webhooks writes them. Pure, but for the bytes that are given.
+// Signing keys for messages, in the format of Standard Webhooks.
 
 export const KEY_BYTES = 32;
 
-/** `whsec_` and the bytes in base64. */
+/** Format a key: `whsec_` and the bytes in base64. */
 export function signingKeyOf(bytes: Uint8Array): string {
   return `whsec_${btoa(String.fromCharCode(...bytes))}`;
 }
