@@ -1,4 +1,4 @@
-// What can be open over a schedule: its form, a run by hand, a backfill. The address says which.
+// Dialogs over a schedule: edit form, manual run, backfill. The URL says which one is open.
 
 import { useCallback } from "react";
 import type { Schedule } from "@/api/types";
@@ -42,7 +42,7 @@ export function Acting({ schedule, act, onClose }: Props) {
   }
 }
 
-/** With the way to try it out, which takes a schedule that is saved. */
+/** Toast after saving, with a button to run the schedule. A run needs a saved schedule. */
 export function tellSaved(made: Schedule, isNew = false): void {
   toast({
     tone: "good",

@@ -5,7 +5,7 @@ import { ScheduleMenu } from "@/screens/schedules/parts";
 import { Button } from "@/ui/Button";
 import { useActAddress } from "./address";
 
-/** What is done to a schedule most often, and the menu of all else. */
+/** Buttons for the most frequent actions on a schedule, and a menu with the others. */
 export function Actions({ schedule }: { schedule: Schedule }) {
   const { resume, askPause, mayNotSteer, mayNotEdit, switchingId } = useScheduleActions();
   const addressOf = useActAddress();

@@ -26,12 +26,12 @@ import type { IconName } from "@/ui/Icon";
 const SHOWN = ["/from_ts", "/to_ts", "/reason"];
 const DAY_MS = 86_400_000;
 
-/** When the day of an instant began, as a field for local times takes it. */
+/** Start of the instant's day in the zone, as the value of a `datetime-local` input. */
 function midnight(instant: Date, zone: string): string {
   return `${wallTime(instant.toISOString(), zone).slice(0, 10)}T00:00`;
 }
 
-/** Run it for the times that it would have had in a range of the past. */
+/** Dialog that starts a backfill: runs for all fire times in a past range. */
 export function BackfillDialog({ schedule, onClose }: { schedule: Schedule; onClose: () => void }) {
   const zone = zoneOf(schedule.trigger) ?? myZone();
   const [from, setFrom] = useState(() => midnight(new Date(presently().getTime() - DAY_MS), zone));
@@ -115,7 +115,7 @@ export function BackfillDialog({ schedule, onClose }: { schedule: Schedule; onCl
   );
 }
 
-/** Those that go on, and the latest that have ended; nothing where there was none. */
+/** Running backfills and the latest ended ones, at most 3. Renders nothing if there are none. */
 export function Backfills({ schedule }: { schedule: Schedule }) {
   const found = useQuery(backfillsOf(schedule.schedule_id));
   const items = found.data?.items ?? [];
@@ -148,7 +148,7 @@ function lookOf(backfill: Backfill): Look {
   return { tone: "good", icon: "checkCircle", word: "done" };
 }
 
-/** How far one has come, kept up to date. */
+/** Progress of one backfill, updated live. */
 function BackfillLine({ backfill: known, zone }: { backfill: Backfill; zone: string }) {
   const backfill = useQuery(backfillWith(known)).data;
   const cancel = useCancelBackfill();

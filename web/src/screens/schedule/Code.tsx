@@ -23,7 +23,7 @@ interface Props {
   onKind: (kind: CodeKind) => void;
 }
 
-/** The schedule as somebody would have written it, to be copied. What is so by default is left out. */
+/** The schedule as code or commands, to copy. Default values are left out. */
 export function Code({ schedule, kind, onKind }: Props) {
   return (
     <div className="flex flex-col gap-3">

@@ -18,7 +18,7 @@ import { JsonView } from "@/ui/Code";
 import { CopyButton } from "@/ui/Copy";
 import { Icon } from "@/ui/Icon";
 
-/** What its author wrote, in groups that read like sentences. */
+/** The schedule's definition, in groups of sentences. */
 export function Configuration({ schedule }: { schedule: Schedule }) {
   const zone = zoneOf(schedule.trigger);
   const hasWall = schedule.trigger.kind === "cron" || schedule.trigger.kind === "rrule";
@@ -169,7 +169,7 @@ function nameOf(target: Target): string {
   }
 }
 
-/** What it is given, leaving out what is empty. */
+/** Fields of the target, without empty ones. */
 function partsOf(target: Target): [string, unknown][] {
   const parts: [string, unknown][] = [];
   const add = (name: string, value: unknown) => {

@@ -21,7 +21,7 @@ interface Props {
 
 const idOf = (execution: Execution) => execution.execution_id;
 
-/** All that ran, or was to run, of it: latest first. */
+/** Executions of the schedule, latest first. */
 export function Executions({ schedule, status, onStatus }: Props) {
   const list = useInfiniteQuery({
     ...executionsOf(schedule.schedule_id, status),

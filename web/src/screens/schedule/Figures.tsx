@@ -10,7 +10,7 @@ import { Icon } from "@/ui/Icon";
 import { Sparkline } from "@/ui/Sparkline";
 import { ErrorState, Skeleton } from "@/ui/State";
 
-/** How long its runs take, how long they wait, and how they end. */
+/** Statistics of a schedule: durations, waiting times and outcomes. */
 export function Figures({ schedule }: { schedule: Schedule }) {
   const stats = useQuery(statsOf(schedule.schedule_id));
   const found = stats.data;

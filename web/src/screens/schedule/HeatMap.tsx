@@ -14,9 +14,9 @@ const AHEAD_MS = WEEKS_AHEAD * 7 * 24 * HOUR_MS + 7 * 24 * HOUR_MS;
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** Twelve weeks back and a few ahead, day by day: how much, how badly, and how much is to come. */
+/** Calendar of twelve past weeks and a few future ones: runs, failures and planned runs per day. */
 export function HeatMap({ schedule }: { schedule: Schedule }) {
-  // By the hour, so that the same is asked for while one looks.
+  // Rounded to the hour, so that the query key stays the same while the page is open.
   const [from] = useState(() => new Date(Math.floor(presently().getTime() / HOUR_MS) * HOUR_MS));
   const stats = useQuery(statsOf(schedule.schedule_id));
   const planned = useQuery(
@@ -107,11 +107,11 @@ function Grid({ weeks }: { weeks: readonly (readonly Cell[])[] }) {
   );
 }
 
-/** The month, where one begins. */
+/** Month name above the first week of a month. */
 function monthMark(weeks: readonly (readonly Cell[])[], index: number): string {
   const month = (at: number) => weeks[at]?.[0]?.day.slice(5, 7);
   const begins = month(index) !== month(index - 1);
-  // The first week may be all there is of its month, and then there is no room for its name.
+  // The first column may be the only week of its month: too narrow for the name.
   const hasRoom = index > 0 || month(index) === month(index + 1);
   return begins && hasRoom ? (MONTHS[Number(month(index)) - 1] ?? "") : "";
 }

@@ -15,7 +15,7 @@ import { isLate, lateBy, missedWords, reasonWords } from "./lateness";
 
 const idOf = (fire: Fire) => `${fire.fire_ts} ${fire.execution_id}`;
 
-/** What became of each of its times: fired, late, or skipped and why. */
+/** What happened at each fire time: fired, fired late, or skipped and why. */
 export function Ledger({ schedule }: { schedule: Schedule }) {
   const ledger = useInfiniteQuery(ledgerOf(schedule.schedule_id));
   const fresh = useMemo(() => ledger.data?.pages.flat(), [ledger.data]);
@@ -60,7 +60,7 @@ function pagesOf(rows: readonly Fire[]): readonly (readonly Fire[])[] {
   );
 }
 
-/** With how late each was, which its execution tells. */
+/** One page of fire times. Loads their executions to show how late each was. */
 function Rows({ schedule, fires }: { schedule: Schedule; fires: readonly Fire[] }) {
   const latest = fires[0]?.fire_ts ?? "";
   const earliest = fires.at(-1)?.fire_ts ?? "";

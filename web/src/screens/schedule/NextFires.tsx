@@ -16,10 +16,10 @@ import { reasonWords } from "./lateness";
 
 const SHOWN = 10;
 
-/** The next times, in the schedule's zone and the reader's. */
+/** Next fire times, in the schedule's zone and the reader's. */
 export function NextFires({ schedule }: { schedule: Schedule }) {
   const fires = useQuery(nextFires(schedule.schedule_id, SHOWN));
-  // The same times once more, for what the plan itself does not tell: changes of clocks, and cautions.
+  // The preview of the same times adds what the plan lacks: clock changes and warnings.
   const preview = useQuery(previewOf(askedOf(definitionOf(schedule), schedule.schedule_id)));
   const marks = new Map(preview.data?.marks.map((mark) => [Date.parse(mark.fire), mark.clock_change]));
   const zone = shownZoneOf(schedule.trigger);

@@ -1,5 +1,5 @@
-// What opens over the list of schedules: one of them, its form, or the form of a new one. Loaded when it is first
-// needed, so that the list is there sooner.
+// Panels over the list of schedules: one schedule, its form, or the form of a new one. Loaded on first use,
+// so that the list appears sooner.
 
 import { useQuery } from "@tanstack/react-query";
 import { useCallback } from "react";

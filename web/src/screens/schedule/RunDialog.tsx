@@ -18,7 +18,7 @@ import { Dialog } from "@/ui/Dialog";
 import { FormProblem, TextField } from "@/ui/Field";
 import { toast } from "@/ui/Toasts";
 
-/** Run it now, with other arguments than its own if wanted. */
+/** Dialog that runs a schedule now, optionally with other arguments. */
 export function RunDialog({ schedule, onClose }: { schedule: Schedule; onClose: () => void }) {
   const { target } = schedule;
   const own = target.kind === "function" ? (target.args ?? {}) : {};

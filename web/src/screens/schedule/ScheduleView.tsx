@@ -1,4 +1,4 @@
-// A schedule, part by part: the same over the list and on a page of its own.
+// Details of a schedule, in tabs. Used in the panel over the list and on the schedule's own page.
 
 import type { ReactNode } from "react";
 import type { Schedule } from "@/api/types";
@@ -21,14 +21,14 @@ import { Versions } from "./Versions";
 
 interface Props {
   schedule: Schedule;
-  /** Whether there is room for parts beside each other. */
+  /** True: wide enough for columns. */
   isWide: boolean;
 }
 
 export function ScheduleView({ schedule, isWide }: Props) {
   const [view, setView] = useSearch(viewShape);
   const number = (text: string) => (/^\d{1,15}$/.test(text) ? Number(text) : null);
-  // A version in the address is enough to say which part is wanted.
+  // A version in the URL selects the versions tab.
   const tab = view.tab === "summary" && view.version !== "" ? "versions" : view.tab;
   return (
     <Tabs
@@ -111,7 +111,7 @@ function Summary({ schedule, isWide }: Props) {
   );
 }
 
-/** How it stands, at a glance. */
+/** Summary: state, last result and number of runs. */
 function Stand({ schedule }: { schedule: Schedule }) {
   return (
     <dl className="border-line bg-surface shadow-low divide-line grid grid-cols-1 divide-y rounded-lg border sm:grid-cols-3 sm:divide-x sm:divide-y-0">

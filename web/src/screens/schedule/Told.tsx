@@ -10,7 +10,7 @@ import { Button } from "@/ui/Button";
 import { Card } from "@/ui/Card";
 import { ErrorState, Skeleton } from "@/ui/State";
 
-/** Who is told when it fails: the notification rules that are about it. */
+/** Notification rules that apply to the schedule. */
 export function Told({ schedule }: { schedule: Schedule }) {
   const rules = useQuery(ruleList);
   const mayNotEdit = useWhyNot("editor");
@@ -62,7 +62,7 @@ export function Told({ schedule }: { schedule: Schedule }) {
   );
 }
 
-/** That it says nothing at present. */
+/** Mark a rule that is disabled or muted. */
 function Silence({ rule }: { rule: Rule }) {
   const state = ruleStateOf(rule, useNow());
   return state === "enabled" ? null : <span className="text-warn font-medium"> — {state}</span>;

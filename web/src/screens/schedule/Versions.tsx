@@ -16,9 +16,9 @@ import { toast } from "@/ui/Toasts";
 
 interface Props {
   schedule: Schedule;
-  /** The one that is open; null: none. */
+  /** Number of the open version. Null: none. */
   open: number | null;
-  /** What it is compared with; null: the one before it. */
+  /** Version to compare with. Null: the previous one. */
   against: number | null;
   onOpen: (open: number | null, against: number | null) => void;
 }
@@ -31,7 +31,7 @@ const LOOKS: Record<Version["change"], { tone: Tone; icon: IconName }> = {
   deleted: { tone: "bad", icon: "trash" },
 };
 
-/** Every change of it: by whom, why, what; and the way back. */
+/** Version history: author, reason and changes of each version, with a button to restore it. */
 export function Versions({ schedule, open, against, onOpen }: Props) {
   const list = useInfiniteQuery(versionsOf(schedule.schedule_id, schedule.aggregate_version));
   const versions = list.data?.pages.flatMap((page) => page.items) ?? [];
@@ -200,7 +200,7 @@ function Details({ schedule, version, others, against, onAgainst }: DetailsProps
   );
 }
 
-/** What restoring would change. */
+/** The changes that a restore would make. */
 function FromPresent({ id, number, present }: { id: string; number: number; present: number }) {
   const found = useQuery(versionOf(id, number, present));
   if (found.data === undefined) {

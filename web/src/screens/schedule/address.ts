@@ -1,4 +1,4 @@
-// Where the reader is within a schedule: the part of the address that its panel and its page share.
+// URL parameters shared by the panel and the page of a schedule.
 
 import { STATUSES } from "@/api/types";
 import { useLocation } from "@/routing/location";
@@ -10,7 +10,7 @@ export type Tab = (typeof TABS)[number];
 export const CODES = ["cli", "yaml", "python", "curl"] as const;
 export type CodeKind = (typeof CODES)[number];
 
-/** What is open over it. */
+/** Dialogs that can be open over a schedule. Empty: none. */
 export const ACTS = ["", "edit", "run", "backfill"] as const;
 export type Act = (typeof ACTS)[number];
 
@@ -23,7 +23,8 @@ export const viewShape = {
   as: oneOf(CODES, "cli"),
 };
 
-/** The list's own: whose panel is open over it, and after which a new one is made. */
+/** Parameters of the list: `open` is the schedule in the panel, `like` is the one that a new schedule
+ * copies. */
 export const panelShape = { ...viewShape, open: text(), like: text() };
 
 const CLOSED: Values<typeof panelShape> = {
@@ -37,7 +38,7 @@ const CLOSED: Values<typeof panelShape> = {
   like: "",
 };
 
-/** The list as it is, with a panel open, or none. */
+/** URL of the list with a panel open, or with none. Other parameters are kept. */
 export function panelAddress(
   search: string,
   changes: Partial<Values<typeof panelShape>>,
@@ -50,7 +51,7 @@ export function pageAddress(id: string, changes: Partial<Values<typeof viewShape
   return `/schedules/${encodeURIComponent(id)}${writeSearch(viewShape, "", changes)}`;
 }
 
-/** Where something about a schedule is done: over the list for those who are there, else on its page. */
+/** URL for an action on a schedule: over the list if the reader is there, else on the schedule's page. */
 export function useActAddress(): (id: string, act: Act) => string {
   const { path, search } = useLocation();
   return (id, act) =>

@@ -1,4 +1,4 @@
-// Days in weeks: what fell on each, and what is planned. Pure; days are those of UTC, as the figures are.
+// Runs and planned runs per day, in weeks. Pure functions. Days are in UTC, like the statistics.
 
 import type { Status } from "@/api/types";
 import { BAD_STATUSES } from "@/api/types";
@@ -14,16 +14,16 @@ export type Cell =
       readonly words: string;
     }
   | { readonly kind: "planned"; readonly day: string; readonly total: number; readonly words: string }
-  /** There may be something that was not counted. */
+  /** Not counted: there may have been runs, or may be planned ones. */
   | { readonly kind: "unknown"; readonly day: string; readonly words: string };
 
 export interface HeatGiven {
   readonly now: Date;
   readonly days: readonly { readonly day: string; readonly by_status: Partial<Record<Status, number>> }[];
-  /** From when on the figures are about all. */
+  /** Start of the complete statistics. Earlier days may be missing. */
   readonly since: Date;
   readonly planned: readonly string[];
-  /** Up to when all that is planned is in `planned`; null: all of it is. */
+  /** `planned` is complete up to this instant. Null: it is complete. */
   readonly plannedUntil: Date | null;
   readonly weeksBack: number;
   readonly weeksAhead: number;
@@ -33,7 +33,7 @@ export function dayOf(instant: Date): string {
   return instant.toISOString().slice(0, 10);
 }
 
-/** Weeks from Monday to Sunday, oldest first. Today has what was and what is to come. */
+/** Weeks from Monday to Sunday, oldest first. Today has both past and planned runs. */
 export function weeksOf(given: HeatGiven): readonly (readonly Cell[])[] {
   const today = Date.parse(dayOf(given.now));
   const monday = today - ((new Date(today).getUTCDay() + 6) % 7) * DAY_MS;
@@ -83,8 +83,8 @@ function plannedCell(day: string, at: number, total: number, given: HeatGiven): 
   return { kind: "planned", day, total, words: total === 0 ? "none planned" : `${total} planned` };
 }
 
-/** How strong a day is to be drawn among others: 1 to 4, 0 for none. By its logarithm: one busy day must not
- * make all others look idle. */
+/** Colour strength of a day, 1 to 4; 0: no runs. Logarithmic, so that one busy day does not make the
+ * others look idle. */
 export function strengthOf(count: number, most: number): 0 | 1 | 2 | 3 | 4 {
   if (count <= 0 || most <= 0) {
     return 0;

@@ -13,7 +13,7 @@ import { Actions } from "./Actions";
 import { viewShape } from "./address";
 import { ScheduleView } from "./ScheduleView";
 
-/** One schedule on a page of its own. */
+/** Page of one schedule. */
 export default function SchedulePage({ id }: { id: string }) {
   const found = useQuery(scheduleQuery(id));
   const [view, setView] = useSearch(viewShape);
@@ -58,7 +58,8 @@ export default function SchedulePage({ id }: { id: string }) {
   );
 }
 
-/** A page begins at its top, and reading goes on there; from a list to one of its panels neither would happen. */
+/** On opening the page, scroll to the top and focus the content. Coming from a list, neither happens by
+ * itself. */
 function useArrival(): void {
   useEffect(() => {
     window.scrollTo(0, 0);

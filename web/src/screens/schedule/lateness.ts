@@ -1,11 +1,11 @@
-// How a fire time was decided: on time, late, or not at all. Pure.
+// What happened at a fire time: on time, late, or skipped. Pure functions.
 
 import type { Fire } from "@/api/schedule-history";
 import type { Execution } from "@/api/types";
 
 const LATE_AFTER_MS = 10_000;
 
-/** How long after its time a fire was acted on; null: not known. */
+/** Milliseconds from the fire time to the creation of its execution. Null: unknown. */
 export function lateBy(
   fire: Pick<Fire, "fire_ts">,
   execution: Pick<Execution, "created_ts"> | undefined,
@@ -15,7 +15,7 @@ export function lateBy(
     : Math.max(0, Date.parse(execution.created_ts) - Date.parse(fire.fire_ts));
 }
 
-/** What is spread on purpose is not late. */
+/** Whether a fire was late. Delay caused by jitter does not count. */
 export function isLate(late: number | null, jitterSeconds: number): boolean {
   return late !== null && late > LATE_AFTER_MS + jitterSeconds * 1000;
 }
@@ -31,12 +31,12 @@ const REASONS: Readonly<Record<string, string>> = {
   error: "it could not be planned",
 };
 
-/** Why a time did not fire. */
+/** Text for a reason code: why a fire time was skipped. */
 export function reasonWords(reason: string | null): string {
   return reason === null ? "" : (REASONS[reason] ?? reason);
 }
 
-/** "and 3 times before it, from 02:00 on" */
+/** "stands for 3 earlier times too". Empty if there were none. */
 export function missedWords(count: number): string {
   return count === 0 ? "" : `stands for ${count} earlier ${count === 1 ? "time" : "times"} too`;
 }

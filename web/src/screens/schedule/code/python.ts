@@ -1,4 +1,4 @@
-// A schedule as code. Pure.
+// A schedule as Python code. Pure functions.
 
 import type { Definition } from "@/api/schedule-editing";
 import { shortDefinitionOf } from "../../schedule-form/definition";
@@ -6,7 +6,7 @@ import { isObject } from "../../schedule-form/difference";
 
 const WIDTH = 88;
 
-/** A JSON value as Python writes it; broken into lines where one would be too long. */
+/** A JSON value as a Python literal. Long values are broken into lines. */
 export function pythonValue(value: unknown, indent = 0): string {
   const line = onLine(value);
   if (line.length + indent <= WIDTH || !(isObject(value) || Array.isArray(value))) {
@@ -34,7 +34,7 @@ function onLine(value: unknown): string {
   return String(value);
 }
 
-/** JSON's escapes are Python's too, as long as what is not ASCII stands as itself. */
+/** JSON string literals are valid in Python, because JSON.stringify does not escape non-ASCII characters. */
 function textOf(text: string): string {
   return JSON.stringify(text);
 }
@@ -96,7 +96,7 @@ function httpOf(target: Extract<Definition["target"], { kind: "http" }>): string
     : `http(\n${parts.map((part) => `        ${part},\n`).join("")}    )`;
 }
 
-/** For targets that the SDK does not declare. */
+/** An HTTP request, for target kinds that the SDK can't declare. */
 function requestOf(known: Definition, origin: string): string {
   return `import os
 

@@ -1,18 +1,18 @@
-// A schedule as a command of the command line, and as a request of curl. Pure.
+// A schedule as a CLI command and as a curl request. Pure functions.
 
 import type { Definition } from "@/api/schedule-editing";
 import { shortDefinitionOf } from "../../schedule-form/definition";
 import { isObject, isSame } from "../../schedule-form/difference";
 import { yamlOf } from "./yaml";
 
-/** As one word of a shell. */
+/** Quote text as one shell word. */
 export function quoted(text: string): string {
   return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 type Options = [string, ...string[]][];
 
-/** With options where they can say all of it, else with the definition itself. */
+/** CLI command that creates the schedule: with options if they suffice, else with the definition as YAML. */
 export function commandOf(known: Definition): string {
   const options = optionsOf(known);
   if (options === null) {
@@ -23,7 +23,7 @@ export function commandOf(known: Definition): string {
   return [`foliot schedule create ${quoted(known.name)}`, ...lines].join(" \\\n");
 }
 
-/** Null: no options can say it. */
+/** CLI options of a schedule. Null: options can't express it. */
 function optionsOf(known: Definition): Options | null {
   const when = whenOptions(known.trigger);
   const what = whatOptions(known.target);
@@ -80,7 +80,7 @@ function argumentOptions(args: Readonly<Record<string, unknown>>): Options {
   return Object.entries(args).map(([name, value]) => ["--arg", `${name}=${argumentText(value)}`]);
 }
 
-/** Text that would be read as JSON is written as JSON. */
+/** An argument as text. Strings that would parse as JSON are encoded as JSON. */
 function argumentText(value: unknown): string {
   if (typeof value !== "string") {
     return JSON.stringify(value);

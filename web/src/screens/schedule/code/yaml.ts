@@ -1,9 +1,9 @@
-// JSON values as YAML that reads back as the same. Pure.
+// JSON values as YAML that parses to the same values. Pure functions.
 
 import { isObject } from "../../schedule-form/difference";
 
 const PLAIN = /^[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_./@+-]+)*$/;
-/** What YAML 1.1 or 1.2 would take for something else than text. */
+/** Words that YAML 1.1 or 1.2 does not read as strings. */
 const TAKEN = /^(true|false|null|yes|no|on|off|y|n|~|nan|inf)$/i;
 
 export function yamlOf(value: unknown): string {
