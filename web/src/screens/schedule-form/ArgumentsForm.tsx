@@ -5,15 +5,15 @@ import { type ArgumentField, type ArgumentsDraft, argumentsDraft, readArguments,
 import { ProblemLine } from "./controls";
 
 interface Props {
-  /** Null: there is no schema, and all of them are typed as JSON. */
+  /** Null: no schema; arguments are typed as JSON. */
   fields: readonly ArgumentField[] | null;
   draft: ArgumentsDraft;
   onChange: (draft: ArgumentsDraft) => void;
-  /** By the name of an argument; "" for all of them. */
+  /** The problem of an argument, by its name; "" is for all arguments together. */
   problem: (name: string) => FieldProblem | null;
 }
 
-/** The arguments of a task function, by its own schema. */
+/** Form for the arguments of a task function, built from its JSON schema. */
 export function ArgumentsForm({ fields, draft, onChange, problem }: Props) {
   const isJson = draft.json !== null || fields === null;
   function toJson() {

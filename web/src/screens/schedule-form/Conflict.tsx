@@ -16,7 +16,7 @@ interface Props {
   onEdit: () => void;
 }
 
-/** Somebody else saved first: both versions beside each other, and which of them is to be. */
+/** Shown when someone else saved first: the differences, and a choice between the versions. */
 export function Conflict({ mine, theirs, isBusy, onMine, onTheirs, onEdit }: Props) {
   const differences = differencesOf(definitionOf(theirs), mine);
   return (

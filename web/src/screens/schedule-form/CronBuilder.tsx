@@ -26,7 +26,7 @@ const KIND_WORDS: Record<PatternKind, string> = {
   other: "As written below",
 };
 
-/** One expression, three ways to write it: as a sentence, as text, field by field. */
+/** Editor for a cron expression: as a sentence, as text, or field by field. */
 export function CronBuilder() {
   const { draft, changeTrigger, problem } = useForm();
   const { expression } = draft.trigger;
@@ -113,7 +113,7 @@ function PatternSentence({ pattern, onChange }: PatternProps) {
             isLegendHidden
             all={WEEKDAYS}
             chosen={pattern.days}
-            // The last one stays: no day at all would be every day.
+            // At least one day must stay selected: an empty list would mean every day.
             onChange={(days) => days.length > 0 && onChange({ ...pattern, days })}
           />
           at <ClockInput pattern={pattern} onChange={onChange} />
@@ -171,7 +171,7 @@ function FieldsRow({ expression, onChange }: { expression: string; onChange: (fi
   const id = useId();
   const fields = fieldsOf(expression);
   if (fields === null) {
-    return null; // what is wrong is told at the expression
+    return null; // the expression field shows the problem
   }
   const shown = FIELDS.filter((name) => name !== "second" || fields.second !== "");
   return (

@@ -3,13 +3,13 @@ import { type Difference, valueText, wordsOf } from "./difference";
 
 interface Props {
   differences: readonly Difference[];
-  /** What the two sides are. */
+  /** Labels of the two sides. */
   sides?: readonly [before: string, after: string];
-  /** Neither side is the older one. */
+  /** True: neither side is older than the other. */
   isEven?: boolean;
 }
 
-/** What was, and what is instead, place by place. */
+/** List of differing fields with the values of both sides. */
 export function Differences({ differences, sides = ["Before", "After"], isEven = false }: Props) {
   if (differences.length === 0) {
     return <p className="text-ink-soft text-sm">There is no difference.</p>;

@@ -16,7 +16,7 @@ import {
 import { ALL_HOURS } from "./draft";
 import { useForm } from "./form";
 
-/** What to do when the plain case does not hold, as sentences. */
+/** Form fields for the policies, as sentences: timeout, retries, overlap, misfire and so on. */
 export function PolicyFields() {
   const { draft, change, problem } = useForm();
   return (
@@ -235,7 +235,7 @@ const HOURS = ALL_HOURS.map((hour) => ({
   name: `${hour}:00 to ${hour + 1}:00`,
 }));
 
-/** From when, until when, how often, and on which days. */
+/** Form fields for the limits: start, end, number of runs, days and hours, and calendars. */
 export function LimitFields() {
   const { draft, change, problem } = useForm();
   const { zone } = draft.trigger;

@@ -10,11 +10,11 @@ import { wallWords } from "./wall";
 
 interface Props {
   asked: PreviewAsked | null;
-  /** The schedule's zone; null: its trigger knows none. */
+  /** The schedule's time zone. Null: its trigger has none. */
   zone: string | null;
 }
 
-/** In words, its next times in both zones, and what its author may not have thought of. */
+/** Preview of a schedule: description, next fire times in both zones, and warnings. */
 export function PreviewBox({ asked, zone }: Props) {
   const preview = useQuery(previewOf(asked));
   const isOld = preview.isPlaceholderData || preview.error !== null;
@@ -66,7 +66,7 @@ export function Warnings({ preview }: { preview: Preview }) {
   );
 }
 
-/** What changing clocks have to do with a time. */
+/** Marks a fire time that is affected by a clock change. */
 export function ClockMark({ change }: { change: string | undefined }) {
   if (change === undefined) {
     return null;

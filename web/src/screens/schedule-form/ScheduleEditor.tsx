@@ -1,4 +1,4 @@
-// Making and changing a schedule: the form, what would change, and what to do when somebody else was faster.
+// Create and edit a schedule: the form, the review of changes, and conflicts with other editors.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
@@ -38,7 +38,7 @@ interface Props {
   onSaved: (saved: Schedule, isNew: boolean) => void;
 }
 
-/** A new schedule; `likeId` is one to begin with a copy of. */
+/** Editor for a new schedule. `likeId`: id of a schedule to copy. Empty: none. */
 export function NewSchedule({ likeId, ...props }: Props & { likeId: string }) {
   const like = useQuery({ ...scheduleQuery(likeId), enabled: likeId !== "" });
   if (likeId === "") {
@@ -87,7 +87,7 @@ interface EditorProps extends Props {
 function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   const client = useQueryClient();
   const mayNotEdit = useWhyNot("editor");
-  // What was opened stays what changes are compared with, whatever comes in meanwhile.
+  // Compare changes with the version that was opened, even if newer ones arrive meanwhile.
   const [base, setBase] = useState(opened);
   const [begun, setBegun] = useState(initial);
   const [draft, setDraft] = useState(initial);
@@ -104,7 +104,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   const known = task.data?.name === draft.target.task ? task.data : null;
   const followed = useRef<TaskFunction | null>(null);
   useEffect(() => {
-    // A copy keeps what it was copied with, until another task is chosen.
+    // A copied schedule keeps its settings until another task is chosen.
     if (opened !== null || known === null || known.name === initial.target.task) return;
     const before = followed.current;
     followed.current = known;
@@ -123,7 +123,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   const problems = useMemo(() => {
     const own = isTried ? read.problems : new Map<string, string>();
     const saving = problemsOf(failure, own, shown);
-    // What the server says of the times while they are typed; all else it says when it is saved.
+    // The preview reports problems of the trigger while typing; all others are reported on save.
     const timing = problemsOf(preview.error, new Map(), shown);
     const byField = new Map([...timing.byField, ...saving.byField]);
     return { byField, besides: saving.besides };
@@ -139,7 +139,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   }
 
   function focusProblem() {
-    // Once what is wrong is marked.
+    // Wait until invalid fields are marked.
     setTimeout(() => form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), 50);
   }
 
@@ -173,7 +173,8 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
           }
           const theirs = await client.fetchQuery({ ...scheduleQuery(base.schedule_id), staleTime: 0 });
           if (isSame(before, definitionOf(theirs))) {
-            // Paused, resumed, or changed back: what I was looking at is still what there is.
+            // Paused, resumed, or changed back: the definition is still the one that was opened, so save
+            // again.
             setBase(theirs);
             save(definition, theirs.aggregate_version);
           } else {
@@ -184,7 +185,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
     );
   }
 
-  /** Go on with the form, on the ground of what there is now. */
+  /** Continue editing `definition`, now based on the version saved by someone else. */
   function editOn(theirs: Schedule, definition: Definition) {
     setBase(theirs);
     setBegun(draftOf(definitionOf(theirs), myZone()));
@@ -291,7 +292,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   );
 }
 
-/** Stays at the lower edge while the form scrolls. */
+/** Sticks to the bottom while the form scrolls. */
 function Footer({ children }: { children: React.ReactNode }) {
   return (
     <div className="border-line bg-surface sticky -bottom-4 z-10 -mx-5 mt-auto -mb-4 flex items-center justify-end gap-2 border-t px-5 py-3">
@@ -317,7 +318,7 @@ function isConflict(error: unknown): boolean {
   return error instanceof ProblemError && error.status === 412;
 }
 
-/** The browser asks before what was typed is lost. */
+/** Let the browser ask before unsaved input is lost. */
 function useStay(isDirty: boolean): void {
   useEffect(() => {
     if (!isDirty) return;

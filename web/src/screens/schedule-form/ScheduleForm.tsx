@@ -16,11 +16,11 @@ const OF_PLACE = ["/queue", "/labels", "/priority"];
 interface Props {
   asked: PreviewAsked | null;
   task: TaskFunction | null;
-  /** Pointers of what is wrong. */
+  /** JSON pointers of fields with problems. */
   wrong: readonly string[];
 }
 
-/** All that a schedule's author can say, the rare things folded. */
+/** All fields of a schedule's definition. Rarely used groups are collapsed. */
 export function ScheduleForm({ asked, task, wrong }: Props) {
   const { draft, change, problem } = useForm();
   return (
@@ -105,7 +105,7 @@ interface FoldOfProps {
   children: React.ReactNode;
 }
 
-/** Closed at first; open while something in it is wrong. */
+/** A collapsible group. Closed at first; open while a field in it has a problem. */
 function FoldOf({ title, summary, pointers, wrong, children }: FoldOfProps) {
   const [isOpen, setOpen] = useState(false);
   const isWrong = wrong.some((pointer) =>

@@ -18,7 +18,7 @@ const METHODS: readonly HttpMethod[] = ["GET", "POST", "PUT", "PATCH", "DELETE",
 // biome-ignore lint/suspicious/noTemplateCurlyInString: it is what users write
 const SECRETS = "Secrets stand in it as ${secret:name}; their values are filled in when it runs.";
 
-/** What it runs. */
+/** Form fields for the target: what the schedule runs. */
 export function TargetFields({ task }: { task: TaskFunction | null }) {
   const { draft, changeTarget, problem } = useForm();
   const known = useQuery(kinds).data?.items ?? [];

@@ -10,17 +10,17 @@ interface Props {
   value: string;
   onChange: (name: string) => void;
   problem: FieldProblem | null;
-  /** What is known of the one that is chosen. */
+  /** The selected task function. Null: not loaded, or unknown. */
   known: TaskFunction | null;
 }
 
-/** A task function, found by a few letters of its name or description. */
+/** Search and select a task function by part of its name or description. */
 export function TaskPicker({ value, onChange, problem, known }: Props) {
   const id = useId();
   const [isOpen, setOpen] = useState(false);
   const [typed, setTyped] = useState<string | null>(null);
   const [at, setAt] = useState(0);
-  // Who opens it wants to see all of them, not the one that is chosen already.
+  // Right after opening, list all functions instead of searching for the selected name.
   const sought = useDeferredValue(typed ?? "");
   const found = useQuery({ ...taskFunctionsLike(sought), enabled: isOpen }).data?.items ?? [];
   const marked = found[Math.min(at, found.length - 1)];
@@ -41,13 +41,13 @@ export function TaskPicker({ value, onChange, problem, known }: Props) {
       const step = event.key === "ArrowDown" ? 1 : -1;
       setAt((Math.min(at, found.length - 1) + step + found.length) % Math.max(found.length, 1));
     } else if (event.key === "Enter") {
-      event.preventDefault(); // the form is not to be sent by choosing
+      event.preventDefault(); // Enter selects an item; it must not submit the form
       if (isOpen && marked !== undefined) choose(marked.name);
       else if (typed !== null) choose(typed.trim());
     }
   }
 
-  // Ahead of the panel around it, which closes by the same key.
+  // Handle Escape before the surrounding panel does: the same key closes the panel.
   useEffect(() => {
     if (!isOpen) return;
     function listen(event: globalThis.KeyboardEvent) {
@@ -145,7 +145,7 @@ function Option({ id, task, isMarked, onChoose }: OptionProps) {
       role="option"
       tabIndex={-1}
       aria-selected={isMarked}
-      // Before the input loses the focus, which closes the list.
+      // Pointer down comes before the input's blur, which closes the list.
       onPointerDown={(event) => {
         event.preventDefault();
         onChoose();
@@ -163,7 +163,7 @@ function Option({ id, task, isMarked, onChoose }: OptionProps) {
   );
 }
 
-/** Whether something would run it. */
+/** Whether the task function can run: switched off, or number of workers. */
 function Readiness({ task }: { task: TaskFunction }) {
   if (!task.is_active) {
     return (

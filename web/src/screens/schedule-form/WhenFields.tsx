@@ -32,7 +32,7 @@ const RULES: readonly (readonly [rule: string, words: string])[] = [
   ["FREQ=YEARLY;BYMONTH=1,4,7,10;BYMONTHDAY=1;BYHOUR=6;BYMINUTE=0;BYSECOND=0", "First day of the quarter"],
 ];
 
-/** When it fires, and what that comes to. */
+/** Form fields for the trigger, with a preview of the fire times. */
 export function WhenFields({ asked }: { asked: PreviewAsked | null }) {
   const { draft, changeTrigger, problem } = useForm();
   const { kind, zone } = draft.trigger;

@@ -1,7 +1,7 @@
-// A form made of a JSON schema: which fields it has, and how what is typed becomes arguments. Pure.
+// Forms built from a JSON schema: the fields, and how input becomes arguments. Pure functions.
 //
-// Each field holds a text. An empty one is left out, so that the function's own default counts. What no plain
-// field can hold (lists, objects, alternatives) is typed as JSON.
+// Each field holds text. Empty fields are left out, so that the function's own default applies. Values that
+// no plain field can hold (lists, objects, alternatives) are typed as JSON.
 
 import { isObject } from "./difference";
 import { numberOf } from "./duration";
@@ -20,7 +20,7 @@ export interface ArgumentField {
     | { readonly kind: "flag" }
     | { readonly kind: "choice"; readonly values: readonly unknown[] }
     | { readonly kind: "json" };
-  /** What the function takes if it is left out; undefined: there is none. */
+  /** The function's default value. Undefined: none. */
   readonly fallback: unknown;
 }
 
@@ -28,7 +28,7 @@ interface Schema {
   readonly [name: string]: unknown;
 }
 
-/** The fields of an object's schema, in its order; null: it does not say. */
+/** Fields of an object schema, in schema order. Null: the schema does not list its properties. */
 export function argumentFields(schema: Schema): readonly ArgumentField[] | null {
   const properties = schema.properties;
   if (!isObject(properties)) {
@@ -49,7 +49,7 @@ export function argumentFields(schema: Schema): readonly ArgumentField[] | null 
   });
 }
 
-/** Follows references, and takes "this or nothing" for this. */
+/** Follow references. Treat "T or null" as T. */
 function resolve(given: Schema, root: Schema, depth = 0): Schema {
   if (depth > 8) {
     return given;
@@ -88,7 +88,7 @@ function inputOf(schema: Schema): ArgumentField["input"] {
   }
 }
 
-/** What each field is to show for arguments that there are. */
+/** Text of each field for existing arguments. */
 export function textsOf(fields: readonly ArgumentField[], args: Arguments): Texts {
   return Object.fromEntries(
     fields.map(({ name, input }) => {
@@ -102,11 +102,11 @@ export function textsOf(fields: readonly ArgumentField[], args: Arguments): Text
 
 export interface ReadArguments {
   readonly args: Arguments;
-  /** By name: what is wrong. */
+  /** Problems by argument name. */
   readonly problems: Readonly<Record<string, string>>;
 }
 
-/** What was typed, as arguments; `others` are those that the schema does not know. */
+/** Convert field texts to arguments. `others`: arguments that the schema does not list; they are kept. */
 export function argumentsOf(
   fields: readonly ArgumentField[],
   texts: Texts,
@@ -150,13 +150,13 @@ export function jsonOf(text: string): { value: unknown } | { problem: string } {
   }
 }
 
-/** Arguments that the schema does not know. */
+/** Arguments that the schema does not list. */
 export function othersOf(fields: readonly ArgumentField[], args: Arguments): Arguments {
   const known = new Set(fields.map((field) => field.name));
   return Object.fromEntries(Object.entries(args).filter(([name]) => !known.has(name)));
 }
 
-/** What is different from what the schedule gives anyway: a run by hand gets only that. */
+/** Arguments that differ from the schedule's own; a manual run sends only these. Null: none. */
 export function changedArguments(own: Arguments, wanted: Arguments): Arguments | null {
   const changed = Object.entries(wanted).filter(
     ([name, value]) => JSON.stringify(own[name]) !== JSON.stringify(value),
@@ -166,11 +166,11 @@ export function changedArguments(own: Arguments, wanted: Arguments): Arguments |
 
 // --- while it is typed ---------------------------------------------------------------------------------
 
-/** Arguments in the making: those that there are, what was typed over them, or all of them as JSON. */
+/** Draft of arguments: the existing values, and what was typed into fields or as JSON. */
 export interface ArgumentsDraft {
   readonly value: Arguments;
   readonly texts: Texts;
-  /** Null: by fields. */
+  /** All arguments as JSON text. Null: fields are used. */
   readonly json: string | null;
 }
 
@@ -182,7 +182,7 @@ export function textIn(draft: ArgumentsDraft, field: ArgumentField): string {
   return draft.texts[field.name] ?? textsOf([field], draft.value)[field.name] ?? "";
 }
 
-/** `fields` are null where there is no schema: then they are what they were, or what the JSON says. */
+/** Convert a draft to arguments. `fields` null: no schema; the JSON text counts, else the existing values. */
 export function readArguments(draft: ArgumentsDraft, fields: readonly ArgumentField[] | null): ReadArguments {
   if (draft.json !== null) {
     const read = draft.json.trim() === "" ? { value: {} } : jsonOf(draft.json);

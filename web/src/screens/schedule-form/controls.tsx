@@ -1,4 +1,4 @@
-// Controls of the form that the shared ones do not have: choices in a row, small ones within a sentence, pairs.
+// Form controls beyond the shared ones: choices in a row, small inputs in a sentence, name-value pairs.
 
 import { type ReactNode, useId } from "react";
 import type { FieldProblem } from "@/api/problem";
@@ -51,14 +51,14 @@ export function Group({ title, note, children }: GroupProps) {
 
 interface FoldProps {
   title: string;
-  /** What it holds, while it is closed. */
+  /** Summary of the content, shown while closed. */
   summary: string;
   isOpen: boolean;
   onToggle: (isOpen: boolean) => void;
   children: ReactNode;
 }
 
-/** A group that most do not need. */
+/** Collapsible group for rarely used fields. */
 export function Fold({ title, summary, isOpen, onToggle, children }: FoldProps) {
   return (
     <section className="border-line border-b py-1 last:border-b-0">
@@ -98,7 +98,7 @@ interface ChoicesProps<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** One of a few, all of them in sight. */
+/** Radio buttons in a row: choose one. */
 export function Choices<T extends string>({
   legend,
   isLegendHidden = false,
@@ -150,11 +150,11 @@ interface SomeProps {
   all: readonly { value: number; label: string; name: string }[];
   chosen: readonly number[];
   onChange: (chosen: readonly number[]) => void;
-  /** Small ones, for many. */
+  /** True: small buttons, for long lists. */
   isDense?: boolean;
 }
 
-/** Some of a few, all of them in sight. */
+/** Checkboxes in a row: choose any number. */
 export function Some({ legend, isLegendHidden = false, all, chosen, onChange, isDense = false }: SomeProps) {
   return (
     <fieldset className="flex min-w-0 flex-col gap-1">
@@ -235,7 +235,7 @@ interface SentenceProps {
   problems?: readonly (FieldProblem | null)[];
 }
 
-/** Words with controls among them. */
+/** A sentence with controls in it. */
 export function Sentence({ children, problems = [] }: SentenceProps) {
   const wrong = problems.filter((each) => each !== null);
   return (
@@ -329,7 +329,7 @@ interface ZoneProps {
   value: string;
   onChange: (value: string) => void;
   problem: FieldProblem | null;
-  /** To be had by a click. */
+  /** Zones offered as one-click buttons. */
   usual: readonly string[];
 }
 
@@ -372,7 +372,7 @@ export function ZoneField({ label, value, onChange, problem, usual }: ZoneProps)
 interface PairsProps {
   legend: string;
   hint?: string;
-  /** What one of them is called: "label". */
+  /** Singular name of an item, such as "label". */
   one: string;
   pairs: readonly Pair[];
   onChange: (pairs: readonly Pair[]) => void;

@@ -1,5 +1,5 @@
-// Cron expressions as text, as fields, and as one of a few plain patterns. All three say the same: the text is
-// what is kept, the others are read from it and write it anew. Pure.
+// Cron expressions as text, as fields, and as a few simple patterns. The text is what is stored; the other
+// two forms are parsed from it and written back to it. Pure functions.
 
 export const FIELDS = ["second", "minute", "hour", "day", "month", "weekday"] as const;
 export type FieldName = (typeof FIELDS)[number];
@@ -20,7 +20,7 @@ function plain(text: string): string {
   return ALIASES[trimmed.toLowerCase()] ?? trimmed;
 }
 
-/** The fields of an expression; an empty second: it has none. Null: it has neither 5 nor 6 fields. */
+/** Fields of an expression. Empty second: the expression has 5 fields. Null: neither 5 nor 6 fields. */
 export function fieldsOf(text: string): Fields | null {
   const parts = plain(text).split(" ");
   if (parts.length === 5) {
@@ -51,14 +51,14 @@ export type Pattern =
   | ({ readonly kind: "daily" } & Clock)
   /** 1 = Monday … 7 = Sunday. */
   | ({ readonly kind: "weekly"; readonly days: readonly number[] } & Clock)
-  /** "L": the last day. */
+  /** "L": last day of the month. */
   | ({ readonly kind: "monthly"; readonly day: number | "L" } & Clock)
   | { readonly kind: "other" };
 
 export const PATTERN_KINDS = ["minutes", "hourly", "daily", "weekly", "monthly", "other"] as const;
 export type PatternKind = Pattern["kind"];
 
-/** Which plain pattern an expression is; "other" where it says more than one of them can. */
+/** The simple pattern of an expression. "other": no simple pattern can express it. */
 export function patternOf(text: string): Pattern {
   const fields = fieldsOf(text);
   if (fields === null || fields.month !== "*" || !["", "0"].includes(fields.second)) {
@@ -86,7 +86,7 @@ export function patternOf(text: string): Pattern {
   return day === null || !isOpen(fields.weekday) ? { kind: "other" } : { kind: "monthly", day, hour, minute };
 }
 
-/** The expression of a pattern; `other` has none of its own, and stays what it was. */
+/** The expression of a pattern. For `other`, `before` is returned unchanged. */
 export function expressionOf(pattern: Pattern, before: string): string {
   switch (pattern.kind) {
     case "minutes":
@@ -104,7 +104,7 @@ export function expressionOf(pattern: Pattern, before: string): string {
   }
 }
 
-/** Another pattern with what of the present one it can keep. */
+/** Switch to another pattern. Hour and minute are kept where the new pattern has them. */
 export function asKind(kind: PatternKind, text: string): Pattern {
   const now = patternOf(text);
   if (now.kind === kind) {
@@ -146,13 +146,13 @@ function stepOf(text: string): number | null {
 
 const NAMES = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
-/** Days of a field such as MON-FRI, 1,3,5 or 0; null: it is more than a list of days. */
+/** Weekdays of a field such as MON-FRI, 1,3,5 or 0. Null: not a plain list of days. */
 function weekdaysOf(text: string): readonly number[] | null {
   const days = new Set<number>();
   for (const term of text.toUpperCase().split(",")) {
     const [first, last, ...more] = term.split("-").map(weekdayOf);
     if (first === undefined || first === null || last === null || more.length > 0) return null;
-    // Sunday is 0 or 7: the first of a range may be before Monday.
+    // Sunday is 0 or 7: as the start of a range it may come before Monday.
     const end = last === undefined ? first : last === 0 ? 7 : last;
     if (end < first) return null;
     for (let day = first; day <= end; day += 1) days.add(day === 0 ? 7 : day);
@@ -165,7 +165,7 @@ function weekdayOf(text: string): number | null {
   return at >= 0 ? at + 1 : numberIn(text, 0, 7);
 }
 
-/** MON-FRI, or MON,WED,SUN; all of them: `*`. */
+/** Weekdays as a cron field: MON-FRI, or MON,WED,SUN. All days: `*`. */
 function weekdaysText(days: readonly number[]): string {
   const sorted = [...new Set(days)].sort((a, b) => a - b);
   if (sorted.length === 0 || sorted.length === 7) {

@@ -1,4 +1,4 @@
-// A schedule's definition: what of its document its author wrote, and what every field is by default. Pure.
+// A schedule's definition: the fields that its author writes, and their defaults. Pure functions.
 
 import type { Definition } from "@/api/schedule-editing";
 import type { Schedule } from "@/api/types";
@@ -6,7 +6,7 @@ import { isSame } from "./difference";
 
 type Optional = Omit<Definition, "name" | "trigger" | "target">;
 
-/** A test compares them with what the server says. */
+/** Default values. A test compares them with the server's. */
 export const DEFAULTS: Required<Optional> = {
   description: "",
   active: true,
@@ -50,7 +50,7 @@ export const DEFINED = [
   "jitter_seconds",
 ] as const satisfies readonly (keyof Definition)[];
 
-/** What its author wrote, without what Foliot knows of it. */
+/** The fields written by the author, without those maintained by Foliot. */
 export function definitionOf(known: Definition | Schedule): Definition {
   return Object.fromEntries(DEFINED.map((name) => [name, known[name]])) as unknown as Definition;
 }

@@ -1,11 +1,11 @@
-// What is different between two JSON documents, and three of them brought together. Pure.
+// Differences between two JSON documents, and a three-way merge. Pure functions.
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
 
 export interface Difference {
   /** An RFC 6901 JSON pointer. */
   readonly pointer: string;
-  /** Undefined where nothing was, or is. */
+  /** Undefined: the field does not exist on this side. */
   readonly before: unknown;
   readonly after: unknown;
 }
@@ -14,13 +14,13 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Objects are the same whatever the order of their names. */
+/** Deep equality. The order of object keys does not matter. */
 export function isSame(a: unknown, b: unknown): boolean {
   return a === b || differencesOf(a, b).length === 0;
 }
 
-/** Every difference, as deep in the objects as can be told. Lists are told as a whole: what was put in front of
- * one would else look as if all of it had changed. */
+/** List all differences, down to single fields of objects. Lists are compared as a whole: after an
+ * insertion at the front, every index would differ. */
 export function differencesOf(before: unknown, after: unknown, pointer = ""): Difference[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
@@ -40,8 +40,8 @@ export function differencesOf(before: unknown, after: unknown, pointer = ""): Di
   return before === after ? [] : [{ pointer, before, after }];
 }
 
-/** `mine`, which was made of `base`, made of `theirs` instead: what only they changed is theirs. Parts of another
- * kind are not mixed: a trigger or target that one side replaced is that side's as a whole. */
+/** Three-way merge: apply the changes from `base` to `mine` to `theirs`. If both sides changed a field,
+ * mine wins. Objects of different kinds (triggers, targets) are not merged: mine is taken as a whole. */
 export function rebased<T>(base: T, mine: T, theirs: T): T {
   if (isSame(base, mine)) {
     return theirs;
@@ -63,7 +63,7 @@ export function rebased<T>(base: T, mine: T, theirs: T): T {
   return made as T;
 }
 
-/** "trigger, expression" of "/trigger/expression". */
+/** "trigger, expression" for "/trigger/expression". */
 export function wordsOf(pointer: string): string {
   if (pointer === "") {
     return "all of it";

@@ -1,6 +1,7 @@
-// A schedule in the making: what the form's controls hold, made of a definition and made into one. Pure.
+// Draft of a schedule: the values of the form's controls, and conversion from and to a definition. Pure
+// functions.
 //
-// What was typed for one kind of trigger or target is kept while another is looked at.
+// Values typed for one kind of trigger or target are kept while another kind is selected.
 
 import type { Definition } from "@/api/schedule-editing";
 import { type ArgumentField, type ArgumentsDraft, argumentsDraft, jsonOf, readArguments } from "./arguments";
@@ -16,7 +17,7 @@ type TargetOf<K extends TargetKind> = Extract<Definition["target"], { kind: K }>
 export type FrequencyUnit = TriggerOf<"interval">["frequency_unit"];
 export type HttpMethod = TargetOf<"http">["method"];
 
-/** A name and its value, in the order they were typed. */
+/** A name and its value, in the order of input. */
 export interface Pair {
   readonly key: number;
   readonly name: string;
@@ -25,7 +26,7 @@ export interface Pair {
 
 export interface TriggerDraft {
   readonly kind: TriggerKind;
-  /** Also that in which times are typed where the trigger itself knows none. */
+  /** Time zone of the trigger. For triggers without one: the zone in which times are typed. */
   readonly zone: string;
   readonly expression: string;
   readonly amount: string;
@@ -93,7 +94,7 @@ const WORK_HOURS = [8, 9, 10, 11, 12, 13, 14, 15, 16, 17];
 
 // --- from a definition -----------------------------------------------------------------------------------
 
-/** For somebody who lives in this zone. */
+/** Draft of a new schedule for a user in this zone. */
 export function blankDraft(zone: string): Draft {
   const trigger = { kind: "cron", expression: "0 9 * * MON-FRI", timezone: zone } as const;
   const target = { kind: "function", name: "", args: {} } as const;
@@ -192,14 +193,14 @@ function pairsOf(known: Readonly<Record<string, string>>): Pair[] {
 
 export interface Read {
   readonly definition: Definition;
-  /** By pointer: what of it can't be read. */
+  /** Invalid input, by JSON pointer. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
 interface Known {
-  /** What is edited: instants that were not touched stay as exact as they were. */
+  /** The definition being edited. Instants that were not changed keep their full precision. Null: new. */
   base: Definition | null;
-  /** The fields of the task function's arguments; null: not known. */
+  /** Argument fields of the task function. Null: unknown. */
   fields: readonly ArgumentField[] | null;
 }
 
@@ -279,7 +280,7 @@ class Reader {
 
   zone(pointer: string, text: string): string {
     const zone = this.needed(pointer, text, "Name a time zone.");
-    // The server may know more zones than this browser: it has the last word.
+    // Not validated here: the server may know more zones than this browser.
     return zone;
   }
 
@@ -388,7 +389,7 @@ class Reader {
     }
   }
 
-  /** An object, or text that holds an event. */
+  /** Data of an event: a JSON object, else the text as typed. */
   private eventData(text: string): unknown {
     const read = text.trim() === "" ? { value: {} } : jsonOf(text);
     return "value" in read && isObject(read.value) ? read.value : text;

@@ -1,4 +1,4 @@
-// Lengths of time as they are typed: a number and a unit. Pure.
+// Durations as typed: a number and a unit. Pure functions.
 
 export const UNITS = ["s", "min", "h", "d"] as const;
 export type Unit = (typeof UNITS)[number];
@@ -11,19 +11,19 @@ export interface Length {
   readonly unit: Unit;
 }
 
-/** In the largest unit of which it is a whole number. */
+/** A duration in the largest unit that gives a whole number. */
 export function lengthOf(seconds: number): Length {
   const unit = UNITS.toReversed().find((each) => seconds >= SECONDS[each] && seconds % SECONDS[each] === 0);
   return { amount: String(unit ? seconds / SECONDS[unit] : seconds), unit: unit ?? "s" };
 }
 
-/** Null: what was typed is no number. */
+/** Duration in seconds. Null: not a number, or negative. */
 export function secondsOf({ amount, unit }: Length): number | null {
   const number = numberOf(amount);
   return number === null || number < 0 ? null : roundOff(number * SECONDS[unit]);
 }
 
-/** Of a text that is a number and nothing else. */
+/** Parse text that is only a number. Null: it is not. */
 export function numberOf(text: string): number | null {
   const trimmed = text.trim().replace(",", ".");
   if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(trimmed)) {
@@ -33,7 +33,7 @@ export function numberOf(text: string): number | null {
   return Number.isFinite(number) ? number : null;
 }
 
-/** 0.1 min is 6 s, and not 6.000000000000001. */
+/** Remove floating-point noise: 0.1 min is 6 s, not 6.000000000000001. */
 function roundOff(value: number): number {
   return Number(value.toPrecision(12));
 }

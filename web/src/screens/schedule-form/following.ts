@@ -1,4 +1,4 @@
-// A new schedule takes queue, timeout and retries from its task function, until its author says otherwise. Pure.
+// A new schedule takes queue, timeout and retries from its task function, until the user changes them. Pure.
 
 import type { TaskFunction } from "@/api/schedule-editing";
 import { DEFAULTS } from "./definition";
@@ -12,7 +12,7 @@ type Taken = Pick<
 >;
 type Giving = Pick<TaskFunction, "queue" | "default_timeout_seconds" | "default_retry">;
 
-/** The draft after `task` was chosen in the place of `before`: fields that still have what `before` gave follow. */
+/** Apply the settings of a newly chosen `task`. Fields that still have the values of `before` are updated. */
 export function followTask(draft: Draft, before: Giving | null, task: Giving): Draft {
   const old = takenFrom(before);
   const names = Object.keys(old) as (keyof Taken)[];

@@ -1,4 +1,4 @@
-// What all parts of the form share: the draft, and what is wrong with it.
+// Context shared by all parts of the form: the draft and its problems.
 
 import { createContext, useContext } from "react";
 import type { FieldProblem } from "@/api/problem";
@@ -9,7 +9,7 @@ export interface FormState {
   readonly draft: Draft;
   readonly change: (changes: Partial<Draft>) => void;
   readonly problem: (pointer: string) => FieldProblem | null;
-  /** The arguments of the chosen task function; null: not known. */
+  /** Argument fields of the chosen task function. Null: unknown. */
   readonly fields: readonly ArgumentField[] | null;
 }
 

@@ -1,9 +1,9 @@
-// Which control shows which problem. Pure.
+// Assigns problems to form controls. Pure functions.
 
 import type { FieldProblem } from "@/api/problem";
 import { ProblemError, textOf } from "@/api/problem";
 
-/** What is wrong, by the pointer of the control that shows it, and what no control can show. */
+/** Problems by the JSON pointer of the control that shows them. `besides`: those that no control shows. */
 export interface Problems {
   readonly byField: ReadonlyMap<string, FieldProblem>;
   readonly besides: string | null;
@@ -11,7 +11,7 @@ export interface Problems {
 
 export const NO_PROBLEMS: Problems = { byField: new Map(), besides: null };
 
-/** A problem of a part of a field is the field's: of those shown, the one that is nearest above it. */
+/** The control that shows a problem: the deepest one whose pointer contains the problem's pointer. */
 function holderOf(pointer: string, shown: readonly string[]): string | null {
   const above = shown.filter((each) => each === pointer || pointer.startsWith(`${each}/`));
   return above.reduce<string | null>(
@@ -20,7 +20,7 @@ function holderOf(pointer: string, shown: readonly string[]): string | null {
   );
 }
 
-/** `own` are problems that this page has found; they come first. */
+/** Collect all problems. `own`: found in the browser; they take precedence over the server's. */
 export function problemsOf(
   error: unknown,
   own: ReadonlyMap<string, string>,
@@ -49,13 +49,13 @@ export function problemsOf(
   return { byField, besides: besides.length === 0 ? null : besides.join(" ") };
 }
 
-/** Names of programs stay as they are. */
+/** Make text a sentence. An identifier at its start is not capitalized. */
 function sentence(text: string): string {
   const begun = /^[a-z]+[_.:-]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Every control of the form, by its pointer. */
+/** JSON pointers of all controls of the form. */
 export function shownPointers(argumentNames: readonly string[]): readonly string[] {
   return [...STATIC, ...argumentNames.map((name) => `/target/args/${name}`)];
 }

@@ -1,4 +1,4 @@
-// A schedule's policies as sentences. Pure.
+// A schedule's policies as sentences. Pure functions.
 
 import type { Definition } from "@/api/schedule-editing";
 import { duration } from "@/time/format";
@@ -7,7 +7,7 @@ import { ALL_DAYS, ALL_HOURS } from "./draft";
 const DAY_NAMES = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const DAY = 86_400;
 
-/** Days are told as such, where they are whole. */
+/** A duration as text. Whole days are given in days. */
 export function lengthWords(seconds: number): string {
   if (seconds === 0) return "0 s";
   if (seconds >= DAY && seconds % DAY === 0) {
@@ -78,7 +78,7 @@ export function dstWords({ gap, repeat }: Definition["dst"]): string {
   return `${skipped} ${twice}`;
 }
 
-/** Monday to Friday, Sunday. */
+/** "Monday to Friday, Sunday". */
 export function daysWords(days: readonly number[]): string {
   if (ALL_DAYS.every((day) => days.includes(day))) return "every day";
   return runsOf(days)
@@ -89,7 +89,7 @@ export function daysWords(days: readonly number[]): string {
     .join(", ");
 }
 
-/** 09:00–12:00, 20:00–21:00. */
+/** "09:00–12:00, 20:00–21:00". */
 export function hoursWords(hours: readonly number[]): string {
   if (ALL_HOURS.every((hour) => hours.includes(hour))) return "at any hour";
   const two = (hour: number) => `${String(hour).padStart(2, "0")}:00`;

@@ -3,10 +3,10 @@ import { given } from "@/api/client";
 import type { Definition, PreviewAsked } from "@/api/schedule-editing";
 
 const TYPING_MS = 300;
-/** Problems of these leave nothing to ask about. */
+/** With problems in these fields, no preview is requested. */
 const DECISIVE = ["/trigger", "/start_ts", "/end_ts", "/jitter_seconds", "/window"];
 
-/** What to ask the server about the times of a definition, once the typing stops; null: nothing yet. */
+/** Request for a preview of the fire times, debounced while typing. Null: nothing to request yet. */
 export function usePreviewAsked(
   definition: Definition,
   problems: ReadonlyMap<string, string>,
@@ -25,10 +25,10 @@ export function usePreviewAsked(
   return useMemo(() => (settled === null ? null : (JSON.parse(settled) as PreviewAsked)), [settled]);
 }
 
-/** `scheduleId` is null for a schedule that is not saved yet. */
+/** Build a preview request. `scheduleId` null: the schedule is not saved yet. */
 export function askedOf(definition: Definition, scheduleId: string | null): PreviewAsked {
   const { trigger } = definition;
-  // Only H depends on which schedule it is: without one, typing a name need not ask again.
+  // Only H in a cron expression depends on the schedule. Without it, a changed name causes no new request.
   const isHashed = trigger.kind === "cron" && /h/i.test(trigger.expression);
   const name = definition.name.trim();
   return given<PreviewAsked>({

@@ -1,4 +1,4 @@
-// Wall clocks in time zones: what a field for local times says, and which instant that is. Pure.
+// Conversion between instants and local times in a time zone. Pure functions.
 
 interface Wall {
   year: number;
@@ -39,7 +39,7 @@ export function isZone(zone: string): boolean {
   }
 }
 
-/** Every zone that this browser knows. */
+/** All time zones that this browser knows. */
 export function zoneNames(): readonly string[] {
   const known = Intl.supportedValuesOf("timeZone");
   return known.includes("UTC") ? known : ["UTC", ...known];
@@ -64,7 +64,7 @@ function wallAt(instant: number, zone: string): Wall & { weekday: string } {
 
 const two = (value: number) => String(value).padStart(2, "0");
 
-/** An instant as a field for local times takes it: 2026-03-29T03:00, with seconds where there are some. */
+/** An instant as a `datetime-local` value: 2026-03-29T03:00, with seconds if not zero. */
 export function wallTime(instant: string, zone: string): string {
   const at = Date.parse(instant);
   if (Number.isNaN(at) || !isZone(zone)) {
@@ -75,15 +75,15 @@ export function wallTime(instant: string, zone: string): string {
   return `${day}T${two(wall.hour)}:${two(wall.minute)}${wall.second === 0 ? "" : `:${two(wall.second)}`}`;
 }
 
-/** Tue 2026-03-29 03:00, with seconds where there are some. */
+/** "Sun 2026-03-29 03:00", with seconds if not zero. */
 export function wallWords(instant: Date, zone: string): string {
   const known = isZone(zone) ? zone : "UTC";
   const wall = wallAt(instant.getTime(), known);
   return `${wall.weekday} ${wallTime(instant.toISOString(), known).replace("T", " ")}`;
 }
 
-/** The instant at which a zone's clocks show a time. The first of two; where clocks leave it out, as much later
- * as they were set forward. Null: it is no time, or no zone. */
+/** Convert a local time to an instant. A time that occurs twice: the first one. A time skipped by a clock
+ * change: later by the length of the gap. Null: invalid time or zone. */
 export function instantAt(local: string, zone: string): string | null {
   const read = /^(\d{4,6})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d))?/.exec(local);
   if (read === null || !isZone(zone)) {
@@ -102,7 +102,7 @@ export function instantAt(local: string, zone: string): string | null {
   return new Date(found ?? before).toISOString().replace(".000Z", "Z");
 }
 
-/** How far a zone's clocks are ahead of UTC at an instant. */
+/** Offset of a zone from UTC at an instant, in milliseconds. */
 function offsetAt(instant: number, zone: string): number {
   const wall = wallAt(instant, zone);
   const shown = Date.UTC(wall.year, wall.month - 1, wall.day, wall.hour, wall.minute, wall.second);

@@ -1,4 +1,4 @@
-// Acting on many: the bar that appears when something is chosen, and the question before it is done.
+// Bulk actions on schedules: the bar shown for a selection, and the confirmation dialog.
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -49,11 +49,11 @@ const ORDER: readonly ScheduleAct[] = ["trigger", "pause", "resume", "delete"];
 interface BarProps {
   chosen: Chosen;
   isAll: boolean;
-  /** Whether there may be more that match than are shown. */
+  /** Whether more rows may match than are shown. */
   hasMore: boolean;
   onAll: () => void;
   onClear: () => void;
-  /** Names of those that are shown. */
+  /** Name of a schedule that is shown in the list. Undefined: not shown. */
   nameOf: (id: string) => string | undefined;
   onDone: () => void;
 }
@@ -117,7 +117,7 @@ interface DialogProps {
 
 const MAX_NAMES = 6;
 
-/** Says first how many it would be; a number that has changed since stops it. */
+/** Confirmation dialog. Shows the count first (dry run); if the count has changed since, nothing is done. */
 function BulkDialog({ act, chosen, nameOf, onClose, onDone }: DialogProps) {
   const look = ACTS[act];
   const [until, setUntil] = useState("");

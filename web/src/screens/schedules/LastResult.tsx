@@ -6,7 +6,7 @@ import { RelativeTime } from "@/time/Instant";
 import { StatusBadge } from "@/ui/Badge";
 import { zoneOf } from "./words";
 
-/** How the last run ended; if badly, why. */
+/** Outcome of the last run, with the reason if it failed. */
 export function LastResult({ schedule }: { schedule: ListedSchedule }) {
   const { last_status: status, last_run_ts: at, last_execution_id: id } = schedule;
   if (!status || !at || !id) {

@@ -12,7 +12,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Pausing with a reason, and with an end. */
+/** Dialog that pauses a schedule, with a reason and an optional end. */
 export function PauseDialog({ schedule, onClose }: Props) {
   const [reason, setReason] = useState("");
   const [until, setUntil] = useState("");
@@ -81,7 +81,7 @@ export function UntilField({ value, onChange, error }: UntilProps) {
   );
 }
 
-/** What a field for local times says, as the API wants it. */
+/** Convert a `datetime-local` value to an instant for the API. Undefined: none. */
 export function asInstant(local: string): string | undefined {
   return local === "" ? undefined : new Date(local).toISOString();
 }

@@ -3,7 +3,7 @@ import { SCHEDULE_STATES, STATUSES } from "@/api/types";
 import { Facet, FilterBar, FilterChip, SearchBox, SortMenu, words } from "@/ui/Filters";
 import { isFiltered, OWNERS, PRIORITIES, type Search, TARGETS, UNFILTERED } from "./filters";
 
-/** How a run may have ended, or stands while it is tried again. */
+/** Statuses that a last run can have, including "retrying". */
 const RESULTS = STATUSES.filter(
   (status) => status !== "pending" && status !== "running" && status !== "skipped",
 );

@@ -9,7 +9,7 @@ import { RelativeTime } from "@/time/Instant";
 import { Badge, StateBadge, StatusBadge } from "@/ui/Badge";
 import { ErrorState, Skeleton } from "@/ui/State";
 
-/** Beside the list: does it run, who leads, how many, what is next, what failed. */
+/** Side panel with cluster status: health, leader, counts, next fire, latest failures. */
 export function StatusPanel() {
   const status = useQuery(clusterStatus);
   return (

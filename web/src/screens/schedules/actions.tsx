@@ -1,5 +1,4 @@
-// What can be done to a schedule, from wherever it is shown: a row, a menu, a panel. Questions that come before
-// are asked here.
+// Actions on a schedule, from any place that shows one: row, menu or panel. Also shows their dialogs.
 
 import { createContext, type ReactNode, useContext, useMemo, useState } from "react";
 import { isInDoubt, textOf } from "@/api/problem";
@@ -14,15 +13,15 @@ import { PauseDialog } from "./PauseDialog";
 type Known = Pick<Schedule, "schedule_id" | "name" | "paused">;
 
 interface Actions {
-  /** At once, with a way back. */
+  /** Pause at once. A toast offers to undo it. */
   pause: (schedule: Known) => void;
   resume: (schedule: Known) => void;
   trigger: (schedule: Known) => void;
-  /** After asking why and until when. */
+  /** Ask for a reason and an end, then pause. */
   askPause: (schedule: Known) => void;
-  /** After asking whether and why. */
+  /** Ask for confirmation and a reason, then delete. */
   askDelete: (schedule: Known) => void;
-  /** The schedule that is being paused or resumed. */
+  /** Id of the schedule that is being paused or resumed. Null: none. */
   switchingId: string | null;
   mayNotSteer: string | null;
   mayNotEdit: string | null;

@@ -53,7 +53,7 @@ export const COLUMNS = column.columns([
   }),
 ]);
 
-/** The name, which opens the schedule, over what it runs and who manages it. */
+/** Name of the schedule, linked to its panel, with its target and owner below. */
 export function Name({ schedule }: { schedule: ListedSchedule }) {
   const { search } = useLocation();
   return (
@@ -73,7 +73,7 @@ export function Name({ schedule }: { schedule: ListedSchedule }) {
   );
 }
 
-/** A row on a narrow screen. */
+/** A row of the list on narrow screens. */
 export function ScheduleCard({ schedule }: { schedule: ListedSchedule }) {
   return (
     <div className="flex flex-col gap-2.5">

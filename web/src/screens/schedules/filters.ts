@@ -1,4 +1,4 @@
-// Which schedules the reader wants to see: the shape of the address.
+// Filters of the schedule list, and how the URL encodes them.
 
 import type { ScheduleSort } from "@/api/schedules";
 import { SCHEDULE_STATES, type ScheduleFilter, STATUSES } from "@/api/types";
@@ -36,7 +36,7 @@ export const shape = {
 
 export type Search = Values<typeof shape>;
 
-/** The part that says which; `sort` says in which order. */
+/** The filter that is sent to the API, without the sort order. */
 export function filterOf({ sort: _sort, ...which }: Search): ScheduleFilter {
   const given = Object.entries(which).filter(([, value]) => value.length > 0);
   return Object.fromEntries(given) as ScheduleFilter;

@@ -30,7 +30,7 @@ const nameOf = (row: ListedSchedule) => row.name;
 
 const Panel = lazy(() => import("@/screens/schedule/Panel"));
 
-/** All schedules; `isNew`: with the form of a new one over them. */
+/** List of schedules. `isNew`: with the form for a new schedule open. */
 export default function Schedules({ isNew }: { isNew: boolean }) {
   const [search, setSearch] = useSearch(shape);
   const [{ open: openId }] = useSearch(panelShape);

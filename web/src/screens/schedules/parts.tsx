@@ -1,4 +1,4 @@
-// Pieces of a schedule that its row, its card and its panel share.
+// Parts of a schedule shared by its row, card and panel.
 
 import type { Schedule, Target } from "@/api/types";
 import { navigate, useLocation } from "@/routing/location";
@@ -15,7 +15,7 @@ import { toast } from "@/ui/Toasts";
 import { useScheduleActions } from "./actions";
 import { expressionOf, shownZoneOf, TARGET_ICONS, targetOf, whenOf, whyFixed, zoneOf } from "./words";
 
-/** In words over the expression, with its zone. */
+/** The trigger: description, expression and time zone. */
 export function When({ schedule }: { schedule: Pick<Schedule, "trigger" | "trigger_description"> }) {
   const zone = shownZoneOf(schedule.trigger);
   const expression = expressionOf(schedule.trigger);
@@ -46,7 +46,7 @@ export function TargetLine({ target }: { target: Target }) {
   );
 }
 
-/** Pauses and resumes. What the definition says is another matter. */
+/** Switch that pauses and resumes a schedule. It does not change the definition. */
 export function EnabledSwitch({ schedule }: { schedule: Schedule }) {
   const { pause, resume, switchingId, mayNotSteer } = useScheduleActions();
   return (
@@ -60,7 +60,7 @@ export function EnabledSwitch({ schedule }: { schedule: Schedule }) {
   );
 }
 
-/** How it stands: when it runs next, or why it does not. */
+/** State of a schedule: the next run, or why there is none. */
 export function Standing({ schedule }: { schedule: Schedule }) {
   const zone = zoneOf(schedule.trigger);
   const { state, next_run_ts: next, paused_until_ts: until } = schedule;
@@ -93,7 +93,7 @@ const OWNER_WORDS: Record<Schedule["managed_by"], string> = {
   file: "file",
 };
 
-/** Where it is defined, and so where it is to be changed. */
+/** Where the schedule is defined, and so where to change it. */
 export function Owner({ schedule }: { schedule: Schedule }) {
   return (
     <span

@@ -1,28 +1,28 @@
-// A schedule's parts in a few words. Pure.
+// Parts of a schedule as short text. Pure functions.
 
 import type { ListedSchedule, Target, Trigger } from "@/api/types";
 import type { IconName } from "@/ui/Icon";
 
-/** The zone that a trigger is reckoned in; null: it knows none. */
+/** Time zone of a trigger. Null: it has none. */
 export function zoneOf(trigger: Trigger): string | null {
   return "timezone" in trigger ? trigger.timezone : null;
 }
 
-/** The zone where it makes a difference: hours and less are the same everywhere. */
+/** Time zone to show. Null for intervals of hours or less: they are the same in every zone. */
 export function shownZoneOf(trigger: Trigger): string | null {
   const isElapsed =
     trigger.kind === "interval" && ["SECONDS", "MINUTES", "HOURS"].includes(trigger.frequency_unit);
   return isElapsed ? null : zoneOf(trigger);
 }
 
-/** When, in words; the zone is left out, since it is shown by itself. */
+/** Description of the trigger without its zone, which is shown separately. */
 export function whenOf(schedule: Pick<ListedSchedule, "trigger" | "trigger_description">): string {
   const zone = zoneOf(schedule.trigger);
   const words = schedule.trigger_description;
   return zone !== null && words.endsWith(` (${zone})`) ? words.slice(0, -zone.length - 3) : words;
 }
 
-/** When, as it was written. */
+/** The trigger as the user wrote it. */
 export function expressionOf(trigger: Trigger): string {
   switch (trigger.kind) {
     case "cron":
@@ -58,7 +58,7 @@ export const TARGET_ICONS: Record<Target["kind"], IconName> = {
   celery: "celery",
 };
 
-/** Why a schedule can't be switched on and off here; null: it can. */
+/** Why a schedule can't be paused or resumed here. Null: it can. */
 export function whyFixed(schedule: Pick<ListedSchedule, "active" | "state" | "paused">): string | null {
   if (!schedule.active) {
     return "Inactive by its definition: change the definition to switch it on.";

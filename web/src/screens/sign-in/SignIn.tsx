@@ -5,7 +5,7 @@ import { Button } from "@/ui/Button";
 import { FormProblem, TextField } from "@/ui/Field";
 import { Mark } from "@/ui/Mark";
 
-/** The way in: a key, or the link that `foliot up` prints. */
+/** Sign-in screen: with an API key, or with the link that `foliot up` prints. */
 export function SignIn() {
   const [key, setKey] = useState("");
   const signIn = useSignIn();
