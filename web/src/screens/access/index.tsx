@@ -18,8 +18,7 @@ const TABS = [
   { tab: "me", label: "You", Content: Me },
 ] as const;
 
-/** Access screen: keys, secrets, calendars, audit log. `tab` null: keys for admins, else the reader's own
- * page. */
+/** Access screen: keys, secrets, calendars, audit log. `tab` null: keys for admins, "You" for others. */
 export default function Access({ tab }: { tab: string | null }) {
   const known = useMe();
   const first = known !== null && covers(known.role, "admin") ? "keys" : "me";

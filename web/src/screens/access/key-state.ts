@@ -39,8 +39,7 @@ export function inOrder(keys: readonly Key[], now: Date): Key[] {
 export const LIFETIMES = ["30", "90", "365", "day", "never"] as const;
 export type Lifetime = (typeof LIFETIMES)[number];
 
-/** Expiry of a key created now. Null: never. `day` is the value of a date input; the key is valid through
- * that day. */
+/** Expiry of a key created now. Null: never. `day` is a date input's value: the key expires at its end. */
 export function endOf(lifetime: Lifetime, day: string, now: Date): string | null {
   switch (lifetime) {
     case "never":

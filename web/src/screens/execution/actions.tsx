@@ -10,8 +10,7 @@ import { whyNotCancel, whyNotRetry } from "./words";
 
 interface Actions {
   ask: (act: ExecutionAct, execution: Execution) => void;
-  /** Why the action is not possible: the reader's role, or the status of the execution. Null: it is
-   * possible. */
+  /** Why the action is not possible: the reader's role or the execution's status. Null: it is possible. */
   whyNot: (act: ExecutionAct, execution: Execution) => string | null;
 }
 

@@ -71,8 +71,7 @@ export function progressOf({ progress }: Pick<Execution, "progress">): Progress 
   };
 }
 
-/** Seconds from fire time to first start. Null: not started, retried (the first start is lost), or a
- * backfill. */
+/** Seconds from fire time to first start. Null: not started, a backfill, or retried (first start unknown). */
 export function lateness(known: Execution): number | null {
   if (known.started_ts === null || known.attempt !== 1 || known.triggered_by === "backfill") {
     return null;

@@ -121,8 +121,7 @@ function Editor({ known, begun, onClose }: EditorProps) {
           if (!(error instanceof ProblemError) || error.status !== 412) return;
           const asked = client.fetchQuery({ ...ruleQuery(present.rule_id), staleTime: 0 });
           const theirs = await asked.catch(() => null);
-          // Only the mute or the switch has changed. The definition is still the one that was opened: save
-          // again.
+          // Only the mute or the switch has changed: the opened definition is still current, so save again.
           if (theirs !== null && definitionText(draftOf(theirs)) === opened) save(theirs);
         },
       },

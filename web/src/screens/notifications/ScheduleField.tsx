@@ -16,8 +16,7 @@ interface Props {
   isFixed: boolean;
 }
 
-/** Search and select schedules by part of their names. Ids are stored, so that a rule follows a renamed
- * schedule. */
+/** Search and select schedules by name. Ids are stored, so that a rule follows a renamed schedule. */
 export function ScheduleField({ chosen, onChange, problem, isFixed }: Props) {
   const id = useId();
   const [isOpen, setOpen] = useState(false);

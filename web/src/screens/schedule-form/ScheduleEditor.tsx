@@ -173,8 +173,7 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
           }
           const theirs = await client.fetchQuery({ ...scheduleQuery(base.schedule_id), staleTime: 0 });
           if (isSame(before, definitionOf(theirs))) {
-            // Paused, resumed, or changed back: the definition is still the one that was opened, so save
-            // again.
+            // Paused, resumed, or changed back: the opened definition is still current, so save again.
             setBase(theirs);
             save(definition, theirs.aggregate_version);
           } else {

@@ -1,5 +1,4 @@
-// Draft of a schedule: the values of the form's controls, and conversion from and to a definition. Pure
-// functions.
+// Draft of a schedule: the values of the form's controls, and conversion from and to a definition. Pure.
 //
 // Values typed for one kind of trigger or target are kept while another kind is selected.
 

@@ -23,8 +23,7 @@ export const viewShape = {
   as: oneOf(CODES, "cli"),
 };
 
-/** Parameters of the list: `open` is the schedule in the panel, `like` is the one that a new schedule
- * copies. */
+/** Parameters of the list. `open`: the schedule in the panel. `like`: the one that a new schedule copies. */
 export const panelShape = { ...viewShape, open: text(), like: text() };
 
 const CLOSED: Values<typeof panelShape> = {

@@ -58,8 +58,7 @@ export default function SchedulePage({ id }: { id: string }) {
   );
 }
 
-/** On opening the page, scroll to the top and focus the content. Coming from a list, neither happens by
- * itself. */
+/** Scroll to the top and focus the content. From the list to its pages, the shell does neither by itself. */
 function useArrival(): void {
   useEffect(() => {
     window.scrollTo(0, 0);
