@@ -1,4 +1,4 @@
-// The audit: what was done, by whom, and why.
+// The audit log: what was done, by whom, and why.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { api, ask } from "./client";
@@ -20,12 +20,13 @@ export function auditList(wanted: AuditWanted) {
     },
     initialPageParam: "",
     getNextPageParam: tokenAfter,
-    // Whoever reads far back has no use for all those pages anew.
+    // Poll only the first page: refetching would load every page that the user has opened.
     refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) === 1 ? READ_EVERY_MS : false),
   });
 }
 
-/** One record. There is no address for it: its id begins with its time, so it is sought there. */
+/** One record; null: not found. The API has no route for one record, so the query lists the records around
+ * the time that the id (UUID version 7) begins with. */
 export function auditRecord(id: string) {
   return queryOptions({
     queryKey: ["audit", "one", id],
@@ -44,7 +45,7 @@ export function auditRecord(id: string) {
   });
 }
 
-/** The milliseconds that an id (a UUID of version 7) begins with; null: it is none. */
+/** The timestamp in a UUID of version 7, in milliseconds; null: not such a UUID. */
 export function timeOf(id: string): number | null {
   const found = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/.exec(id);
   return found === null ? null : Number.parseInt(`${found[1]}${found[2]}`, 16);

@@ -27,7 +27,7 @@ export function calendar(name: string) {
   });
 }
 
-/** Makes one; a name that is taken is refused, unless it `replaces`. */
+/** Create a calendar, or replace it if `replaces`. The server refuses to create a name that exists. */
 export function useSetCalendar() {
   const client = useQueryClient();
   return useMutation({
@@ -57,7 +57,7 @@ export function useDeleteCalendar() {
   });
 }
 
-/** The first schedules that a calendar keeps from firing. */
+/** The first 8 schedules that use a calendar. */
 export function schedulesWith(name: string) {
   return queryOptions({
     queryKey: ["schedules", "with calendar", name],

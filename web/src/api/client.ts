@@ -1,5 +1,5 @@
-// The one way to the server. Types come from openapi.json, so that a call that the API does not have does not
-// compile.
+// The HTTP client; every API request goes through it. Its types are generated from openapi.json, so a call
+// that the API does not offer does not compile.
 //
 //     const me = await ask(api.GET("/api/v1/me"));
 
@@ -14,12 +14,12 @@ export const api = createClient<paths>({ baseUrl: base });
 let csrfToken: string | null = null;
 let onSignedOut: () => void = () => {};
 
-/** GET /me tells it; every change carries it. */
+/** Set the CSRF token from GET /me. It is sent with every request that is not a GET. */
 export function rememberCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
-/** Called when the server does not know this browser, or not any more. */
+/** Set the function to call when the server answers 401: not signed in, or the session has ended. */
 export function whenSignedOut(listener: () => void): void {
   onSignedOut = listener;
 }
@@ -49,7 +49,7 @@ api.use({
   },
 });
 
-/** A proxy answers for a server that it can't reach. */
+/** Whether Foliot itself answered. False: a proxy answered because it can't reach the server. */
 function isFromServer(response: Response): boolean {
   return (
     ![502, 503, 504].includes(response.status) ||
@@ -59,7 +59,7 @@ function isFromServer(response: Response): boolean {
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-/** What was answered. Throws a ProblemError for everything that is not a success. */
+/** Return the body of a response. Throws a ProblemError if the request did not succeed. */
 export async function ask<T>(request: Promise<Answer<T>>): Promise<T> {
   const { data, error, response } = await request;
   if (!isFromServer(response)) {
@@ -71,7 +71,8 @@ export async function ask<T>(request: Promise<Answer<T>>): Promise<T> {
   return data as T;
 }
 
-/** Sends what starts work. Without a connection it is not sent, so that it is certain that nothing was started. */
+/** Send a request that starts work. If the server can't be reached, nothing is sent, so the user can be sure
+ * that nothing was started. */
 export async function start<T>(send: () => Promise<Answer<T>>): Promise<T> {
   try {
     await ask(api.GET("/api/v1/me"));
@@ -79,7 +80,7 @@ export async function start<T>(send: () => Promise<Answer<T>>): Promise<T> {
     if (isUnanswered(error)) {
       throw new ProblemError(0, "unreachable", "The server can't be reached. Nothing was started.");
     }
-    // It answers, and says itself what is wrong.
+    // The server is reachable: the request below gets the real error.
   }
   try {
     return await ask(send());
@@ -98,14 +99,14 @@ function isUnanswered(error: unknown): boolean {
   return error instanceof ProblemError && error.status === 0;
 }
 
-/** For `Idempotency-Key`: a change that is sent twice happens once. */
+/** A random `Idempotency-Key`: a request that is sent twice takes effect once. */
 export function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID is missing where there is no TLS
+  const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID is missing on pages without TLS
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A body of which some parts are left out: the server gives them their defaults. The types ask for all of them,
- * since they describe what it answers as well. */
+/** Type a partial request body as a full one; the server fills in the defaults. The generated types require
+ * every field because they also describe responses. */
 export function given<T>(parts: Partial<T>): T {
   return parts as T;
 }

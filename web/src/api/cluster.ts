@@ -1,4 +1,4 @@
-// Who runs, where work waits, and what can be run.
+// Instances, queues and task functions.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask } from "./client";
@@ -12,9 +12,9 @@ export type TransportStatus = components["schemas"]["TransportStatus"];
 export type LeaseProviderStatus = components["schemas"]["LeaseProviderStatus"];
 export type Priority = components["schemas"]["Priority"];
 
-/** As many as one answer may hold: what is counted over them is counted over all, up to here. */
+/** The largest page of the API. Totals computed in the browser are complete up to this number of items. */
 const MAX_ITEMS = 500;
-/** Of instances and queues no stream tells. */
+/** Instances and queues are polled: the stream does not report them. */
 const READ_EVERY_MS = 3000;
 
 export const allInstances = queryOptions({
@@ -70,7 +70,7 @@ interface DrainAsked {
   reason?: string;
 }
 
-/** Lets an instance take on nothing more, or go on. */
+/** Drain an instance (it takes no new work), or resume it. */
 export function useDrain() {
   const refresh = useRefresh();
   return useMutation({
@@ -88,9 +88,9 @@ export function useDrain() {
 
 export interface TaskWanted {
   q: string;
-  /** Null: either. */
+  /** Null: active and inactive. */
   isActive: boolean | null;
-  /** Whether it is one of the schedulers' own. */
+  /** Whether the task is one of the scheduler's own. Null: both kinds. */
   isSystem: boolean | null;
 }
 
@@ -121,7 +121,8 @@ export function taskFunction(name: string) {
   });
 }
 
-/** The first schedules that run a task function, and what workers know. Enough to warn by. */
+/** The first active schedules that run a task function, for a warning about tasks that no worker runs.
+ * `isAll`: there are no more than these. */
 export const functionSchedules = queryOptions({
   queryKey: ["schedules", "of functions"],
   queryFn: async ({ signal }) => {

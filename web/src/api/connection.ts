@@ -1,4 +1,4 @@
-// Whether the server answers, and since when it does not.
+// Tracks whether the server answers, and since when it does not.
 
 import { useSyncExternalStore } from "react";
 
@@ -10,17 +10,17 @@ function become(since: Date | null): void {
   for (const listener of listeners) listener();
 }
 
-/** An answer came, whatever it says. */
+/** Record that the server answered, with success or with an error. */
 export function noteAnswer(): void {
   if (silentSince !== null) become(null);
 }
 
-/** A request got no answer. */
+/** Record that a request got no answer. */
 export function noteSilence(): void {
   if (silentSince === null) become(new Date());
 }
 
-/** By the reader's own clock; null: the server answers. */
+/** Since when the server has not answered, by the browser's clock; null: it answers. */
 export function useSilentSince(): Date | null {
   return useSyncExternalStore(
     (listener) => {

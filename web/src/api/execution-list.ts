@@ -1,4 +1,4 @@
-// Executions: lists of them, what the stream tells of them, and acting on them.
+// Executions: list queries, updates from the stream, and actions.
 
 import {
   type InfiniteData,
@@ -28,14 +28,14 @@ export const TRIGGERED_BY = [
   "backfill",
 ] as const satisfies readonly TriggeredBy[];
 
-/** What a person may ask another try of. */
+/** Statuses from which a user may retry an execution. */
 export const RETRYABLE = ["failed", "timeout", "cancelled", "unknown"] as const satisfies readonly Status[];
-/** What can still be cancelled. */
+/** Statuses in which an execution can be cancelled. */
 export const CANCELLABLE = ["pending", "running", "retrying"] as const satisfies readonly Status[];
 
 const PAGE_SIZE = 50;
 
-/** Latest first: by when they were made, or, of given schedules, by their fire times. */
+/** Executions, latest first: sorted by creation time, or by fire time if the filter names schedules. */
 export function executionList(filter: ExecutionFilter) {
   return infiniteQueryOptions({
     queryKey: ["executions", "list", filter],
@@ -48,7 +48,7 @@ export function executionList(filter: ExecutionFilter) {
   });
 }
 
-/** Every try at an execution, in order. */
+/** All attempts of an execution, in order. */
 export function executionAttempts(id: string) {
   return queryOptions({
     queryKey: ["execution", id, "attempts"],
@@ -62,10 +62,11 @@ export function executionAttempts(id: string) {
   });
 }
 
-// --- what the stream tells -------------------------------------------------------------------------------
+// --- updates from the stream -----------------------------------------------------------------------------
 
-/** An execution after the stream told something of it. What is not told stays until it is read again; but not
- * how it ended, which an execution that stands otherwise now did not. */
+/** Apply a stream event to an execution. Fields that the event does not carry keep their values until the
+ * next fetch. The outcome (error, result, …) is cleared if the status or attempt changed: it is no longer
+ * true. */
 export function withTold(known: Execution, told: ExecutionTold): Execution {
   const isAnother = told.status !== known.status || told.attempt !== known.attempt;
   return {
@@ -85,7 +86,7 @@ interface Page {
   next_page_token: string;
 }
 
-/** Puts it into the lists that are on the page, and into the execution itself. */
+/** Apply a stream event to the cached lists and to the cached execution. */
 export function tellExecution(client: QueryClient, told: ExecutionTold): void {
   client.setQueriesData<InfiniteData<Page>>({ queryKey: ["executions", "list"] }, (known) => {
     const holder = known?.pages.findIndex((page) => page.items.some((row) => isOf(row, told))) ?? -1;
@@ -105,9 +106,9 @@ function isOf(row: Execution, told: ExecutionTold): boolean {
   return row.execution_id === told.execution_id;
 }
 
-// --- acting ----------------------------------------------------------------------------------------------
+// --- actions ---------------------------------------------------------------------------------------------
 
-/** Tries again, or cancels. */
+/** Retry or cancel one execution. */
 export function useExecutionAct() {
   const refresh = useRefresh();
   return useMutation({
@@ -123,14 +124,14 @@ export function useExecutionAct() {
   });
 }
 
-/** Which executions to act on: these, or all that match. */
+/** Which executions to act on: those with these ids, or all that match a filter. */
 export type ChosenExecutions = { ids: readonly string[] } | { filter: ExecutionFilter };
 
 interface BulkAsked {
   action: ExecutionAct;
   chosen: ChosenExecutions;
   reason?: string;
-  /** Another number of executions is refused, and nothing is done. */
+  /** The server refuses the request, and changes nothing, if another number of executions matches. */
   expected?: number;
 }
 
@@ -146,10 +147,10 @@ function bulkBody({ action, chosen, reason, expected }: BulkAsked, isDryRun: boo
   });
 }
 
-/** How many it would be. */
+/** Count the executions that a bulk action would affect (dry run). */
 export function executionBulkCount(action: ExecutionAct, chosen: ChosenExecutions) {
   return queryOptions({
-    // A name of its own: a count that somebody is asked about is not read again under their eyes.
+    // Not under "executions": the count must not be refetched while the user is asked to confirm it.
     queryKey: ["execution count", action, chosen],
     queryFn: () => ask(api.POST("/api/v1/executions/bulk", { body: bulkBody({ action, chosen }, true) })),
     gcTime: 0,

@@ -1,4 +1,4 @@
-// What an execution logged, read on from where the last reading ended.
+// The log of an execution. Each fetch continues where the last one ended.
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask } from "./client";
@@ -8,20 +8,20 @@ export type LogLine = components["schemas"]["LineDocument"];
 
 export interface Log {
   readonly lines: readonly LogLine[];
-  /** The page that has the last lines: it begins with the line of this number, and may have grown. */
+  /** Token of the last page, which may have grown since. `from` is the index of its first line. */
   readonly token: string;
   readonly from: number;
-  /** Whether more is known to be there. */
+  /** Whether the server has more pages. */
   readonly hasMore: boolean;
 }
 
 export const EMPTY_LOG: Log = { lines: [], token: "", from: 0, hasMore: true };
 
 const PAGE_SIZE = 500;
-/** Of one reading; the reader may ask for more. */
+/** Pages per fetch; the user can load more. */
 const MAX_PAGES = 8;
 
-/** What is known after a page was read at its token. */
+/** Merge the page that was fetched with `known.token` into the log. */
 export function readOn(known: Log, page: { items: readonly LogLine[]; next_page_token: string }): Log {
   const hasMore = page.next_page_token !== "";
   if (!hasMore && !known.hasMore && known.from + page.items.length === known.lines.length) {
@@ -52,7 +52,7 @@ export function executionLog(id: string) {
 
 const RANKS: Record<string, number> = { debug: 10, info: 20, warning: 30, error: 40, critical: 50 };
 
-/** Whether a line is of this level or a graver one; what has a level of its own making is always shown. */
+/** Whether a line has at least the wanted level. Lines with a custom level are always shown. */
 export function isAtLeast(level: string, wanted: string): boolean {
   return (RANKS[level] ?? Number.POSITIVE_INFINITY) >= (RANKS[wanted] ?? 0);
 }

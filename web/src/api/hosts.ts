@@ -1,4 +1,4 @@
-// Hosts: tenants. The operator alone sees them.
+// Hosts (tenants). Only the operator can see them.
 
 import { infiniteQueryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask, newKey } from "./client";

@@ -1,4 +1,4 @@
-// Keys: who may call. Admins alone see them.
+// API keys. Only admins can see them.
 
 import { infiniteQueryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask, given } from "./client";
@@ -23,7 +23,7 @@ export function useMakeKey() {
   return useMutation({
     mutationFn: (asked: Pick<NewKey, "name" | "role"> & Partial<NewKey>) =>
       ask(api.POST("/api/v1/keys", { body: given<NewKey>(asked) })),
-    // The key itself is not kept longer than it is shown.
+    // Drop the key from the cache as soon as it is no longer shown.
     gcTime: 0,
     onSettled: () => client.invalidateQueries({ queryKey: ["keys"] }),
   });

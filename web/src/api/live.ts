@@ -1,5 +1,5 @@
-// What the stream tells, put into what is on the page. Rows change in place; whether one is new, gone or in
-// another order is for the next reading, and shown when the reader wants it (see ui/steady.ts).
+// Applies stream events to the cached data. Rows change in place. New, removed and reordered rows come with
+// the next fetch, and are shown when the user asks for them (see ui/steady.ts).
 
 import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
@@ -10,7 +10,7 @@ import { type ExecutionTold, type Liveness, type StatusTold, Stream, type Told }
 import { type ClusterStatus, isOpen, type ListedSchedule, type RecentExecution } from "./types";
 
 const MAX_RECENT = 20;
-/** Between two readings while the stream does not report. */
+/** Polling interval while the stream is not connected. */
 const POLL_MS = 15_000;
 
 interface Page {
@@ -18,7 +18,7 @@ interface Page {
   next_page_token: string;
 }
 
-/** A schedule after something happened to one of its executions. */
+/** Apply an execution event to the row of its schedule. */
 export function withExecution(row: ListedSchedule, told: ExecutionTold): ListedSchedule {
   const changed = { ...row, recent: row.recent ? withRecent(row.recent, told) : row.recent };
   const began = told.started_ts ?? told.fire_ts;
@@ -44,7 +44,7 @@ function withRecent(known: readonly RecentExecution[], told: ExecutionTold): Rec
   return latestFirst.slice(0, MAX_RECENT);
 }
 
-/** The figures after the stream told new ones. */
+/** Apply a status event to the cluster status. */
 export function withStatus(status: ClusterStatus, told: StatusTold): ClusterStatus {
   if (told.counts === null) {
     return status;
@@ -85,7 +85,7 @@ let liveness: Liveness = "connecting";
 const livenessListeners = new Set<() => void>();
 const toldListeners = new Set<(told: Told) => void>();
 
-/** Whether the page is kept up to date. */
+/** The state of the stream's connection. */
 export function useLiveness(): Liveness {
   return useSyncExternalStore(
     (listener) => {
@@ -96,7 +96,7 @@ export function useLiveness(): Liveness {
   );
 }
 
-/** For screens with something of their own to keep up to date; `listener` must be the same between renders. */
+/** Call `listener` for each stream event. It must be the same function on every render. */
 export function useTold(listener: (told: Told) => void): void {
   useEffect(() => {
     toldListeners.add(listener);
@@ -106,7 +106,7 @@ export function useTold(listener: (told: Told) => void): void {
   }, [listener]);
 }
 
-/** Keeps all that is on the page up to date; used once, by the shell. */
+/** Keep all cached data up to date. Used once, by the shell. */
 export function useLive(): void {
   const client = useQueryClient();
   useEffect(() => {
@@ -122,9 +122,9 @@ export function useLive(): void {
       (now) => {
         liveness = now;
         for (const listener of livenessListeners) listener();
-        // Whether the server is gone, or only the stream, shows with the next answer.
+        // This request shows whether the server is gone, or only the stream.
         if (now !== "live") void client.invalidateQueries({ queryKey: ["status"] });
-        // The stream ends with the session: who is signed in shows whether it did.
+        // The stream also breaks when the session ends: check whether the user is still signed in.
         if (now === "broken") void client.invalidateQueries({ queryKey: ["me"] });
       },
     );

@@ -9,7 +9,7 @@ function row(minutes: number): Execution {
   return { execution_id: `e${minutes}`, fire_ts } as Execution;
 }
 
-/** A list as the server has it: latest first, a page at a time. */
+/** A fake server list: latest first, paginated. */
 function serverOf(rows: readonly Execution[]) {
   let asked = 0;
   const read = async (from: string, to: string | null, pageSize: number) => {

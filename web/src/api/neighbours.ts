@@ -1,6 +1,6 @@
-// The executions of the same schedule before and after one. Lists go from the latest to the oldest, so the one
-// before is the first of a list; the one after is the last of a list that ends here, and must be short enough to
-// be read as a whole: the right length of time is looked for.
+// The previous and next execution of the same schedule. The API lists latest first. So the previous one is
+// the first item of a list. The next one is the last item of a list that starts at this fire time, and that
+// list must fit into one page: the search varies the length of its time range until it does.
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask } from "./client";
@@ -21,7 +21,8 @@ interface Listed {
 }
 type Read = (from: string, to: string | null, pageSize: number) => Promise<Listed>;
 
-/** The next one after `known`; null: it is the latest. `read` lists those with fire times in [from, to). */
+/** Find the execution after `known`; null: none was found. `read` lists executions with fire times in [from,
+ * to). */
 export async function findAfter(known: Execution, before: Execution | null, read: Read) {
   const others = ({ items }: Listed) => items.filter((each) => each.execution_id !== known.execution_id);
   const all = await read(known.fire_ts, null, PAGE_SIZE);
@@ -29,7 +30,7 @@ export async function findAfter(known: Execution, before: Execution | null, read
     return others(all).at(-1) ?? null;
   }
   const here = Date.parse(known.fire_ts);
-  // Up to `none` there is nothing; up to `many` there is more than a page.
+  // Range lengths in ms: `none` is known to contain no other execution, `many` more than one page.
   let none = 0;
   let many = Math.max(2, Date.parse(all.items[0]?.fire_ts ?? known.fire_ts) - here + 1);
   let width = before === null ? FIRST_STRETCH_MS : Math.max(1, here - Date.parse(before.fire_ts)) * 2;

@@ -1,4 +1,4 @@
-// Notifications: the rules for them, and the messages that became of them.
+// Notifications: the rules, and the messages that they produced.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask, given, newKey } from "./client";
@@ -20,7 +20,7 @@ type Replacement = Schemas["NotificationRuleReplacement"];
 
 export const DELIVERIES = ["pending", "delivered", "dead"] as const satisfies readonly Delivery[];
 
-/** A host has 200 of them at most: they come in one page. */
+/** All rules. A host has at most 200, so one page holds them. */
 export const ruleList = queryOptions({
   queryKey: ["notifications", "rules"],
   queryFn: async ({ signal }) => {
@@ -44,7 +44,7 @@ export interface MessageFilter {
   rule_id: readonly string[];
 }
 
-/** How often to look again while something is on its way. */
+/** Polling interval while a message is pending. */
 const PENDING_MS = 2000;
 const QUIET_MS = 5000;
 
@@ -67,7 +67,7 @@ export function messageList(filter: MessageFilter) {
   });
 }
 
-/** The latest of all rules, whatever became of them. */
+/** The latest 100 messages of all rules, in any delivery state. */
 export const latestMessages = queryOptions({
   queryKey: ["notifications", "latest"],
   queryFn: async ({ signal }) =>
@@ -75,7 +75,7 @@ export const latestMessages = queryOptions({
   refetchInterval: ({ state }) => (state.data?.some(isPending) ? PENDING_MS : QUIET_MS),
 });
 
-/** Followed until it has arrived, or is given up. */
+/** One message, polled until it is delivered or dead. */
 export function message(id: string) {
   return queryOptions({
     queryKey: ["notifications", "message", id],
@@ -103,7 +103,7 @@ export function useMakeRule() {
   });
 }
 
-/** Refused with a 412 if the rule is not at this version any more. */
+/** Replace a rule. The server answers 412 if the rule has another version by now. */
 export function useReplaceRule() {
   const refresh = useRefresh();
   return useMutation({
@@ -119,7 +119,7 @@ export function useReplaceRule() {
   });
 }
 
-/** Enables, disables, mutes: parts that nobody else's change is lost by. */
+/** Enable, disable or mute a rule. Only these fields are sent, so nobody else's change is overwritten. */
 export function useChangeRule() {
   const refresh = useRefresh();
   return useMutation({

@@ -1,4 +1,4 @@
-// What went wrong, as the server tells it (RFC 9457), or as this browser sees it.
+// Errors: problem documents from the server (RFC 9457), and failed connections.
 
 import type { ProblemDocument } from "./types";
 
@@ -6,13 +6,13 @@ export class ProblemError extends Error {
   override name = "ProblemError";
 
   constructor(
-    /** 0: there was no answer. */
+    /** HTTP status; 0: there was no answer. */
     readonly status: number,
     readonly code: string,
     detail: string,
     readonly requestId: string = "",
     readonly errors: NonNullable<ProblemDocument["errors"]> = [],
-    /** Seconds, where the server says when to come again. */
+    /** Seconds from the Retry-After header; null: not given. */
     readonly retryAfter: number | null = null,
   ) {
     super(detail);
@@ -22,7 +22,7 @@ export class ProblemError extends Error {
     return new ProblemError(0, "unreachable", "The server can't be reached.");
   }
 
-  /** Of an answer that is an error, whatever its body is. */
+  /** Make an error from an error response. The body may be anything. */
   static of(response: Response, body: unknown): ProblemError {
     const told = isObject(body) ? (body as Partial<ProblemDocument>) : {};
     const wait = Number(response.headers.get("retry-after") ?? "");
@@ -47,7 +47,7 @@ export interface FieldProblem {
   hint: string;
 }
 
-/** What is wrong with one field; `pointer` such as `/trigger/timezone`. */
+/** The error of one form field; null: none. `pointer` is a JSON pointer such as `/trigger/timezone`. */
 export function problemOf(error: unknown, pointer: string): FieldProblem | null {
   if (!(error instanceof ProblemError)) {
     return null;
@@ -58,7 +58,7 @@ export function problemOf(error: unknown, pointer: string): FieldProblem | null 
     : { text: sentence(found.detail), hint: found.hint && sentence(found.hint) };
 }
 
-/** What is wrong besides the fields that are shown by themselves; null: nothing. */
+/** The errors that do not belong to the fields in `pointers`, which show their own; null: none. */
 export function problemBesides(error: unknown, pointers: readonly string[]): string | null {
   if (error === null || error === undefined) {
     return null;
@@ -75,7 +75,7 @@ export function problemBesides(error: unknown, pointers: readonly string[]): str
     .join(" ");
 }
 
-/** Whether what was sent may have happened: the connection was lost before the answer. */
+/** Whether the request may have taken effect: the connection was lost before the answer. */
 export function isInDoubt(error: unknown): boolean {
   return error instanceof ProblemError && error.code === "no_answer";
 }
@@ -84,7 +84,7 @@ export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : "Something went wrong.";
 }
 
-/** The server's details begin small, to stand anywhere. */
+/** Make a sentence of a detail: the server's begin in lower case and have no full stop. */
 function sentence(text: string): string {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;

@@ -1,8 +1,8 @@
-// Why something is done, where a request has no body to say it in.
+// The reason for a change, for requests without a body.
 
 const MAX_LENGTH = 1000;
 
-/** The header that says why. Headers carry Latin letters alone: others become question marks. */
+/** The header with the reason. Headers can carry only Latin-1: other characters become question marks. */
 export function because(reason: string): Record<string, string> {
   const text = [...reason.trim()].map(asLatin).join("").slice(0, MAX_LENGTH);
   return text === "" ? {} : { "X-Foliot-Reason": text };

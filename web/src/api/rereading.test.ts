@@ -57,7 +57,7 @@ async function counted(queryKey: QueryKey, data: unknown, ticks: number): Promis
   reads = 0;
   for (let tick = 0; tick < ticks; tick += 1) {
     rereading.add(ended);
-    // The stream writes into what is known as well: that is no reading.
+    // The stream also writes to the cache. That does not count as a fetch.
     client.setQueryData(queryKey, data);
     await vi.advanceTimersByTimeAsync(1000);
   }

@@ -1,17 +1,18 @@
-// What to read again after the stream reported a change: only what the change concerns, and each part no more
+// Refetches queries after the stream reported a change: only those that the change affects, and each no more
 // often than its gap allows.
 
 import type { Query, QueryClient, QueryKey } from "@tanstack/react-query";
 import type { Told } from "./stream";
 import { isOpen } from "./types";
 
-/** Changes come in groups: they are read together. */
+/** How long to collect changes before refetching: they come in bursts. */
 const GATHER_MS = 300;
 const GAP_MS = 3000;
-/** For lists of several pages, all of which are read again, and for the timeline: one answer counts much. */
+/** For lists with several loaded pages (all are refetched) and for the timeline: these are expensive. */
 const LONG_GAP_MS = 15_000;
 
-/** All that the stream reports on: read again when something was missed, and from time to time without a stream. */
+/** Queries that the stream reports on. All are refetched when events were missed, and polled without a
+ * stream. */
 const STREAMED: readonly string[] = [
   "schedules",
   "schedule",
@@ -23,16 +24,17 @@ const STREAMED: readonly string[] = [
   "load",
 ];
 
-/** Sorts by what an execution changes. */
+/** Sort orders that an execution can change. */
 const SORTS_BY_RUNS = ["next_run_ts", "-next_run_ts", "last_run_ts", "-last_run_ts"];
 
 type Known = Pick<Query, "queryKey" | "state">;
 
-/** Whether a change makes a reading old. Rows of the list of schedules are read one by one: see ScheduleRows. */
+/** Whether an event makes a query's data stale. Single rows of the schedule lists are refetched by
+ * ScheduleRows. */
 export function isMadeOld({ queryKey: key }: Known, told: Told): boolean {
   const [name, part] = key;
   if (name === "schedules" && part !== "list") {
-    // What was asked for while typing, or before an act, is not kept up to date.
+    // Other queries on schedules, such as suggestions and bulk counts, are not updated by the stream.
     return false;
   }
   switch (told.kind) {
@@ -60,7 +62,7 @@ export function isMadeOld({ queryKey: key }: Known, told: Told): boolean {
         case "execution":
           return part === told.data.execution_id && !isOpen(told.data.status);
         case "timeline":
-          // What is planned changes with schedules alone.
+          // Planned times change only with schedules.
           return part === "load";
         default:
           return name === "status" && !isOpen(told.data.status);
@@ -68,24 +70,24 @@ export function isMadeOld({ queryKey: key }: Known, told: Told): boolean {
   }
 }
 
-/** Whether rows may come, go or move. */
+/** Whether the change can add, remove or move rows. */
 function isReordered(change: string): boolean {
   return change === "created" || change === "deleted" || change === "edited";
 }
 
-/** Whether it depends on runs or pauses which schedules a list has, and in which order. */
+/** Whether runs or pauses can change which schedules a list contains, or their order. */
 function dependsOnState([, , filter, sort]: QueryKey): boolean {
   const wanted = (filter ?? {}) as Record<string, unknown>;
   return "state" in wanted || "last_status" in wanted || SORTS_BY_RUNS.includes(String(sort));
 }
 
-/** How long to wait between two readings of it, at least. */
+/** The minimum time between two fetches of a query, in ms. */
 export function gapOf({ queryKey: [name], state }: Known): number {
   const pages = (state.data as { pages?: readonly unknown[] } | undefined)?.pages;
   return name === "timeline" || (pages?.length ?? 1) > 1 ? LONG_GAP_MS : GAP_MS;
 }
 
-/** Reads again what has become old. */
+/** Collects stale queries and refetches them. */
 export class Rereading {
   private readonly old = new Set<Query>();
   private readonly readAt = new WeakMap<Query, number>();
@@ -94,7 +96,7 @@ export class Rereading {
   constructor(private readonly client: QueryClient) {}
 
   add(told: Told): void {
-    // Also what is not shown now: it is read when it is shown again.
+    // Includes queries that are not on the page now: those are fetched when they are shown again.
     for (const query of this.client.getQueryCache().getAll()) {
       if (isMadeOld(query, told)) this.old.add(query);
     }
@@ -117,7 +119,8 @@ export class Rereading {
     this.timer = undefined;
     const now = Date.now();
     for (const query of this.old) {
-      // An answer under way may be older than the change, and starting anew would keep a next page from coming.
+      // Skip a query that is being fetched: its answer may be older than the change, so it stays stale, and a
+      // restart would abort the loading of a next page.
       if (query.state.fetchStatus === "fetching" || this.dueAt(query) > now) continue;
       this.old.delete(query);
       this.readAt.set(query, now);

@@ -1,4 +1,4 @@
-// Making and changing schedules, and what a form needs to know for it.
+// Creating and changing schedules, and the data that the form needs.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask, given, newKey } from "./client";
@@ -7,7 +7,7 @@ import type { Schedule } from "./types";
 
 type Schemas = components["schemas"];
 
-/** What the author of a schedule writes: all of it, or what differs from the defaults. */
+/** A schedule's definition as its author writes it, complete or without the defaults. */
 export type Definition = Schemas["ScheduleSpec"];
 export type PreviewAsked = Schemas["PreviewAsked"];
 export type Preview = Schemas["PreviewDocument"];
@@ -18,7 +18,7 @@ export type Calendar = Schemas["CalendarDocument"];
 type Replacement =
   paths["/api/v1/schedules/{schedule_id}"]["put"]["requestBody"]["content"]["application/json"];
 
-/** When a trigger would fire. What is wrong with it is the error. */
+/** The next fire times of a trigger. The query fails if the trigger is invalid. `asked` null: no request. */
 export function previewOf(asked: PreviewAsked | null) {
   return queryOptions({
     queryKey: ["preview", asked],
@@ -37,7 +37,7 @@ export const kinds = queryOptions({
   staleTime: 300_000,
 });
 
-/** Task functions that have these letters in their name or description. */
+/** Task functions whose name or description contains `q`. */
 export function taskFunctionsLike(q: string) {
   return queryOptions({
     queryKey: ["task-functions", "like", q],
@@ -82,7 +82,7 @@ export function useCreate() {
   });
 }
 
-/** Refused with a 412 if the schedule is not at this version any more. */
+/** Replace a schedule. The server answers 412 if the schedule has another version by now. */
 export function useReplace() {
   const client = useQueryClient();
   return useMutation({
@@ -105,7 +105,7 @@ function remember(client: ReturnType<typeof useQueryClient>, made: Schedule): vo
   }
 }
 
-/** Headers are ASCII alone: the server is told what can be told. */
+/** The header with the reason. Characters outside ASCII become question marks. */
 function becauseOf(reason: string): Record<string, string> {
   const told = reason.trim().replace(/[^\x20-\x7e]/g, "?");
   return told === "" ? {} : { "X-Foliot-Reason": told };

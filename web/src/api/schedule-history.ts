@@ -1,4 +1,4 @@
-// One schedule over time: its fires, executions, figures, versions and backfills.
+// One schedule over time: its fire times, executions, statistics, versions and backfills.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask, given, newKey, start } from "./client";
@@ -21,7 +21,7 @@ type ExecutionsQuery = NonNullable<
 const PAGE = 25;
 export const MAX_PLANNED = 1000;
 
-/** What is planned between two instants, at most MAX_PLANNED times. */
+/** Planned fire times between two instants, at most MAX_PLANNED. */
 export function plannedBetween(id: string, version: number, from: string, to: string) {
   return queryOptions({
     queryKey: ["planned", id, version, from, to],
@@ -36,7 +36,7 @@ export function plannedBetween(id: string, version: number, from: string, to: st
   });
 }
 
-/** What became of its fire times, latest first. */
+/** Past fire times and their outcomes, latest first. */
 export function ledgerOf(id: string) {
   return infiniteQueryOptions({
     queryKey: ["schedule", id, "ledger"],
@@ -73,7 +73,7 @@ export function executionsOf(id: string, status: readonly Status[]) {
   });
 }
 
-/** Executions between two fire times, both included: how late those of the ledger were. */
+/** Executions between two fire times, both included. The ledger shows from them how late each one was. */
 export function executionsBetween(id: string, from: string, to: string) {
   return queryOptions({
     queryKey: ["schedule", id, "executions between", from, to],
@@ -94,7 +94,7 @@ function justAfter(instant: string): string {
   return new Date(Date.parse(instant) + 1000).toISOString();
 }
 
-/** Read anew on its own clock: the figures of a busy schedule cost more than a row. */
+/** Statistics of a schedule. Polled, not refetched on each event: they are expensive for a busy schedule. */
 export function statsOf(id: string) {
   return queryOptions({
     queryKey: ["stats", id],
@@ -106,7 +106,7 @@ export function statsOf(id: string) {
   });
 }
 
-/** All versions, latest first; `current` is the version that there is, so that a new one is read. */
+/** All versions, latest first. `current` is part of the key, so that a new version causes a fetch. */
 export function versionsOf(id: string, current: number) {
   return infiniteQueryOptions({
     queryKey: ["versions", id, current],
@@ -122,7 +122,7 @@ export function versionsOf(id: string, current: number) {
   });
 }
 
-/** A version, and how it differs from another; null: from the one before it. */
+/** A version and its differences from the version `against`; null: from the previous version. */
 export function versionOf(id: string, version: number, against: number | null) {
   return queryOptions({
     queryKey: ["versions", id, "one", version, against],
@@ -133,7 +133,7 @@ export function versionOf(id: string, version: number, against: number | null) {
           signal,
         }),
       ),
-    // What was, stays.
+    // Versions never change.
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
@@ -151,12 +151,12 @@ export function backfillsOf(id: string) {
   });
 }
 
-/** Whether something of it is still to happen. */
+/** Whether a backfill still has executions to create or to finish. */
 export function goesOn(backfill: Backfill): boolean {
   return backfill.state === "running" || backfill.ended_count < backfill.created_count;
 }
 
-/** Read again and again while it goes on. */
+/** A backfill, polled until it has ended. */
 export function backfillWith(known: Backfill) {
   return queryOptions({
     queryKey: ["backfill", known.backfill_id],
@@ -173,7 +173,7 @@ export function backfillWith(known: Backfill) {
   });
 }
 
-// --- acting --------------------------------------------------------------------------------------------
+// --- actions -------------------------------------------------------------------------------------------
 
 export function useRunWith(id: string) {
   const client = useQueryClient();

@@ -1,5 +1,5 @@
-// Single rows of the lists of schedules. What an execution changes in its schedule's row is partly reported by
-// the stream; the rest, such as the next run, is read for the rows that are on the page, and for no others.
+// Refetches single rows of the schedule lists. The stream reports only a part of what an execution changes in
+// its schedule's row. The rest, such as the next run, is fetched, but only for rows that are on the page.
 
 import type { InfiniteData, QueryClient } from "@tanstack/react-query";
 import { api, ask } from "./client";
@@ -9,7 +9,7 @@ import type { ListedSchedule } from "./types";
 const GATHER_MS = 300;
 const GAP_MS = 3000;
 const MAX_NAMES = 50;
-/** Of an address: proxies refuse long ones. */
+/** Maximum length of the names in the URL: proxies refuse long URLs. */
 const MAX_LENGTH = 4000;
 
 interface Page {
@@ -27,7 +27,7 @@ async function readRows(names: readonly string[]): Promise<readonly ListedSchedu
   return (await ask(api.GET("/api/v1/schedules", { params: { query } }))).items;
 }
 
-/** As many names as fit into one request. */
+/** The first names, as many as fit into one request. */
 export function portionOf(names: readonly string[]): readonly string[] {
   let length = 0;
   const fits = (name: string) => {
@@ -39,7 +39,7 @@ export function portionOf(names: readonly string[]): readonly string[] {
   return end < 0 ? portion : portion.slice(0, Math.max(1, end));
 }
 
-/** A list with some of its rows replaced; the same object if it has none of them. */
+/** Replace rows of a list. Returns the same object if the list has none of them. */
 export function withRows(known: Lists, rows: ReadonlyMap<string, ListedSchedule>): Lists {
   let isChanged = false;
   const pages = known.pages.map((page) => {
@@ -61,7 +61,7 @@ export class ScheduleRows {
     private readonly read: Read = readRows,
   ) {}
 
-  /** Asks for a row to be read again, if it is on the page. */
+  /** Request a refetch of a row. Ignored if the row is not on the page. */
   add(scheduleId: string): void {
     this.wanted.add(scheduleId);
     this.plan();
@@ -91,14 +91,14 @@ export class ScheduleRows {
         this.client.setQueriesData<Lists>(LISTS, (known) => known && withRows(known, rows));
       }
     } catch {
-      // Its next execution asks again.
+      // No retry: the next execution of the schedule requests the row again.
     } finally {
       this.timer = undefined;
       this.plan();
     }
   }
 
-  /** The ids of wanted rows by name. */
+  /** Schedule ids by name, of the requested rows that are on the page. */
   private onThePage(): Map<string, string> {
     const found = new Map<string, string>();
     for (const query of this.client.getQueryCache().findAll({ ...LISTS, type: "active" })) {

@@ -1,4 +1,4 @@
-// Schedules: reading and steering them.
+// Schedules: queries and actions.
 
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask, given, newKey, start } from "./client";
@@ -6,7 +6,7 @@ import type { paths } from "./schema";
 import type { ScheduleAct, ScheduleBulk, ScheduleFilter, TriggerNow } from "./types";
 
 const PAGE_SIZE = 50;
-/** Executions of a row. */
+/** Number of recent executions in a row. */
 export const RECENT = 20;
 
 type ListQuery = NonNullable<paths["/api/v1/schedules"]["get"]["parameters"]["query"]>;
@@ -25,7 +25,7 @@ export function scheduleList(filter: ScheduleFilter, sort: ScheduleSort) {
   });
 }
 
-/** The first few whose name or description has these letters in it. */
+/** The first 8 schedules whose name or description contains `q`. */
 export function schedulesLike(q: string) {
   return queryOptions({
     queryKey: ["schedules", "like", q],
@@ -43,7 +43,7 @@ export function schedule(id: string) {
   });
 }
 
-/** The next times of a schedule. */
+/** The next `n` fire times of a schedule. */
 export function nextFires(id: string, n: number) {
   return queryOptions({
     queryKey: ["schedule", id, "fires", n],
@@ -57,7 +57,7 @@ export function nextFires(id: string, n: number) {
   });
 }
 
-/** A filter as parameters: what is not given is not sent. */
+/** Convert a filter to query parameters. Empty values are left out. */
 function asQuery(filter: ScheduleFilter): ListQuery {
   const given = Object.entries(filter).filter(
     ([, value]) =>
@@ -66,7 +66,7 @@ function asQuery(filter: ScheduleFilter): ListQuery {
   return Object.fromEntries(given) as ListQuery;
 }
 
-// --- steering ------------------------------------------------------------------------------------------
+// --- actions -------------------------------------------------------------------------------------------
 
 interface Asked {
   id: string;
@@ -116,7 +116,7 @@ export function useTrigger() {
   });
 }
 
-/** Which schedules to act on: these, or all that match. */
+/** Which schedules to act on: those with these ids, or all that match a filter. */
 export type Chosen = { ids: readonly string[] } | { filter: ScheduleFilter };
 
 export interface BulkAsked {
@@ -124,7 +124,7 @@ export interface BulkAsked {
   chosen: Chosen;
   reason?: string;
   until?: string;
-  /** Another number of schedules is refused, and nothing is done. */
+  /** The server refuses the request, and changes nothing, if another number of schedules matches. */
   expected?: number;
 }
 
@@ -141,7 +141,7 @@ function bulkBody({ action, chosen, reason, until, expected }: BulkAsked, isDryR
   });
 }
 
-/** How many it would be. */
+/** Count the schedules that a bulk action would affect (dry run). */
 export function bulkCount(action: ScheduleAct, chosen: Chosen) {
   return queryOptions({
     queryKey: ["schedules", "count", action, chosen],
@@ -165,7 +165,7 @@ export function useBulk() {
   });
 }
 
-/** All that a change of schedules may have changed. */
+/** Return a function that refetches everything a change of schedules may affect. */
 function useRefresh(): () => Promise<unknown> {
   const client = useQueryClient();
   return () =>

@@ -1,4 +1,4 @@
-// Secrets: written, never read.
+// Secrets. Their values can be written, but never read.
 
 import { infiniteQueryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
 import { api, ask } from "./client";

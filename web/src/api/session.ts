@@ -1,4 +1,4 @@
-// Who is signed in, and what they may do.
+// The session: who is signed in, and with which role.
 
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { base } from "@/routing/base";
@@ -8,7 +8,7 @@ import { type Me, ROLES, type Role } from "./types";
 
 export const me = queryOptions({
   queryKey: ["me"],
-  /** Null: nobody. */
+  /** Null: nobody is signed in. */
   queryFn: async ({ signal }): Promise<Me | null> => {
     try {
       const found = await ask(api.GET("/api/v1/me", { signal }));
@@ -33,7 +33,7 @@ export function covers(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }
 
-/** Why the reader may not do what takes this role; null: they may. */
+/** The text that explains why the user lacks the role; null: the user has it. */
 export function useWhyNot(needed: Role): string | null {
   const known = useMe();
   if (known === null || covers(known.role, needed)) {
@@ -55,7 +55,7 @@ export function useSignOut() {
   return useMutation({
     mutationFn: () => ask(api.POST("/sign-out")),
     onSettled: () => {
-      // Nothing of what was seen stays for whoever comes next.
+      // Clear the cache: the next user must not see this user's data.
       client.clear();
       window.location.assign(`${base}/`);
     },

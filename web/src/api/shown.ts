@@ -1,20 +1,21 @@
-// A stream takes one of the six connections that a browser has per server over HTTP/1.1, for all its tabs
-// together. So only a page that is shown has one: a hidden tab gives its connection back after a moment, and a
-// page that goes into the back/forward cache at once. Such a page is frozen and could not close it later.
+// Keeps the stream open only while the page is visible. Over HTTP/1.1 a browser has six connections per
+// server for all its tabs together, and a stream takes one. A hidden tab closes its stream after HIDDEN_MS. A
+// page that enters the back/forward cache closes it at once: it is then frozen and could not close it later.
 
-/** Long enough for a glance at another tab, short enough that going through many tabs finds a connection. */
+/** Long enough for a glance at another tab; short enough that switching through many tabs frees
+ * connections. */
 export const HIDDEN_MS = 2000;
 
 interface Stoppable {
   start(): void;
-  /** Until it is started again: then all is read again, since something may have been missed. */
+  /** Stop until the next start. Everything is refetched then, because events may have been missed. */
   stop(): void;
 }
 
 type Window = Pick<EventTarget, "addEventListener" | "removeEventListener">;
 type Document = Window & { readonly visibilityState: DocumentVisibilityState };
 
-/** Runs the stream while the page is shown, until the function that it returns is called. */
+/** Run the stream while the page is visible. Call the returned function to end this. */
 export function keepWhileShown(
   stream: Stoppable,
   page: Window = window,
@@ -35,7 +36,7 @@ export function keepWhileShown(
     }
   }
   function comeBack(event: Event) {
-    // Also a page that is loaded for the first time is told that it is shown.
+    // `pageshow` also fires on the first load: then `persisted` is false.
     if ((event as PageTransitionEvent).persisted) follow();
   }
 

@@ -1,4 +1,4 @@
-// How things stand: the figures of the overview and of the panel beside the schedules.
+// Cluster status: the figures of the overview and of the panel beside the schedules.
 
 import { queryOptions } from "@tanstack/react-query";
 import { observeServerTime, presently } from "@/time/clock";
@@ -15,18 +15,18 @@ export const clusterStatus = queryOptions({
     observeServerTime(new Date(found.now), sentAt, Date.now());
     return found;
   },
-  // The stream tells of most changes; time passes by itself.
+  // The stream reports most changes. Polling covers what changes only with time.
   refetchInterval: 10_000,
 });
 
-/** The last hour, minute by minute. */
+/** Executions of the last hour, per minute. */
 export const recentLoad = queryOptions({
   queryKey: ["load"],
   queryFn: ({ signal }) => ask(api.GET("/api/v1/load", { signal })),
   refetchInterval: 15_000,
 });
 
-/** How many times are to come within an hour. */
+/** The number of planned fire times within the next hour. */
 export const dueNextHour = queryOptions({
   queryKey: ["timeline", "next hour"],
   queryFn: async ({ signal }) => {

@@ -1,6 +1,6 @@
-// The stream of changes. A browser reconnects by itself when a connection breaks, and tells the server where it
-// was. It gives up when it is answered with an error: then it is tried anew here, ever less often, and the
-// caller is told to read everything again, since what happened in between is not known.
+// The stream of changes (server-sent events). When a connection breaks, the browser reconnects by itself and
+// sends the id of the last event. It gives up when the server answers with an error. Then this module retries
+// with exponential backoff, and emits `reset` so that the caller refetches everything: events were missed.
 
 import { base } from "@/routing/base";
 import type { Status } from "./types";
@@ -26,7 +26,7 @@ export interface ScheduleTold {
 }
 
 export interface StatusTold {
-  /** Of open executions; null: too many to count. */
+  /** Number of open executions per status; null: too many to count. */
   counts: Partial<Record<Status, number>> | null;
   leaders: string[];
 }
@@ -35,7 +35,7 @@ export type Told =
   | { kind: "execution"; data: ExecutionTold }
   | { kind: "schedule"; data: ScheduleTold }
   | { kind: "status"; data: StatusTold }
-  /** Something was missed: read the lists again. */
+  /** Events were missed: refetch everything. */
   | { kind: "reset" };
 
 export type Liveness = "connecting" | "live" | "broken";
@@ -66,7 +66,7 @@ export class Stream {
     };
     source.onerror = () => {
       if (source.readyState !== source.CLOSED) {
-        // It comes back by itself, and has missed nothing then.
+        // The browser reconnects by itself and misses no events.
         this.become("connecting");
         return;
       }
@@ -84,7 +84,7 @@ export class Stream {
     source.addEventListener("reset", () => this.tell({ kind: "reset" }));
   }
 
-  /** Until it is started again, which tells that something was missed. */
+  /** Close the stream until the next start, which emits `reset`. */
   stop(): void {
     clearTimeout(this.timer);
     this.close();

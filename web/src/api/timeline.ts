@@ -1,4 +1,4 @@
-// Load over time, of all schedules together and of single ones.
+// Load over time: of all schedules together, and of each one.
 
 import { queryOptions } from "@tanstack/react-query";
 import { api, ask } from "./client";

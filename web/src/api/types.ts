@@ -1,4 +1,4 @@
-// The words of the API, short. All of them are made from openapi.json: nothing is described here a second time.
+// Short names for the API's types. All are derived from the schema generated from openapi.json.
 
 import type { components } from "./schema";
 
@@ -53,7 +53,7 @@ export const SCHEDULE_STATES = [
 
 export const ROLES = ["viewer", "operator", "editor", "admin"] as const satisfies readonly Role[];
 
-/** How an execution may end that was meant to succeed. */
+/** Final statuses that mean that something went wrong. */
 export const BAD_STATUSES = ["failed", "timeout", "unknown"] as const satisfies readonly Status[];
 
 export function isOpen(status: Status): boolean {
