@@ -6,7 +6,7 @@ import "@/style/index.css";
 
 followTheme();
 
-// A part of the page is gone because the server was updated: the new page knows the new parts.
+// A chunk is missing because the server was updated. Reload to get the new page, at most once a minute.
 window.addEventListener("vite:preloadError", (event) => {
   const key = "foliot.reloaded";
   const before = Number(sessionStorage.getItem(key) ?? 0);

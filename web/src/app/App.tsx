@@ -29,7 +29,8 @@ export function App() {
   );
 }
 
-/** Whoever is not signed in sees the way in, at whatever address: they are where they wanted to be afterwards. */
+/** Show the sign-in form, at any address, to users who are not signed in. The address stays, so they see the
+ * page that they wanted after signing in. */
 function Door() {
   const known = useQuery(me);
   if (known.data) {

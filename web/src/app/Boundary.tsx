@@ -3,7 +3,7 @@ import { Fault } from "@/screens/fault";
 
 interface Props {
   children: ReactNode;
-  /** Around everything, so that not even the navigation is left. */
+  /** Whether it is around the whole application: the navigation is replaced too. */
   isOutermost?: boolean;
 }
 
@@ -11,7 +11,7 @@ interface State {
   error: unknown;
 }
 
-/** Keeps a fault in one screen from taking the others with it. */
+/** Error boundary: an error in one screen does not break the others. */
 export class Boundary extends Component<Props, State> {
   override state: State = { error: null };
 

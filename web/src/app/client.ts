@@ -7,9 +7,9 @@ export function makeClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
-        // The stream keeps what is shown up to date; this is for what is shown again.
+        // The stream keeps data on the page up to date. This is for data that is shown again later.
         staleTime: 5000,
-        // Whether there is a network, only the server can tell: it may be this machine.
+        // Send requests even if the browser says that it is offline: the server may run on this machine.
         networkMode: "always",
         retry: (tries, error) => error instanceof ProblemError && error.isPassing && tries < MAX_TRIES,
         retryDelay: (tries, error) =>
@@ -17,7 +17,7 @@ export function makeClient(): QueryClient {
             ? error.retryAfter * 1000
             : Math.min(1000 * 2 ** tries, 10_000),
       },
-      // Nobody expects an act that failed to happen later, when the connection is back.
+      // No retries: an action that failed must not happen later, when nobody expects it.
       mutations: { networkMode: "always", retry: false },
     },
   });

@@ -1,4 +1,4 @@
-// Which screen is at which address. Each is loaded when it is first needed.
+// Routes: which screen is at which address. Each screen's code is loaded on first use.
 
 import { lazy, type ReactNode } from "react";
 import { matchPath, type Parameters } from "@/routing/match";
@@ -17,7 +17,7 @@ const Timeline = lazy(() => import("@/screens/timeline"));
 
 interface Entry {
   path: string;
-  /** Addresses with the same one share a screen: it stays while a panel over it opens and closes. */
+  /** Addresses with the same key share a screen. It stays mounted while a panel over it opens and closes. */
   key: string;
   show: (parameters: Parameters) => ReactNode;
 }

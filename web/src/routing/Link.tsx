@@ -6,7 +6,8 @@ interface Props extends ComponentProps<"a"> {
   href: string;
 }
 
-/** A link within the application. Whoever wants a new tab gets one. */
+/** A link within the application. Clicks with a modifier key keep the browser's behaviour, such as a new
+ * tab. */
 export function Link({ href, onClick, ...rest }: Props) {
   function follow(event: MouseEvent<HTMLAnchorElement>) {
     onClick?.(event);

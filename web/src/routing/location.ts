@@ -1,11 +1,11 @@
-// Where the reader is: the address bar is the only place that knows, and all state worth sharing is in it.
+// The current location. The URL is its only source, and holds all state that is worth sharing.
 
 import { useSyncExternalStore } from "react";
 import { base } from "./base";
 
 export interface Place {
   readonly path: string;
-  /** With its question mark, or empty. */
+  /** The query string with its question mark, or empty. */
   readonly search: string;
 }
 
@@ -29,7 +29,8 @@ if (typeof window !== "undefined") {
   window.addEventListener("popstate", changed);
 }
 
-/** Go to an address of this application, which begins with a slash. `replace` leaves no step for the browser's back button. */
+/** Go to an address of this application; it begins with a slash. `replace` adds no entry to the browser's
+ * history. */
 export function navigate(address: string, { replace = false } = {}): void {
   const from = current;
   if (replace) {
@@ -43,7 +44,8 @@ export function navigate(address: string, { replace = false } = {}): void {
   }
 }
 
-/** A panel over a list has the list's path and one part more: opening it leaves the list where it is. */
+/** Whether both paths belong to one screen. Opening a panel over a list adds a path segment, and must not
+ * scroll the list. */
 function isWithin(a: string, b: string): boolean {
   return a.split("/")[1] === b.split("/")[1] && a !== "/" && b !== "/";
 }

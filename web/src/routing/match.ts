@@ -1,8 +1,8 @@
-// Which screen an address means.
+// Matching of paths against patterns.
 
 export type Parameters = Readonly<Record<string, string>>;
 
-/** The parameters in a path of a form such as `/schedules/:id`; null: it is of another form. */
+/** Match a path against a pattern such as `/schedules/:id` and return its parameters; null: no match. */
 export function matchPath(form: string, path: string): Parameters | null {
   const wanted = partsOf(form);
   const given = partsOf(path);

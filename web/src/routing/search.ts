@@ -1,35 +1,35 @@
-// State in the address: a shape says which parameters a screen has, and what each may be.
+// State in the query string. A shape defines which parameters a screen has, and their allowed values.
 //
 //     const shape = { q: text(), state: anyOf(STATES), sort: oneOf(SORTS, "name") };
 //     const [filters, setFilters] = useSearch(shape);
 //     setFilters({ state: ["paused"] });
 //
-// What is not of the shape is left alone; a value that is not allowed counts as not given. A parameter that has
-// its initial value is not in the address, so that a plain address stays plain.
+// Parameters outside the shape are left alone. A value that is not allowed counts as not given. A parameter
+// with its initial value is not written, which keeps addresses short.
 
 import { useCallback, useMemo } from "react";
 import { navigate, useLocation } from "./location";
 
 export interface Field<T> {
   read(given: string[]): T;
-  /** The texts to write; none: leave the parameter out. */
+  /** The values to write; empty: leave the parameter out. */
   write(value: T): readonly string[];
 }
 
 export type Shape = Readonly<Record<string, Field<never>>>;
 export type Values<S> = { readonly [Name in keyof S]: S[Name] extends Field<infer T> ? T : never };
 
-/** Any text; empty if not given. */
+/** A parameter with any text; empty if not given. */
 export function text(): Field<string> {
   return { read: (given) => given[0] ?? "", write: (value) => (value === "" ? [] : [value]) };
 }
 
-/** Any texts. */
+/** A parameter with any number of texts. */
 export function texts(): Field<readonly string[]> {
   return { read: (given) => unique(given.filter((each) => each !== "")), write: (value) => value };
 }
 
-/** One of a few words. */
+/** A parameter with one of the allowed values. */
 export function oneOf<T extends string>(allowed: readonly T[], initial: T): Field<T> {
   return {
     read: (given) => allowed.find((each) => each === given[0]) ?? initial,
@@ -37,7 +37,7 @@ export function oneOf<T extends string>(allowed: readonly T[], initial: T): Fiel
   };
 }
 
-/** Some of a few words. */
+/** A parameter with any number of the allowed values. */
 export function anyOf<T extends string>(allowed: readonly T[]): Field<readonly T[]> {
   return {
     read: (given) => unique(allowed.filter((each) => given.includes(each))),
@@ -53,7 +53,7 @@ export function readSearch<S extends object>(shape: S, search: string): Values<S
   ) as Values<S>;
 }
 
-/** The search with some values changed, in the order that it had. */
+/** Change some values of a query string. Other parameters keep their values and order. */
 export function writeSearch<S extends object>(shape: S, search: string, changes: Partial<Values<S>>): string {
   const made = new URLSearchParams(search);
   for (const [name, value] of Object.entries(changes)) {
@@ -66,7 +66,7 @@ export function writeSearch<S extends object>(shape: S, search: string, changes:
   return written === "" ? "" : `?${written}`;
 }
 
-/** An address with these values and no others. */
+/** Build an address with only these values. */
 export function addressOf<S extends object>(path: string, shape: S, values: Partial<Values<S>>): string {
   return path + writeSearch(shape, "", values);
 }

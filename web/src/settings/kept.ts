@@ -1,5 +1,5 @@
-// What this browser remembers of its reader's taste. Nothing of it is needed for a link to mean the same to
-// somebody else: that is in the address.
+// User preferences in the browser's local storage. State that a shared link needs is not here, but in the
+// address.
 
 import { useSyncExternalStore } from "react";
 
@@ -9,7 +9,7 @@ export interface Kept<T> {
   subscribe(listener: () => void): () => void;
 }
 
-/** A value that outlives the page; `allowed` says whether what was found is still one. */
+/** Create a stored preference. `initial` is used if the stored value is missing or not `allowed`. */
 export function kept<T>(name: string, initial: T, allowed: (value: unknown) => value is T): Kept<T> {
   const key = `foliot.${name}`;
   const listeners = new Set<() => void>();
@@ -20,7 +20,7 @@ export function kept<T>(name: string, initial: T, allowed: (value: unknown) => v
       const found: unknown = JSON.parse(localStorage.getItem(key) ?? "null");
       return allowed(found) ? found : initial;
     } catch {
-      return initial; // storage may be forbidden, or hold anything
+      return initial; // storage may be blocked, or contain anything
     }
   }
 
@@ -29,7 +29,7 @@ export function kept<T>(name: string, initial: T, allowed: (value: unknown) => v
   }
 
   if (typeof window !== "undefined") {
-    // Another tab has changed it.
+    // Another tab changed the value.
     window.addEventListener("storage", (event) => {
       if (event.key === key) {
         value = read();
@@ -45,7 +45,7 @@ export function kept<T>(name: string, initial: T, allowed: (value: unknown) => v
       try {
         localStorage.setItem(key, JSON.stringify(wanted));
       } catch {
-        // Then it lasts as long as the page.
+        // Storage is blocked: the value lasts until the page is closed.
       }
       tell();
     },
@@ -60,7 +60,7 @@ export function useKept<T>(store: Kept<T>): T {
   return useSyncExternalStore(store.subscribe, store.get);
 }
 
-/** For `allowed`. */
+/** Make an `allowed` check: the value is one of these words. */
 export function isOneOf<T extends string>(words: readonly T[]): (value: unknown) => value is T {
   return (value): value is T => words.some((each) => each === value);
 }

@@ -18,7 +18,7 @@ function systemIsDark(): MediaQueryList {
   return window.matchMedia("(prefers-color-scheme: dark)");
 }
 
-/** Keep the page in the theme that the reader, or the reader's system, wants. */
+/** Apply the chosen theme, or the system's, and follow changes. */
 export function followTheme(): void {
   theme.subscribe(apply);
   systemIsDark().addEventListener("change", apply);
@@ -29,7 +29,7 @@ export function useTheme(): Theme {
   return useKept(theme);
 }
 
-/** Which of the two is shown; for what is drawn by hand. */
+/** The theme that is applied now, for canvas drawings. */
 export function useShownTheme(): "light" | "dark" {
   return useSyncExternalStore(
     (listener) => {

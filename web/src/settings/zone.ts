@@ -1,7 +1,7 @@
 import { isOneOf, kept, useKept } from "./kept";
 
 export const ZONE_CHOICES = ["schedule", "mine", "utc"] as const;
-/** In whose time zone instants are shown. */
+/** Which time zone instants are shown in: the schedule's, the user's or UTC. */
 export type ZoneChoice = (typeof ZONE_CHOICES)[number];
 
 export const zoneChoice = kept<ZoneChoice>("zone", "mine", isOneOf(ZONE_CHOICES));
@@ -10,7 +10,7 @@ export function myZone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** The zone to show an instant in; `own` is that of the schedule it belongs to. */
+/** The time zone to show an instant in. `own` is the zone of its schedule. */
 export function zoneFor(choice: ZoneChoice, own: string | null | undefined): string {
   switch (choice) {
     case "utc":

@@ -11,7 +11,7 @@ import { isAt, PLACES } from "./places";
 const WIDTHS = ["fitting", "wide", "narrow"] as const;
 const width = kept<(typeof WIDTHS)[number]>("navigation", "fitting", isOneOf(WIDTHS));
 
-/** At the side of wide screens; only its signs where there is less room, or the reader wants it so. */
+/** The navigation at the side. It shows only icons if the screen is narrow, or if the user chose that. */
 export function SideNavigation() {
   const hasRoom = useIsWide();
   const wanted = useKept(width);

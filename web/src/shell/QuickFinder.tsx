@@ -21,7 +21,7 @@ interface Props {
   onOpenChange: (isOpen: boolean) => void;
 }
 
-/** Finds schedules and screens by a few letters, from anywhere. */
+/** Search dialog for schedules and screens, available on every page. */
 export function QuickFinder({ isOpen, onOpenChange }: Props) {
   return (
     <Palette label="Find" isOpen={isOpen} onOpenChange={onOpenChange}>

@@ -7,7 +7,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** What every screen begins with: its title, also the document's, and what can be done here. */
+/** The frame of every screen: sets the document title, and shows the title and actions above the content. */
 export function Screen({ title, actions, children }: Props) {
   useEffect(() => {
     document.title = `${title} · Foliot`;

@@ -8,7 +8,7 @@ import { QuickFinder } from "./QuickFinder";
 import { Shortcuts } from "./Shortcuts";
 import { TroubleBanner } from "./TroubleBanner";
 
-/** What is around every screen. */
+/** The layout around every screen: navigation, header and banner. */
 export function Shell({ children }: { children: ReactNode }) {
   useLive();
   const [isFinding, setFinding] = useState(false);
@@ -44,7 +44,7 @@ export function Shell({ children }: { children: ReactNode }) {
   );
 }
 
-/** Takes the focus when another screen is shown, so that reading goes on there. */
+/** The main area. It takes the focus when the screen changes, so that screen readers continue there. */
 function Main({ children }: { children: ReactNode }) {
   const main = useRef<HTMLElement>(null);
   const { path } = useLocation();

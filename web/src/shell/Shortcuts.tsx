@@ -8,7 +8,7 @@ import { findKeys } from "./keys";
 import { PLACES } from "./places";
 import { letterOf, meaningOf, PREFIX_MS, shortcutList, singleKeys } from "./shortcuts";
 
-/** Listens to single keys, and shows what they are. Used once, by the shell. */
+/** Handles single-key shortcuts, and shows the list of them. Used once, by the shell. */
 export function Shortcuts() {
   const isOn = useKept(singleKeys) === "on";
   const isShown = useSyncExternalStore(shortcutList.subscribe, shortcutList.get);
@@ -93,7 +93,7 @@ export function Shortcuts() {
   );
 }
 
-/** In a field keys are text; in a menu or over a dialog they are its own. */
+/** Whether a key press belongs to a form field, a menu or a dialog, and is no shortcut. */
 function isElsewhere(target: EventTarget | null): boolean {
   const isField =
     target instanceof HTMLElement &&
@@ -112,7 +112,7 @@ function Group({ title, children }: { title: string; children: ReactNode }) {
 
 interface RowProps {
   keys: readonly string[];
-  /** Between two keys. */
+  /** Text between two keys. */
   joint?: string;
   children: ReactNode;
 }

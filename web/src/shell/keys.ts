@@ -1,6 +1,6 @@
 const isApple = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.userAgent);
 
-/** The keys that open the finder, as they are written on the reader's keyboard. */
+/** The keys that open the finder, as labelled on the user's keyboard. */
 export function findKeys(): string {
   return isApple ? "⌘ K" : "Ctrl K";
 }

@@ -1,5 +1,5 @@
-// What keys mean that are pressed outside of fields. Single letters can be switched off: speech input and
-// unsteady hands press them unmeant (WCAG 2.1.4).
+// Keyboard shortcuts outside of form fields. Single-letter shortcuts can be switched off, because speech
+// input and users with tremor trigger them by accident (WCAG 2.1.4).
 
 import { isOneOf, kept } from "@/settings/kept";
 import { PLACES } from "./places";
@@ -7,19 +7,19 @@ import { PLACES } from "./places";
 const SWITCH = ["on", "off"] as const;
 export const singleKeys = kept<(typeof SWITCH)[number]>("single-keys", "on", isOneOf(SWITCH));
 
-/** The key that goes to a screen, after G: the first letter of its name. */
+/** The key that opens a screen after G: the first letter of the screen's name. */
 export function letterOf(place: { name: string }): string {
   return place.name.charAt(0).toLowerCase();
 }
 
-/** How long after G a letter still belongs to it. */
+/** How long after G the second letter may follow. */
 export const PREFIX_MS = 1500;
 
 export type Meaning =
   | { kind: "help" }
-  /** To the field that filters the list of this screen. */
+  /** Focus the filter field of this screen's list. */
   | { kind: "filter" }
-  /** Another letter is to come. */
+  /** A second letter must follow. */
   | { kind: "prefix" }
   | { kind: "go"; path: string };
 
@@ -30,7 +30,7 @@ interface Pressed {
   altKey: boolean;
 }
 
-/** Null: nothing. `isAfterPrefix`: G was pressed just before. */
+/** The meaning of a key press; null: none. `isAfterPrefix`: G was pressed just before. */
 export function meaningOf(pressed: Pressed, isAfterPrefix: boolean): Meaning | null {
   if (pressed.ctrlKey || pressed.metaKey || pressed.altKey) return null;
   if (isAfterPrefix) {
@@ -53,7 +53,7 @@ export function meaningOf(pressed: Pressed, isAfterPrefix: boolean): Meaning | n
 const listeners = new Set<() => void>();
 let isShown = false;
 
-/** Whether the list of keys is shown. */
+/** Whether the list of shortcuts is shown. */
 export const shortcutList = {
   get: () => isShown,
   show(wanted: boolean): void {

@@ -1,4 +1,4 @@
-// What keeps work from being done, as the server reports it. Pure.
+// Derives from the cluster status what stops or delays work. Pure functions.
 
 import type { ClusterStatus } from "@/api/types";
 import { count, span } from "@/time/format";
@@ -6,15 +6,15 @@ import { count, span } from "@/time/format";
 export interface Trouble {
   /** Stays the same while the trouble is the same. */
   key: string;
-  /** bad: work does not start or schedules do not fire; warn: it is late, or somebody wants it so. */
+  /** bad: executions do not start, or schedules do not fire. warn: they are late, or paused on purpose. */
   tone: "bad" | "warn";
   text: string;
-  /** Where more is said about it. */
+  /** The page with more information. */
   href: string;
   link: string;
 }
 
-/** Troubles of one kind that are named one by one. */
+/** How many troubles of one kind are listed one by one. */
 const MAX_NAMED = 3;
 
 export const DATABASE_AWAY: Trouble = {
@@ -25,7 +25,7 @@ export const DATABASE_AWAY: Trouble = {
   link: "Cluster",
 };
 
-/** The worst first; none: all that is due is done. */
+/** All troubles, worst first. Empty: everything that is due gets done. */
 export function troublesOf(status: ClusterStatus): Trouble[] {
   const troubles = [
     ...staleness(status),
@@ -124,7 +124,7 @@ function pauses({ queues }: ClusterStatus): Trouble[] {
   ];
 }
 
-/** What waits longer than its priority allows, though nobody paused it. */
+/** Queues that are not paused, but whose executions wait longer than their priority allows. */
 function promises({ queues, now }: ClusterStatus): Trouble[] {
   const missed = queues.filter((queue) => !queue.paused && queue.sla_missed_count > 0);
   return [
@@ -165,7 +165,7 @@ function lateness({ overdue, now }: ClusterStatus): Trouble[] {
   ];
 }
 
-/** Those that are not named. */
+/** One trouble that counts those beyond MAX_NAMED. */
 function rest(total: number, words: string, href: string, link: string): Trouble[] {
   return total > MAX_NAMED
     ? [{ key: words, tone: "bad", text: `${total - MAX_NAMED} more ${words}.`, href, link }]

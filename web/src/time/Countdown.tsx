@@ -8,8 +8,8 @@ interface Props {
   className?: string;
 }
 
-/** What is left until something is due; past it: "due". Whether it is late, only the server can say: what is shown
- * here may be older than the run. */
+/** The time left until an instant, then "due". It never says "late": only the server knows, and the data
+ * shown may be older than the run. */
 export function Countdown({ at, zone, className }: Props) {
   const shown = useZone(zone);
   const now = useNow();

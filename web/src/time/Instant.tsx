@@ -3,14 +3,14 @@ import { useNow } from "./clock";
 import { fullInstant, instant, relative } from "./format";
 
 interface Props {
-  /** As the API tells it. */
+  /** Timestamp in the API's format. */
   at: string;
-  /** The zone of the schedule that it belongs to. */
+  /** The time zone of its schedule. */
   zone?: string | null | undefined;
   className?: string;
 }
 
-/** An instant in the zone that the reader chose; in full on hover. */
+/** An instant in the time zone that the user chose; in full on hover. */
 export function Instant({ at, zone, className }: Props) {
   const shown = useZone(zone);
   const now = useNow();
@@ -26,7 +26,7 @@ export function Instant({ at, zone, className }: Props) {
   );
 }
 
-/** How long ago, or in how long; the instant itself on hover. */
+/** An instant relative to now, such as "2 h ago"; in full on hover. */
 export function RelativeTime({ at, zone, className }: Props) {
   const shown = useZone(zone);
   const now = useNow();

@@ -1,5 +1,5 @@
-// The present, by the cluster's clock: the reader's own may be wrong, and a countdown that is wrong by minutes
-// would be worse than none.
+// The current time by the cluster's clock. The browser's clock may be wrong, and a countdown that is wrong by
+// minutes is worse than none.
 
 import { useSyncExternalStore } from "react";
 
@@ -7,7 +7,8 @@ const WORTH_CORRECTING_MS = 1000;
 
 let offset = 0;
 
-/** How far this machine's clock is behind the cluster's; answers take time, so small differences are none. */
+/** Measure how far this machine's clock is behind the cluster's. Differences under WORTH_CORRECTING_MS count
+ * as zero, because responses take time. */
 export function observeServerTime(told: Date, sentAt: number, receivedAt: number): void {
   const measured = told.getTime() - (sentAt + receivedAt) / 2;
   offset = Math.abs(measured) < WORTH_CORRECTING_MS ? 0 : measured;
@@ -41,7 +42,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The present, anew every second: all of a page change at the same moment. */
+/** The current time, updated every second. All components on the page update at the same moment. */
 export function useNow(): Date {
   return useSyncExternalStore(subscribe, () => second);
 }

@@ -1,4 +1,4 @@
-// Times and durations in words. Pure: the present is a parameter.
+// Formatting of times and durations. Pure: the current time is a parameter.
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -14,7 +14,7 @@ function formatOf(zone: string, options: Intl.DateTimeFormatOptions, name: strin
     try {
       format = new Intl.DateTimeFormat("en-GB", { ...options, timeZone: zone });
     } catch {
-      // The server may know a zone that this browser does not.
+      // The server may know a time zone that this browser does not.
       format = new Intl.DateTimeFormat("en-GB", { ...options, timeZone: "UTC" });
     }
     formats.set(key, format);
@@ -59,7 +59,7 @@ export function calendarDay(at: Date, zone: string): string {
   return `${p.year}-${p.month}-${p.day}`;
 }
 
-/** As short as it can be told from now: the time today, else the day and the time. */
+/** A short form: only the time if it is today, otherwise day and time. */
 export function instant(at: Date, zone: string, now: Date): string {
   const day = calendarDay(at, zone);
   const today = calendarDay(now, zone);
@@ -103,7 +103,7 @@ export function relative(at: Date, now: Date): string {
   return ahead > 0 ? `in ${span(ahead)}` : `${span(ahead)} ago`;
 }
 
-/** What is left until an instant, in two units: 2 d 4 h, 3 h 12 min, 4:05, 12 s. */
+/** A remaining time in two units: 2 d 4 h, 3 h 12 min, 4:05, 12 s. */
 export function remaining(milliseconds: number): string {
   const seconds = Math.max(0, Math.ceil(milliseconds / SECOND));
   if (seconds < 60) {
@@ -146,7 +146,7 @@ function trimmed(value: number): string {
   return value.toFixed(1).replace(/\.0$/, "");
 }
 
-/** 1,234; 12.3 k; 1.2 M. With a plus where there may be more. */
+/** 1,234; 12.3 k; 1.2 M. With a plus if the value is capped: there may be more. */
 export function count(value: number, isCapped = false): string {
   const text =
     value < 10_000
