@@ -1,4 +1,4 @@
-// How something stands, three times: as a sign, as a word, as a colour.
+// Badges for states. Each shows its state as an icon, a word and a colour.
 
 import type { ScheduleState, Status } from "@/api/types";
 import { Icon, type IconName } from "./Icon";
@@ -44,7 +44,7 @@ export const STATUS_LOOKS: Record<Status, { tone: Tone; icon: IconName }> = {
   unknown: { tone: "odd", icon: "question" },
 };
 
-/** How an execution stands. */
+/** Badge for the status of an execution. */
 export function StatusBadge({ status }: { status: Status }) {
   const { tone, icon } = STATUS_LOOKS[status];
   return (
@@ -62,7 +62,7 @@ const STATE_LOOKS: Record<ScheduleState, { tone: Tone; icon: IconName }> = {
   error: { tone: "bad", icon: "warning" },
 };
 
-/** How a schedule stands. */
+/** Badge for the state of a schedule. */
 export function StateBadge({ state }: { state: ScheduleState }) {
   const { tone, icon } = STATE_LOOKS[state];
   return (
@@ -72,7 +72,7 @@ export function StateBadge({ state }: { state: ScheduleState }) {
   );
 }
 
-/** The colour of a status where it is drawn: see style/tokens.css. */
+/** The colour of a status in drawings; defined in style/tokens.css. */
 export function statusColour(status: Status): string {
   return `var(--status-${status})`;
 }

@@ -1,4 +1,4 @@
-// What became of many that were acted on at once.
+// The result of a bulk action.
 
 import type { BulkDone } from "@/api/types";
 import { count } from "@/time/format";
@@ -6,14 +6,14 @@ import { Button } from "./Button";
 import { Dialog } from "./Dialog";
 
 interface Props {
-  /** What was done: "Paused". */
+  /** The action in the past tense: "Paused". */
   did: string;
   outcome: BulkDone;
   nameOf: (id: string) => string | undefined;
   onClose: () => void;
 }
 
-/** Shown where not all went well: which did not, and why. */
+/** Dialog after a bulk action that failed in part: lists the items that failed, and why. */
 export function BulkOutcome({ did, outcome, nameOf, onClose }: Props) {
   const failed = outcome.items.filter((item) => item.error !== null);
   return (

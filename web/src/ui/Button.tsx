@@ -21,7 +21,8 @@ interface Props extends Omit<ComponentProps<"button">, "disabled"> {
   look?: Look;
   size?: "small" | "usual";
   icon?: IconName;
-  /** Why it can't be used now; null: it can. It stays where it is, can be reached, and says why. */
+  /** Why the button is disabled; null: it is enabled. A disabled button can still be focused and shows this
+   * text. */
   whyNot?: string | null;
   isBusy?: boolean;
 }
@@ -65,7 +66,7 @@ export function Button({
 
 interface IconButtonProps extends Omit<ComponentProps<"button">, "disabled" | "aria-label" | "children"> {
   icon: IconName;
-  /** What it does: its name, and its tooltip. */
+  /** What the button does: its accessible name and its tooltip. */
   label: string;
   whyNot?: string | null;
   side?: "top" | "right" | "bottom" | "left";

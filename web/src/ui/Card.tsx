@@ -2,13 +2,13 @@ import { type ReactNode, useId } from "react";
 
 interface Props {
   title: ReactNode;
-  /** Beside the title. */
+  /** Content beside the title. */
   aside?: ReactNode;
   children: ReactNode;
   className?: string;
 }
 
-/** A part of a screen with a title of its own. */
+/** A section of a screen with its own title. */
 export function Card({ title, aside, children, className = "" }: Props) {
   const id = useId();
   return (

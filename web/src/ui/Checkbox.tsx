@@ -4,15 +4,15 @@ import { Icon } from "./Icon";
 interface Props {
   label: string;
   isChecked: boolean;
-  /** Some of those that it stands for are, and some are not. */
+  /** Indeterminate: only some of the items that it stands for are checked. */
   isPartly?: boolean;
-  /** Gets the click itself, for those who ask whether Shift was held. */
+  /** Receives the click event, so that the caller can check for Shift. */
   onClick: (event: MouseEvent<HTMLInputElement>) => void;
 }
 
 export function Checkbox({ label, isChecked, isPartly = false, onClick }: Props) {
   return (
-    // The area to hit is larger than the box.
+    // The click area is larger than the box.
     <label className="relative -m-1.5 grid size-7 cursor-pointer place-items-center">
       <input
         type="checkbox"

@@ -4,11 +4,11 @@ import { Icon } from "./Icon";
 
 interface CodeBlockProps {
   code: string;
-  /** What it is, for the button that copies it. */
+  /** What the code is, for the label of the copy button. */
   what: string;
 }
 
-/** Text to be copied or read letter by letter. */
+/** A block of monospaced text with a copy button. */
 export function CodeBlock({ code, what }: CodeBlockProps) {
   return (
     <div className="border-line bg-sunken relative rounded-lg border">
@@ -21,7 +21,7 @@ export function CodeBlock({ code, what }: CodeBlockProps) {
   );
 }
 
-/** A JSON value as a tree; what is long or deep is closed at first. */
+/** A JSON value as a tree. Long or deep parts are collapsed at first. */
 export function JsonView({ value, what }: { value: unknown; what: string }) {
   return (
     <div className="border-line bg-sunken relative rounded-lg border">

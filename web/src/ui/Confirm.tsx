@@ -8,14 +8,14 @@ const MAX_REASON = 1000;
 
 interface Props {
   title: ReactNode;
-  /** What will happen, and to what. */
+  /** Description of what will happen. */
   children?: ReactNode;
   /** The verb on the button. */
   verb: string;
   isDangerous?: boolean;
-  /** Whether to ask why; what is said is kept in the audit. */
+  /** Whether to ask for a reason, which is recorded in the audit log. */
   asksReason?: boolean;
-  /** Why it can't be done yet. */
+  /** Why the user can't confirm yet; null: can confirm. */
   whyNot?: string | null;
   isBusy: boolean;
   error: unknown;
@@ -23,7 +23,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** A question before something is done that is not simply undone. */
+/** Confirmation dialog for an action that can't easily be undone. */
 export function Confirm({
   title,
   children,

@@ -1,13 +1,13 @@
 import { useEffect, useState } from "react";
 import { IconButton } from "./Button";
 
-/** Puts a text where it can be pasted from; false: the browser does not let us. */
+/** Copy a text to the clipboard; false: the browser does not allow it. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copyBySelection(text); // the clipboard is for pages with TLS alone
+    return copyBySelection(text); // the clipboard API needs TLS
   }
 }
 

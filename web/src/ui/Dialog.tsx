@@ -1,5 +1,4 @@
-// What opens over the page: a panel at its side, and questions in its middle. Radix keeps the focus inside, and
-// closes on Escape.
+// Panels and dialogs over the page. Radix traps the focus inside and closes them on Escape.
 
 import * as Radix from "@radix-ui/react-dialog";
 import { type ReactNode, useMemo, useRef } from "react";
@@ -7,8 +6,8 @@ import { IconButton } from "./Button";
 
 const VEIL = "animate-appear bg-veil fixed inset-0 z-40";
 
-/** Gives the focus back to what had it. Radix would give it to a button that opened the dialog, and ours are
- * opened by addresses, keys and menus. */
+/** Restore the focus on close to the element that had it before. Radix restores it to a trigger button, but
+ * these dialogs are opened by addresses, keys and menus. */
 function useFocusBack() {
   const before = useRef<Element | null>(null);
   return useMemo(
@@ -28,14 +27,14 @@ function useFocusBack() {
 interface SheetProps {
   title: ReactNode;
   description?: ReactNode;
-  /** Beside the title. */
+  /** Content beside the title. */
   actions?: ReactNode;
   children: ReactNode;
-  /** Sheets have an address: closing one is going to another. */
+  /** Called to close the sheet. Sheets have an address, so the caller navigates to another one. */
   onClose: () => void;
 }
 
-/** A panel over a list, for one thing of it. */
+/** A panel over a list that shows one item of it. */
 export function Sheet({ title, description, actions, children, onClose }: SheetProps) {
   const focus = useFocusBack();
   return (
@@ -44,7 +43,7 @@ export function Sheet({ title, description, actions, children, onClose }: SheetP
         <Radix.Overlay className={VEIL} />
         <Radix.Content
           {...focus}
-          // Rather than its first button, whose tooltip would open at once.
+          // Focus the panel, not its first button: the button's tooltip would open at once.
           onOpenAutoFocus={(event) => {
             focus.onOpenAutoFocus();
             event.preventDefault();
@@ -77,7 +76,7 @@ interface DrawerProps {
   children: ReactNode;
 }
 
-/** A panel from the left, for the navigation of narrow screens. */
+/** A panel from the left, for the navigation on narrow screens. */
 export function Drawer({ label, isOpen, onOpenChange, children }: DrawerProps) {
   const focus = useFocusBack();
   return (
@@ -105,7 +104,7 @@ interface DialogProps {
   children: ReactNode;
 }
 
-/** A question, or a short form. */
+/** A dialog with a question or a short form. */
 export function Dialog({ title, description, isOpen, onOpenChange, children }: DialogProps) {
   const focus = useFocusBack();
   return (
@@ -128,7 +127,7 @@ export function Dialog({ title, description, isOpen, onOpenChange, children }: D
   );
 }
 
-/** A box near the top without a visible title, for finding things. */
+/** A dialog near the top without a visible title, for search. */
 export function Palette({ label, isOpen, onOpenChange, children }: DrawerProps) {
   const focus = useFocusBack();
   return (

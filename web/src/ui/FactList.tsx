@@ -4,7 +4,7 @@ interface Props {
   facts: readonly (readonly [name: string, value: ReactNode])[];
 }
 
-/** Names and values, one beside the other. */
+/** A list of names and values in two columns. */
 export function FactList({ facts }: Props) {
   return (
     <dl className="grid grid-cols-[minmax(7rem,auto)_minmax(0,1fr)] gap-x-4 gap-y-1.5 text-sm">

@@ -1,4 +1,4 @@
-// Forms: each control has a label, may have a hint, and shows what is wrong with it where it is wrong.
+// Form fields. Each has a label, an optional hint, and shows its own error.
 //
 //     <TextField label="Name" value={name} onChange={setName} problem={problemOf(error, "/name")} />
 
@@ -146,7 +146,7 @@ export function SelectField<T extends string>({
   );
 }
 
-/** What is wrong with a form as a whole. */
+/** The error of a form as a whole; null: none. */
 export function FormProblem({ text }: { text: string | null }) {
   return (
     <div role="alert" className="empty:hidden">

@@ -1,4 +1,4 @@
-// Filters of a list, bound to the address by the screen that shows them.
+// Filters of a list. The screen that shows them keeps their values in the address.
 
 import { type ReactNode, useEffect, useState } from "react";
 import { Button, IconButton } from "./Button";
@@ -16,7 +16,7 @@ interface BarProps {
   onClear: (() => void) | null;
 }
 
-/** The filters of a list in one line; on narrow screens they slide sideways. */
+/** The filters of a list in one line. On narrow screens they scroll sideways. */
 export function FilterBar({ label, search, children, onClear }: BarProps) {
   return (
     <search aria-label={label} className="mb-3 flex flex-col gap-2 sm:flex-row sm:flex-wrap sm:items-center">
@@ -39,10 +39,10 @@ interface SearchBoxProps {
   onChange: (value: string) => void;
 }
 
-/** Tells what was typed once the typing stops. */
+/** Search field. It calls `onChange` when the user stops typing. */
 export function SearchBox({ label, value, onChange }: SearchBoxProps) {
   const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]); // the address was changed from elsewhere
+  useEffect(() => setTyped(value), [value]); // the address was changed elsewhere
   useEffect(() => {
     if (typed === value) return;
     const timer = setTimeout(() => onChange(typed), TYPING_MS);
@@ -71,7 +71,7 @@ interface FacetProps<T extends string> {
   onChange: (chosen: readonly T[]) => void;
 }
 
-/** Any of several values. */
+/** Filter menu in which several values can be chosen. */
 export function Facet<T extends string>({ label, choices, chosen, onChange }: FacetProps<T>) {
   const words = chosen
     .map((value) => choices.find((each) => each.value === value)?.label ?? value)
@@ -116,7 +116,7 @@ interface SortProps<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** The order of a list, where it has no headings to click. */
+/** Sort menu for narrow screens, where lists have no column headings. */
 export function SortMenu<T extends string>({ value, choices, onChange }: SortProps<T>) {
   return (
     <div className="md:hidden">
@@ -134,7 +134,7 @@ export function SortMenu<T extends string>({ value, choices, onChange }: SortPro
   );
 }
 
-/** A filter that has no control of its own: shown, and can be taken away. */
+/** A removable chip for a filter that has no control of its own. */
 export function FilterChip({ label, onRemove }: { label: string; onRemove: () => void }) {
   return (
     <span className="bg-accent-soft text-accent inline-flex h-8 items-center rounded-md pl-2.5 text-sm">

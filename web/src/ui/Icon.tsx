@@ -1,4 +1,4 @@
-// Our own signs, drawn on a grid of 16 with lines of 1.5. They are ornaments: words stand beside them.
+// The icons, drawn on a grid of 16 with lines of 1.5. They are decorative: there is always a text too.
 
 const PATHS = {
   overview: "M2.5 11.5a5.5 5.5 0 1 1 11 0M8 11.5l2.5-3.4M4.2 13.5h7.6",

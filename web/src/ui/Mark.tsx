@@ -1,4 +1,4 @@
-/** The foliot: a bar with two weights on a staff with two pallets. */
+/** The logo. It shows a foliot: a bar with two weights on a staff with two pallets. */
 export function Mark({ size = 22 }: { size?: number }) {
   return (
     <svg viewBox="0 0 24 24" width={size} height={size} aria-hidden="true" className="text-brass shrink-0">

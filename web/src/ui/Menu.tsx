@@ -1,4 +1,4 @@
-// Menus that drop down.
+// Dropdown menus.
 //
 //     <Menu button={<IconButton icon="more" label="Actions" />}>
 //       <MenuItem icon="play" whyNot={whyNot} onSelect={run}>Run now</MenuItem>
@@ -82,7 +82,7 @@ interface CheckItemProps {
   onChange: (isChecked: boolean) => void;
 }
 
-/** One of several that may be chosen together: the menu stays open. */
+/** A menu item with a check mark. The menu stays open, so that several can be chosen. */
 export function MenuCheckItem({ children, isChecked, onChange }: CheckItemProps) {
   return (
     <Radix.CheckboxItem
@@ -110,7 +110,7 @@ interface ChoiceProps<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** One of several. */
+/** A group of menu items of which one is chosen. */
 export function MenuChoice<T extends string>({ label, value, choices, onChange }: ChoiceProps<T>) {
   return (
     <Radix.RadioGroup value={value} onValueChange={(chosen) => onChange(chosen as T)}>

@@ -3,14 +3,14 @@ interface Props {
   label: string;
   value: number;
   most: number;
-  /** In words, beside the bar. */
+  /** The value as text beside the bar. */
   words: string;
 }
 
-/** From which share on there is little left. */
+/** Share from which the meter is shown as nearly full. */
 const HIGH = 0.9;
 
-/** How much of something is in use. */
+/** A bar that shows how much of something is in use. */
 export function Meter({ label, value, most, words }: Props) {
   const share = most > 0 ? Math.min(1, Math.max(0, value / most)) : 0;
   return (

@@ -4,19 +4,19 @@ import { useMe, useWhyNot } from "@/api/session";
 import type { Role } from "@/api/types";
 import { EmptyState } from "./State";
 
-/** Of the operator's own key nobody's role is enough. */
+/** No role replaces the operator's key. */
 type Needed = Role | "the operator's key";
 
 interface Props {
   needed: Needed;
-  /** What is not shown, as a name: "Keys". */
+  /** Name of the hidden content: "Keys". */
   what: string;
-  /** What the server answered, if it was asked. */
+  /** The error of the request, if any. A 403 also hides the content. */
   error?: unknown;
   children: ReactNode;
 }
 
-/** Its children to those who may see them; to others that, and why, they may not. */
+/** Show the children to users with the needed role. Other users see why they can't see them. */
 export function NeedsRole({ needed, what, error, children }: Props) {
   const whyNot = useWhyNotSee(needed);
   const isRefused = error instanceof ProblemError && error.status === 403;
@@ -40,7 +40,7 @@ export function NeedsRole({ needed, what, error, children }: Props) {
   );
 }
 
-/** Why the reader may not do what takes the operator's own key; null: they may. */
+/** The text that says that the operator's key is needed; null: the user signed in with it. */
 export function useWhyNotOperator(): string | null {
   const known = useMe();
   return known === null || known.is_operator

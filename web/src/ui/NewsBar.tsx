@@ -1,6 +1,6 @@
 import type { Steady } from "./steady";
 
-/** Says what has changed in a list and is not shown yet; floats over it, since rows stay where they are. */
+/** Shows which changes of a list are not displayed yet. It floats over the list, so that rows do not move. */
 export function NewsBar<Row>({ steady }: { steady: Steady<Row> & { show: () => void } }) {
   const parts = [
     steady.arrived > 0 ? `${steady.arrived} new` : "",

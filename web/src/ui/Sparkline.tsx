@@ -7,7 +7,7 @@ const MIN_HEIGHT = 4;
 const WIDTH = 4;
 const GAP = 1;
 
-/** How high a bar is among others, by the logarithm of its length: one slow run must not flatten all others. */
+/** The height of a bar. The scale is logarithmic: one slow run must not flatten all others. */
 export function barHeight(seconds: number | null, longest: number): number {
   if (seconds === null || longest <= 0) {
     return MIN_HEIGHT;
@@ -16,7 +16,7 @@ export function barHeight(seconds: number | null, longest: number): number {
   return MIN_HEIGHT + (HEIGHT - MIN_HEIGHT) * Math.min(1, Math.max(0, share));
 }
 
-/** In words: "18 success, 2 failed". */
+/** A summary in words: "18 success, 2 failed". */
 export function summaryOf(statuses: readonly Status[]): string {
   const counts = new Map<Status, number>();
   for (const status of statuses) counts.set(status, (counts.get(status) ?? 0) + 1);
@@ -25,12 +25,13 @@ export function summaryOf(statuses: readonly Status[]): string {
 }
 
 interface Props {
-  /** Latest first, as the API tells them. */
+  /** Latest first, as the API returns them. */
   recent: readonly RecentExecution[];
   size?: number;
 }
 
-/** The latest executions, the newest on the right: colour is how they ended, height how long they took. */
+/** The latest executions as bars, newest on the right. The colour shows the status, the height the
+ * duration. */
 export function Sparkline({ recent, size = 20 }: Props) {
   const shown = recent.slice(0, size).toReversed();
   const longest = Math.max(0, ...shown.map((each) => each.duration_seconds ?? 0));

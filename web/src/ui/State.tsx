@@ -1,4 +1,4 @@
-// What is shown instead of something: while it comes, when there is none, when it can't be had.
+// Placeholders for content that is loading, empty or failed to load.
 
 import type { ReactNode } from "react";
 import { ProblemError, textOf } from "@/api/problem";
@@ -13,7 +13,7 @@ interface EmptyProps {
   icon: IconName;
   title: string;
   children?: ReactNode;
-  /** Within a card among others. */
+  /** Smaller, for use within a card. */
   isSmall?: boolean;
 }
 

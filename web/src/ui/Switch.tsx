@@ -2,7 +2,7 @@ import { useId } from "react";
 import { Tooltip } from "./Tooltip";
 
 interface Props {
-  /** What is on or off. */
+  /** What the switch turns on or off. */
   label: string;
   isOn: boolean;
   onChange: (isOn: boolean) => void;

@@ -4,12 +4,12 @@ import { Link } from "@/routing/Link";
 interface TabLink {
   href: string;
   label: string;
-  /** A word or a figure beside it. */
+  /** A word or number beside the link. */
   aside?: ReactNode;
   isHere: boolean;
 }
 
-/** The parts of a screen that have an address each; on narrow screens they slide sideways. */
+/** Tabs of a screen that have an address each. On narrow screens they scroll sideways. */
 export function TabLinks({ label, links }: { label: string; links: readonly TabLink[] }) {
   return (
     <nav aria-label={label} className="border-line -mx-4 mb-4 overflow-x-auto border-b px-4 sm:mx-0 sm:px-0">
@@ -19,7 +19,7 @@ export function TabLinks({ label, links }: { label: string; links: readonly TabL
             <Link
               href={link.href}
               aria-current={link.isHere ? "page" : undefined}
-              // Of the many, the one that is meant is in sight.
+              // Scroll the current tab into view.
               ref={(element) => {
                 if (link.isHere) element?.scrollIntoView({ block: "nearest", inline: "nearest" });
               }}

@@ -1,11 +1,11 @@
-// Tables of things that can be sorted, chosen and opened.
+// Tables whose rows can be sorted, selected and opened.
 //
 //     const column = columnsOf<Schedule>();
 //     const COLUMNS = column.columns([column.display({ id: "name", header: "Name", cell: … })]);
 //     <DataTable label="Schedules" columns={COLUMNS} rows={rows} rowId={…} rowName={…} … />
 //
-// By keyboard: Tab to the table, arrows from row to row, Enter opens, Space chooses, Shift with the box of a row
-// chooses all between. On narrow screens each row becomes a card, if `card` says how.
+// Keyboard: Tab moves to the table, arrows move between rows, Enter opens a row, Space selects it. A click on
+// a checkbox with Shift selects a range. On narrow screens each row becomes a card if `card` is given.
 
 import {
   type ColumnDef,
@@ -24,11 +24,11 @@ import { ErrorState, Skeleton } from "./State";
 import { useIsNarrow } from "./width";
 
 interface ColumnMeta {
-  /** The name that the server sorts by; left out: it can't be sorted by. */
+  /** The API's sort key; left out: the column can't be sorted. */
   sort?: string;
-  /** Classes of its cells, for widths and for when it is hidden. */
+  /** CSS classes of the cells: width, and when the column is hidden. */
   className?: string;
-  /** For a header without words. */
+  /** Accessible name of a header without text. */
   label?: string;
 }
 
@@ -43,14 +43,14 @@ export function columnsOf<Row extends object>() {
 export type Columns<Row extends object> = readonly ColumnDef<Features, Row, any>[];
 
 export interface Sorting {
-  /** As the API writes it: `name`, or `-name` for the other way round. */
+  /** In the API's form: `name`, or `-name` for descending order. */
   sort: string;
   onSort: (sort: string) => void;
 }
 
 export interface Choosing {
   chosen: ReadonlySet<string>;
-  /** Whether all that match are chosen, loaded or not. */
+  /** Whether all rows that match the filter are selected, also those that are not loaded. */
   isAll: boolean;
   onChoose: (chosen: ReadonlySet<string>) => void;
 }
@@ -64,14 +64,14 @@ interface Props<Row extends object> {
   isLoading?: boolean;
   error?: unknown;
   onRetry?: () => void;
-  /** Instead of no rows. */
+  /** Shown if there are no rows. */
   empty: ReactNode;
   sorting?: Sorting;
   choosing?: Choosing;
   onOpen?: (row: Row) => void;
   /** The row whose panel is open. */
   openId?: string | null;
-  /** Rows that are not there any more. */
+  /** Ids of rows that no longer exist. */
   gone?: ReadonlySet<string>;
   card?: (row: Row) => ReactNode;
   more?: { isLoading: boolean; load: () => void } | null;
@@ -133,7 +133,7 @@ function Grid<Row extends object>({
   function move(event: KeyboardEvent<HTMLTableSectionElement>) {
     const target = event.target as HTMLElement;
     if (target.dataset.row === undefined) {
-      return; // the key is for something within the row
+      return; // the key belongs to an element within the row
     }
     const at = shown.findIndex((row) => row.id === target.dataset.row);
     const row = shown[at];
@@ -307,7 +307,7 @@ function selectionOf<Row>(
   return Object.fromEntries([...ids].map((id) => [id, true]));
 }
 
-/** Whether a click was on the row itself, and not on something in it that has a use of its own. */
+/** Whether a click was on the row itself, not on a control in it, and selected no text. */
 function isPlain(element: HTMLElement): boolean {
   const hasUse = element.closest("a, button, input, label, select, [role=menu]") !== null;
   return !hasUse && (window.getSelection()?.toString() ?? "") === "";

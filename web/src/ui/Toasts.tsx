@@ -1,5 +1,5 @@
-// Short notes on what was done, or could not be. They are read out, wait while somebody points at them, and may
-// offer one thing to do.
+// Toasts: short messages about an action that succeeded or failed. Screen readers announce them, they stay
+// while the user points at them, and they may offer one action.
 //
 //     toast({ tone: "good", text: "Paused nightly-report", action: { label: "Undo", run: resume } });
 

@@ -9,7 +9,7 @@ interface Props {
   side?: "top" | "right" | "bottom" | "left";
 }
 
-/** A few words more, on hover and on focus. Nothing that is needed is only here. */
+/** A tooltip, on hover and on focus. Never put essential information only here. */
 export function Tooltip({ text, children, side = "top" }: Props) {
   return (
     <Radix.Root>

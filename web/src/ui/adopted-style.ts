@@ -1,6 +1,6 @@
-// Stands in for the package react-style-singleton, through which Radix' dialogs and menus keep the page behind
-// them from scrolling. The package adds a <style> element, and our Content-Security-Policy allows none. A sheet
-// that a script constructs is allowed.
+// Replaces the package react-style-singleton. Radix' dialogs and menus use that package to stop the page
+// behind them from scrolling. It adds a <style> element, which our Content-Security-Policy forbids. A
+// stylesheet that a script constructs is allowed.
 
 import { useEffect } from "react";
 
@@ -9,7 +9,7 @@ interface Singleton {
   remove(): void;
 }
 
-/** A sheet that applies from the first `add` to the last `remove`. */
+/** A stylesheet that applies from the first `add` to the last `remove`. */
 export function stylesheetSingleton(): Singleton {
   let users = 0;
   let sheet: CSSStyleSheet | null = null;

@@ -1,13 +1,13 @@
-// Choosing rows of a list that can be acted on together.
+// Selection of rows in a list, for bulk actions.
 
 import { useEffect, useState } from "react";
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** Those that are chosen: some by their ids, or all that match a filter. */
+/** The selected rows: by id, or all that match a filter. */
 export type ChosenOf<Filter> = { ids: string[] } | { filter: Filter };
 
-/** Which rows are chosen: some, or all that match. Another filter begins anew. */
+/** The selection of a list: some rows, or all that match the filter. A new filter clears it. */
 export function useChoice<Filter>(filter: Filter) {
   const [ids, setIds] = useState(NOTHING);
   const [isAll, setAll] = useState(false);

@@ -1,4 +1,4 @@
-/** Layers as they are drawn on top of each other: each value on the sum of those below it. */
+/** Cumulative sums of layers, for stacked drawing: each value is added to the sum of those below it. */
 export function stacked(layers: readonly (readonly (number | null)[])[]): number[][] {
   const sums: number[] = [];
   return layers.map((layer) =>

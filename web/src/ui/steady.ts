@@ -1,18 +1,19 @@
-// Lists that are read while they change. Rows keep their places under the reader: what changes in a row is
-// shown at once; a row that is new is announced and waits; one that is gone stays, faded; another order waits.
-// New rows behind all others move nothing, and are shown at once.
+// Keeps rows in place while the user reads a list that changes. Changes within a row are shown at once. New
+// rows are announced, but not shown until the user asks. Removed rows stay, faded. A new order also waits.
+// New rows after all others are shown at once, since they move nothing.
 
 import { useCallback, useMemo, useRef, useState } from "react";
 
 export interface Steady<Row> {
-  /** In the places that the reader knows. */
+  /** The rows in the order that the user sees. */
   rows: readonly Row[];
   gone: ReadonlySet<string>;
   arrived: number;
   isReordered: boolean;
 }
 
-/** What to show of a fresh reading, to somebody who sees rows with the ids `held`; `known` has their last form. */
+/** Merge fetched rows into the rows on the page. `held` are the ids on the page in order, `known` the rows
+ * last shown for them. */
 export function holdPlaces<Row>(
   held: readonly string[],
   known: ReadonlyMap<string, Row>,
@@ -41,7 +42,7 @@ interface Held<Row> {
   known: Map<string, Row>;
 }
 
-/** Rows that stay in their places until `show` is called, or `key` says that another list is wanted. */
+/** Keep rows in place until `show` is called, or until `key` changes (another list). */
 export function useSteadyRows<Row>(
   fresh: readonly Row[] | undefined,
   idOf: (row: Row) => string,

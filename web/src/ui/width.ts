@@ -11,12 +11,12 @@ function useMedia(query: string): boolean {
   );
 }
 
-/** Too narrow for a table: a phone. */
+/** Whether the screen is too narrow for a table, as on a phone. */
 export function useIsNarrow(): boolean {
   return useMedia("(width < 48rem)");
 }
 
-/** Wide enough for everything beside each other. */
+/** Whether the screen is wide enough to show everything side by side. */
 export function useIsWide(): boolean {
   return useMedia("(width >= 90rem)");
 }
