@@ -16,7 +16,7 @@ import { Icon } from "@/ui/Icon";
 import { Mark } from "@/ui/Mark";
 import { Skeleton } from "@/ui/State";
 
-/** What the server itself offers, besides this page. */
+/** Other pages of the server. */
 const LINKS = [
   { href: "/openapi.json", name: "The API, described", note: "OpenAPI, for programs and clients" },
   { href: "/metrics", name: "Metrics", note: "For Prometheus; may need a key" },
@@ -24,7 +24,7 @@ const LINKS = [
   { href: "/healthz", name: "Health", note: "Whether this instance is alive" },
 ] as const;
 
-/** Which Foliot this is. */
+/** The screen with the version of Foliot and facts about this server. */
 export default function About() {
   const known = useMe();
   return (
@@ -134,7 +134,7 @@ function Versions() {
 }
 
 function ServerTime() {
-  // Reading it corrects this page's clock.
+  // Fetching the status corrects this page's clock.
   useQuery(clusterStatus);
   return <span className="numbers">{fullInstant(useNow(), useZone())}</span>;
 }

@@ -7,8 +7,8 @@ import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
 import { toast } from "@/ui/Toasts";
 
-/** Lets an instance take on nothing more, after asking, or go on at once. For those of the operator's host only:
- * instances belong to no other. */
+/** Button that drains an instance after a confirmation, or resumes it at once. Only for users of the
+ * operator's host: instances belong to no other. */
 export function Drain({ instance }: { instance: Instance }) {
   const whyNot = useWhyNot("operator");
   const change = useDrain();

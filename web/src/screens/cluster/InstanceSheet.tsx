@@ -13,7 +13,7 @@ import { isWorker } from "./facts";
 import { Load } from "./Instances";
 import { Heartbeat, Leads, Names, Roles, Skew } from "./parts";
 
-/** One process, with all that it told of itself. */
+/** Panel with everything that an instance reported about itself. */
 export function InstanceSheet({ id, onClose }: { id: string; onClose: () => void }) {
   const found = useQuery(allInstances);
   const instance = found.data?.items.find((each) => each.instance_id === id);

@@ -68,7 +68,7 @@ const COLUMNS = column.columns([
 const idOf = (row: Instance) => row.instance_id;
 const nameOf = (row: Instance) => row.hostname;
 
-/** Every process that told of itself within the last minutes. */
+/** List of the instances that sent a heartbeat within the last minutes. */
 export function Instances({ openId }: { openId: string | null }) {
   const [search, setSearch] = useSearch(shape);
   const { search: address } = useLocation();

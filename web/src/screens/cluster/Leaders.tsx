@@ -46,7 +46,7 @@ const COLUMNS = column.columns([
 
 const idOf = (row: Leader) => String(row.shard);
 
-/** Who fires for each shard, and by what right. */
+/** The leader of each shard and its lease. */
 export function Leaders() {
   const status = useQuery({ ...clusterStatus, refetchInterval: 3000 });
   return (
@@ -88,7 +88,7 @@ export function Leaders() {
   );
 }
 
-/** What decides about leaders, and whether what is asked beside the database answers. */
+/** The lease providers, and whether those other than the database answer. */
 function Providers({ providers }: { providers: readonly LeaseProviderStatus[] | undefined }) {
   if (providers === undefined) return "…";
   if (providers.length === 0) return "database";
@@ -116,7 +116,7 @@ function Answering({ away, of }: { away: number; of: number }) {
   );
 }
 
-/** How executions reach workers, and whether what carries them answers. */
+/** The transports that carry executions to workers, and whether they answer. */
 function Transports({ transports }: { transports: readonly TransportStatus[] | undefined }) {
   if (transports === undefined) return "…";
   if (transports.length === 0) return "database";

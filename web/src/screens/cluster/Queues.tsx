@@ -76,7 +76,7 @@ interface Steering {
 }
 const SteeringContext = createContext<Steering | null>(null);
 
-/** What waits in each queue, and whether it may be taken. */
+/** List of the queues: what waits in each, and whether it is paused. */
 export function Queues() {
   const found = useQuery(allQueues);
   const steady = useSteadyRows(found.data?.items, idOf, "queues");
@@ -178,7 +178,7 @@ function Name({ queue }: { queue: Queue }) {
   );
 }
 
-/** How much waits, as a bar of three parts over its figures. */
+/** The number of waiting executions: a bar with one part per priority, above the numbers. */
 function Depth({ queue }: { queue: Queue }) {
   const waiting = waitingIn(queue);
   return (

@@ -14,7 +14,7 @@ import { workersWith } from "./facts";
 import { TaskSwitch } from "./TaskSwitch";
 import { TaskState } from "./Tasks";
 
-/** One task function: what it takes, who can run it, and for whom. */
+/** Panel of one task function: its parameters, its workers and its schedules. */
 export function TaskSheet({ name, onClose }: { name: string; onClose: () => void }) {
   const found = useQuery(taskFunction(name));
   const isUnknown = found.error instanceof ProblemError && [404, 422].includes(found.error.status);

@@ -6,7 +6,8 @@ import { useWhyNotOperator } from "@/ui/NeedsRole";
 import { Switch } from "@/ui/Switch";
 import { toast } from "@/ui/Toasts";
 
-/** Switches a task function on at once, and off after asking. It is the operator's: workers belong to no host. */
+/** Switches a task function on at once, and off after a confirmation. Only for the operator: workers belong
+ * to no host. */
 export function TaskSwitch({ task }: { task: Task }) {
   const whyNot = useWhyNotOperator();
   const change = useSwitchTask();

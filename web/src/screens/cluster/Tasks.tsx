@@ -73,7 +73,7 @@ const COLUMNS = column.columns([
 
 const idOf = (row: Task) => row.name;
 
-/** What workers of this cluster can run. */
+/** List of the task functions of this cluster. */
 export function Tasks({ openId }: { openId: string | null }) {
   const [search, setSearch] = useSearch(shape);
   const { search: address } = useLocation();
@@ -156,7 +156,7 @@ const WHY: Record<Stranded["why"], string> = {
   "switched off": "is switched off",
 };
 
-/** Says which schedules would fire to no effect. */
+/** Warning about schedules whose task function no worker would run. */
 function StrandedNote() {
   const schedules = useQuery(functionSchedules);
   const tasks = useQuery(allTasks);
@@ -228,7 +228,7 @@ function Name({ task }: { task: Task }) {
   );
 }
 
-/** What a schedule gets that does not say otherwise. Those of the schedulers need no queue and no timeout. */
+/** The defaults for schedules of this task. The scheduler's own tasks need no queue and no timeout. */
 function Defaults({ task }: { task: Task }) {
   if (task.is_system) {
     return <span className="text-ink-soft text-xs">none</span>;

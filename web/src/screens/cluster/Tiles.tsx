@@ -10,7 +10,7 @@ import { Meter } from "@/ui/Meter";
 import { Skeleton } from "@/ui/State";
 import { backlogOf, isLed, standingOf } from "./facts";
 
-/** Who leads, who is there, how much room there is, what waits: each opens its part below. */
+/** Tiles for leaders, instances, worker slots and waiting work. Each opens its tab below. */
 export function Tiles() {
   const status = useQuery(clusterStatus);
   const instances = useQuery(allInstances);

@@ -16,7 +16,7 @@ import { isWorker } from "./facts";
 import { Load } from "./Instances";
 import { Heartbeat, InstanceName, Names, Panel } from "./parts";
 
-/** Which workers: those that serve a queue, those that know a task. Links from there lead here. */
+/** Filters: workers that serve a queue, workers that know a task. Links from the other tabs set them. */
 const shape = { queue: texts(), task: texts() };
 const UNFILTERED = { queue: [], task: [] };
 
@@ -161,7 +161,7 @@ function WorkerCard({ worker }: { worker: Instance }) {
   );
 }
 
-/** The workers of a queue or of a task. */
+/** Link to the workers of a queue or of a task. */
 export function WorkersLink({ by, name, count }: { by: "queue" | "task"; name: string; count: number }) {
   return (
     <Link

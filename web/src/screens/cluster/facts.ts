@@ -1,22 +1,22 @@
-// What can be said of a cluster by what its parts tell. Pure.
+// Facts derived from what instances, queues and tasks report. Pure functions.
 
 import type { Leader, Priority, Queue, Task } from "@/api/cluster";
 import type { Instance, Schedule } from "@/api/types";
 import { duration } from "@/time/format";
 
-/** From here on a clock is worth a warning: times are kept by the database's, but logs are not. */
+/** Clock difference from which to warn. Foliot takes times from the database's clock, but logs do not. */
 export const MAX_SKEW_SECONDS = 1;
 
 export const PRIORITIES = ["high", "medium", "low"] as const satisfies readonly Priority[];
 
-/** How soon what is ready should start. */
+/** Within how many seconds a ready execution should start. */
 export const START_WITHIN_SECONDS: Record<Priority, number> = { high: 1, medium: 5, low: 30 };
 
 export function isSkewed(offset: number | null): boolean {
   return offset !== null && Math.abs(offset) > MAX_SKEW_SECONDS;
 }
 
-/** How a clock differs from the database's, in words. */
+/** The difference between a clock and the database's, in words. `offset` is in seconds. */
 export function skewWords(offset: number | null): string {
   if (offset === null) return "not measured";
   const size = Math.abs(offset);
@@ -28,7 +28,7 @@ export function isWorker(instance: Instance): boolean {
   return instance.roles.includes("worker");
 }
 
-/** The live workers that take work from a queue; one that drains takes none. */
+/** The live workers that take work from a queue. Draining workers take none. */
 export function serversOf(queue: string, instances: readonly Instance[]): Instance[] {
   return instances.filter(
     (each) =>
@@ -56,8 +56,8 @@ export interface Stranded {
 
 type Running = Pick<Schedule, "schedule_id" | "name" | "target" | "state">;
 
-/** Task functions that schedules are about to run and no worker would: by name, each with its schedules.
- * `isAll`: whether `tasks` are all that there are; if not, one that is missing says nothing. */
+/** Task functions that active schedules use, but no worker would run; sorted by name, each with its
+ * schedules. `isAll`: `tasks` is complete. If it is not, a missing task is not reported. */
 export function strandedOf(
   schedules: readonly Running[],
   tasks: readonly Pick<Task, "name" | "worker_count" | "is_active" | "is_system">[],
@@ -89,11 +89,11 @@ export function strandedOf(
 export interface Standing {
   live: number;
   silent: number;
-  /** Of live workers. */
+  /** Total slots of the live workers. */
   slots: number;
   busy: number;
   workers: number;
-  /** Versions that live instances run, each with how many. */
+  /** Versions of the live instances, each with the number of instances. */
   versions: readonly (readonly [version: string, count: number])[];
   skewed: number;
 }

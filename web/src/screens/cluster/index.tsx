@@ -20,13 +20,13 @@ const TABS = [
 ] as const;
 
 interface Props {
-  /** Null: the first. */
+  /** Null: the first tab. */
   tab: string | null;
-  /** What has its panel open: an instance, or a task function. */
+  /** The instance or task function whose panel is open; null: none. */
   openId: string | null;
 }
 
-/** The machinery: who runs, who leads, what waits, what can be run. */
+/** The cluster screen: instances, workers, leaders, queues and tasks. */
 export default function Cluster({ tab, openId }: Props) {
   const { search } = useLocation();
   const here = TABS.find((each) => each.tab === (tab ?? "instances"))?.tab;

@@ -1,4 +1,4 @@
-// Pieces that the parts of the cluster's screen share.
+// Components that the tabs of the cluster screen share.
 
 import type { Instance } from "@/api/types";
 import { Link } from "@/routing/Link";
@@ -12,7 +12,7 @@ export function Panel({ children }: { children: React.ReactNode }) {
   return <div className="border-line bg-surface shadow-low relative rounded-lg border">{children}</div>;
 }
 
-/** The name of a process, which opens its panel, over its id. */
+/** The name of an instance, as a link to its panel, above its id. */
 export function InstanceName({ instance, tab }: { instance: Instance; tab: "instances" | "workers" }) {
   const { search } = useLocation();
   return (
@@ -31,7 +31,7 @@ export function InstanceName({ instance, tab }: { instance: Instance; tab: "inst
   );
 }
 
-/** Whether it was heard of lately, and when. */
+/** Whether an instance is live, and its last heartbeat. */
 export function Heartbeat({ instance }: { instance: Instance }) {
   return (
     <div className="flex flex-col items-start gap-0.5">
@@ -73,7 +73,7 @@ export function Roles({ roles }: { roles: readonly string[] }) {
   );
 }
 
-/** Which shards it leads. */
+/** The shards that an instance leads. */
 export function Leads({ shards }: { shards: readonly number[] }) {
   if (shards.length === 0) {
     return <span className="text-ink-faint text-xs">none</span>;
@@ -88,7 +88,7 @@ export function Leads({ shards }: { shards: readonly number[] }) {
   );
 }
 
-/** Names as small plates; what is more than `most` is counted. */
+/** Names as chips. Names beyond `most` are only counted. */
 export function Names({ names, most = 4 }: { names: readonly string[]; most?: number }) {
   return (
     <ul className="flex min-w-0 flex-wrap gap-1">

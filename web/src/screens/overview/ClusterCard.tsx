@@ -8,7 +8,7 @@ import { Icon } from "@/ui/Icon";
 import { Skeleton } from "@/ui/State";
 import { MoreLink } from "./NextFiresCard";
 
-/** Who leads, and which instances there are. */
+/** The leaders and the instances. */
 export function ClusterCard({ status }: { status: ClusterStatus }) {
   const found = useQuery(instances);
   const led = status.leaders.filter((leader) => leader.is_fresh && leader.instance_id !== null);

@@ -11,7 +11,7 @@ import { highest, layersOf, timesOf } from "./load";
 
 const NONE: readonly Minute[] = [];
 
-/** Executions per minute of the last hour, by status. */
+/** Executions per minute in the last hour, by status. */
 export function LoadCard() {
   const load = useQuery(recentLoad);
   const minutes = load.data?.minutes ?? NONE;
@@ -37,7 +37,7 @@ export function LoadCard() {
   );
 }
 
-/** How late executions started, of the last hour. */
+/** How late executions started in the last hour. */
 export function LatenessCard() {
   const load = useQuery(recentLoad);
   const minutes = load.data?.minutes ?? NONE;

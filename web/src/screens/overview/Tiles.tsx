@@ -7,13 +7,13 @@ import { count, relative } from "@/time/format";
 import { Icon, type IconName } from "@/ui/Icon";
 
 interface TileProps {
-  /** Where what is counted is listed. */
+  /** The page that lists what the tile counts. */
   href: string;
   icon: IconName;
   name: string;
   value: string | null;
   note: string;
-  /** Worth a look. */
+  /** Highlights a value that needs attention. */
   tone?: "bad" | "warn" | "busy" | undefined;
 }
 
@@ -44,7 +44,7 @@ function Tile({ href, icon, name, value, note, tone }: TileProps) {
 
 const DAY_MS = 86_400_000;
 
-/** The figures that say whether anything needs attention. Each leads to the list of what it counts. */
+/** Figures that show whether anything needs attention. Each links to the list of what it counts. */
 export function Tiles({ status }: { status: ClusterStatus }) {
   const due = useQuery(dueNextHour);
   const { executions, overdue, schedules } = status;

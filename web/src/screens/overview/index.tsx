@@ -10,7 +10,7 @@ import { LatenessCard, LoadCard } from "./LoadCards";
 import { NextFiresCard } from "./NextFiresCard";
 import { Tiles } from "./Tiles";
 
-/** How things stand, at a glance. */
+/** The overview screen: the state of the cluster at a glance. */
 export default function Overview() {
   const status = useQuery(clusterStatus);
   if (status.data === undefined) {

@@ -1,8 +1,8 @@
-// The last hour as it is drawn. Pure.
+// Data for the plots of the last hour. Pure functions.
 
 import type { Minute, Status } from "@/api/types";
 
-/** From the ground up: what went well carries the rest. */
+/** Statuses in stacking order, from the bottom up: successes are at the bottom. */
 const LAYERS: readonly Status[] = [
   "success",
   "skipped",
@@ -22,7 +22,7 @@ export interface Layer {
   counts: number[];
 }
 
-/** Executions per minute, by status; of statuses that don't occur only those that one looks for. */
+/** Executions per minute, by status. Statuses that do not occur are left out, except those in ALWAYS. */
 export function layersOf(minutes: readonly Minute[]): Layer[] {
   return LAYERS.map((status) => ({
     status,
@@ -34,7 +34,7 @@ export function timesOf(minutes: readonly Minute[]): number[] {
   return minutes.map((minute) => Date.parse(minute.start_ts) / 1000);
 }
 
-/** The highest of a series; null: it has no values. */
+/** The highest value of a series; null: it has no values. */
 export function highest(values: readonly (number | null)[]): number | null {
   return values.reduce<number | null>(
     (most, value) => (value !== null && (most === null || value > most) ? value : most),

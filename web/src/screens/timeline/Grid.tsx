@@ -12,7 +12,7 @@ import { ticksOf } from "./ticks";
 
 const FIRST_ROWS = 40;
 const MORE_ROWS = 80;
-/** Pixels that a label on the axis takes, with some air. */
+/** Width of a label on the axis in pixels, with some space. */
 const LABEL = 64;
 
 interface Props {
@@ -95,7 +95,7 @@ export function Grid({ told, spanOf, onZoom }: Props) {
   );
 }
 
-/** Where the present is. */
+/** A vertical line at the current time. */
 function NowLine({ from, length }: { from: number; length: number }) {
   const share = (useNow().getTime() - from) / length;
   if (share < 0 || share > 1) {
@@ -119,7 +119,7 @@ const STEPS: Record<string, readonly [rows: number, cells: number]> = {
   ArrowUp: [-1, 0],
 };
 
-/** By arrows: within a row from cell to cell, and between rows to the cell that is nearest. */
+/** Move the focus by arrow keys: within a row to the next cell, between rows to the nearest cell. */
 function move(event: KeyboardEvent<HTMLElement>) {
   const [down, right] = STEPS[event.key] ?? [0, 0];
   if (down === 0 && right === 0) {
@@ -156,7 +156,7 @@ function nearest(cells: readonly HTMLElement[], bin: number): HTMLElement | unde
   );
 }
 
-/** How wide an element is, as it changes. */
+/** The current width of an element in pixels. */
 function useWidth() {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(900);

@@ -8,23 +8,23 @@ import { statusColour } from "@/ui/Badge";
 import { type Bins, type Cell, type Row, wordsOf } from "./cells";
 import { ground, PLANNED_LOOK } from "./look";
 
-/** Pixels of one. */
+/** Width of a digit in pixels. */
 const DIGIT = 6;
 
 interface Props {
   row: Row;
   bins: Bins;
   spanOf: (bin: number) => string;
-  /** The largest number in a cell of the past, for the strength of colours. */
+  /** The largest number in a past cell; it sets the scale of the colours. */
   most: number;
-  /** How many pixels a cell has for a number. */
+  /** Width in pixels that a cell has for its number. */
   room: number;
-  /** The cell that Tab leads to, the others are reached by arrows; null: none of this row. */
+  /** The cell that Tab focuses (arrow keys reach the others); null: none in this row. */
   stop: number | "first" | null;
   onReach: (id: string, bin: number) => void;
 }
 
-/** One schedule. */
+/** The row of one schedule. */
 export const GridRow = memo(function GridRow(props: Props) {
   const { row, bins, spanOf, most, room, stop, onReach } = props;
   const { name, cells } = row;
@@ -64,7 +64,7 @@ export const GridRow = memo(function GridRow(props: Props) {
   );
 });
 
-/** What is past is in the list of executions; what is to come, at its schedule. */
+/** The link of a cell: past cells lead to the list of executions, planned ones to the schedule. */
 function hrefOf(id: string, cell: Cell, bins: { from: number; width: number }): string {
   if (cell.past === 0) {
     return `/schedules/${id}`;
@@ -99,7 +99,7 @@ function CellLink({ cell, count: bins, href, words, most, room, isStop, onReach 
       onFocus={onReach}
       data-bin={cell.bin}
       title={words}
-      // What can be read in the cell is a part of its name, for those who speak to it.
+      // The accessible name contains the visible text, so that voice control can address the cell.
       aria-label={words.includes(text) ? words : `${words}; ${text} in all`}
       className={`numbers text-ink absolute text-[0.625rem] tracking-tight inset-y-0.5 grid place-items-center overflow-hidden rounded-xs hover:brightness-95 focus-visible:z-1 ${
         isAhead ? PLANNED_LOOK : ""
@@ -108,7 +108,7 @@ function CellLink({ cell, count: bins, href, words, most, room, isStop, onReach 
         left: `calc(${(cell.bin / bins) * 100}% + 0.5px)`,
         width: `calc(${100 / bins}% - 1px)`,
         ...(isAhead ? {} : { background: ground(cell.worst, cell.past, most) }),
-        // Not by colour alone: what went wrong is underlined.
+        // Failures are also underlined, so that colour is not the only sign.
         ...(wrong ? { boxShadow: `inset 0 -3px 0 ${wrong}` } : {}),
       }}
     >
@@ -117,7 +117,7 @@ function CellLink({ cell, count: bins, href, words, most, room, isStop, onReach 
   );
 }
 
-/** In the room of a cell: 999, 1k, 25k. */
+/** A number short enough for a cell: 999, 1k, 25k. */
 function short(number: number): string {
   return number < 1000 ? String(number) : `${Math.floor(number / 1000)}k`;
 }

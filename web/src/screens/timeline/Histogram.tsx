@@ -7,13 +7,13 @@ const HEIGHT = 88;
 
 interface Props {
   columns: readonly Column[];
-  /** What a column stands for, in words. */
+  /** The time range of a column, in words. */
   spanOf: (bin: number) => string;
-  /** Look closer at a column; null: it can't be looked at closer. */
+  /** Zoom in on a column; null: can't zoom in further. */
   onZoom: ((bin: number) => void) | null;
 }
 
-/** How busy each stretch is: what was, by how it went, and what is planned, on top of each other. */
+/** Executions per bin as stacked columns: past ones by status, and planned ones. */
 export function Histogram({ columns, spanOf, onZoom }: Props) {
   const most = Math.max(1, ...columns.map((column) => column.total));
   return (
@@ -57,7 +57,8 @@ function Stack({ column, most, words, onZoom }: StackProps) {
   return (
     <button
       type="button"
-      // For the pointer: by keyboard there are the lengths to choose from, and the table says the same.
+      // Only for the pointer. Keyboard users choose the length of the range, and the table shows the same
+      // data.
       tabIndex={-1}
       title={words}
       aria-label={`Look closer at ${words}`}

@@ -15,7 +15,7 @@ interface Props {
   spanOf: (bin: number) => string;
 }
 
-/** The timeline's figures as tables. */
+/** The data of the timeline as tables. */
 export function Tables({ told, spanOf }: Props) {
   const [most, setMost] = useState(FIRST_ROWS);
   const rows = useMemo(() => rowsOf(told), [told]);

@@ -1,4 +1,4 @@
-// What is drawn of each schedule in each bin. Pure.
+// What the timeline draws for each schedule in each bin. Pure functions.
 
 import type { Timeline } from "@/api/timeline";
 import { STATUSES, type Status } from "@/api/types";
@@ -19,12 +19,12 @@ export interface Cell {
   bin: number;
   past: number;
   planned: number;
-  /** Of the past. */
+  /** The worst status among past executions; null: none. */
   worst: Status | null;
   byStatus: Counts;
 }
 
-/** The schedules with most in the range, past and planned together, busiest first. */
+/** The busiest schedules in the range, by past and planned executions together, busiest first. */
 export function rowsOf(told: Timeline): Row[] {
   const rows = told.schedules.map((each) => ({
     id: each.schedule_id,
@@ -39,13 +39,13 @@ export function rowsOf(told: Timeline): Row[] {
   return rows.sort((a, b) => total(b) - total(a) || (a.id < b.id ? -1 : 1));
 }
 
-/** How many schedules have something planned in the range, but too little to have a row. */
+/** The number of schedules with planned executions in the range, but too few to get a row. */
 export function leftOut(told: Timeline): number {
   const shown = new Set(told.schedules.map((each) => each.schedule_id));
   return Object.keys(told.planned_by_schedule).filter((id) => !shown.has(id)).length;
 }
 
-/** The cells of a row that have something in them, in order. */
+/** The non-empty cells of a row, in order. */
 function cellsOf(load: Timeline["schedules"][number]): Cell[] {
   const cells: Cell[] = [];
   for (const [bin, past] of load.counts.entries()) {
@@ -61,7 +61,7 @@ function cellsOf(load: Timeline["schedules"][number]): Cell[] {
   return cells;
 }
 
-/** From the worst to the best: the first that there is gives a cell its colour. */
+/** Statuses from worst to best. The first one that occurs in a cell gives the cell its colour. */
 export const WORST_FIRST: readonly Status[] = [
   "failed",
   "timeout",
@@ -109,7 +109,7 @@ export function columnsOf(told: Timeline): Column[] {
   }));
 }
 
-/** The busiest stretch; null: there is nothing at all. */
+/** The busiest bin; null: all are empty. */
 export function busiest(columns: readonly Column[]): Column | null {
   const most = columns.reduce<Column | null>(
     (best, each) => (best === null || each.total > best.total ? each : best),
@@ -118,12 +118,12 @@ export function busiest(columns: readonly Column[]): Column | null {
   return most === null || most.total === 0 ? null : most;
 }
 
-/** How strongly a number is coloured, 0 to 1, by its logarithm: one busy bin must not fade all others. */
+/** Colour strength of a number, 0 to 1. The scale is logarithmic: one busy bin must not fade all others. */
 export function strength(number: number, most: number): number {
   return most <= 1 ? 1 : Math.log1p(number) / Math.log1p(most);
 }
 
-/** In words: "3 failed, 12 success, 4 planned". */
+/** The counts of a cell in words: "3 failed, 12 success, 4 planned". */
 export function wordsOf(cell: Pick<Cell, "planned" | "byStatus">): string {
   const parts = STATUSES.filter((status) => (cell.byStatus[status] ?? 0) > 0).map(
     (status) => `${cell.byStatus[status]} ${status}`,

@@ -18,7 +18,7 @@ import { PLANNED_LOOK } from "./look";
 import { Tables } from "./Tables";
 import { closer, MEASURES, moved, type Range, rangeOf, SPANS, type Span, shape } from "./view";
 
-/** All schedules over a stretch of time: what was, and what is to come. */
+/** The timeline screen: past and planned executions of all schedules over a time range. */
 export default function Timeline() {
   const [view, setView] = useSearch(shape);
   const zone = useZone();
@@ -104,7 +104,7 @@ export default function Timeline() {
   );
 }
 
-/** What is shown; while it follows the present, it moves on a bin at a time. */
+/** The time range to show. While it follows the current time, it moves one bin at a time. */
 function useRange(span: Span, from: string, isNarrow: boolean): Range {
   const now = useNow();
   const range = rangeOf({ span, from }, now, isNarrow);
@@ -113,7 +113,7 @@ function useRange(span: Span, from: string, isNarrow: boolean): Range {
   return useMemo(() => range, [key]);
 }
 
-/** Another length around the middle of what is shown. */
+/** Change the length of the range, keeping its middle. */
 function around(range: Range, from: string, span: Span) {
   if (from === "") {
     return { span };
@@ -122,7 +122,7 @@ function around(range: Range, from: string, span: Span) {
   return { span, from: new Date(Math.max(0, middle - MEASURES[span].length / 2)).toISOString() };
 }
 
-/** What a bin stands for, in words: "11-16 09:30–10:00". */
+/** Return a function that gives the time range of a bin in words: "11-16 09:30–10:00". */
 function useSpanWords(told: Told | undefined, zone: string): (bin: number) => string {
   const from = told === undefined ? 0 : Date.parse(told.from_ts);
   const width = (told?.bin_seconds ?? 0) * 1000;
@@ -176,7 +176,7 @@ interface RemarksProps {
   spanOf: (bin: number) => string;
 }
 
-/** The whole in a sentence, and what is missing from it. */
+/** A summary of the timeline in a sentence, and what is missing from it. */
 function Remarks({ told, zone, spanOf }: RemarksProps) {
   const columns = columnsOf(told);
   const most = busiest(columns);

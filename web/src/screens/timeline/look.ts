@@ -5,14 +5,15 @@ import { strength } from "./cells";
 const FAINTEST = 22;
 const STRONGEST = 68;
 
-/** The ground of a cell: its status, stronger where there is more. Ink is read on all of them. */
+/** The background of a cell: the colour of its status, stronger for higher numbers. Text is readable on
+ * all. */
 export function ground(status: Status | null, number: number, most: number): string {
   const share = Math.round(FAINTEST + (STRONGEST - FAINTEST) * strength(number, most));
   const colour = status === null ? "var(--ink-faint)" : statusColour(status);
   return `color-mix(in oklab, ${colour} ${share}%, var(--surface))`;
 }
 
-/** Hollow: it is not there yet. */
+/** Dashed outline for planned executions. */
 export const PLANNED_LOOK = "border border-dashed border-accent/30 bg-accent-soft/50";
 
 export const PLANNED_COLOUR = "color-mix(in oklab, var(--accent) 30%, var(--surface))";

@@ -1,16 +1,16 @@
-// Where the axis of time is written on. Pure.
+// Positions and labels of the ticks on the time axis. Pure functions.
 
 import { calendarDay, shortClockTime } from "@/time/format";
 
 export interface Tick {
-  /** The bin that begins there. */
+  /** The bin that begins at the tick. */
   bin: number;
   label: string;
   isDay: boolean;
 }
 
 const HOUR = 3_600_000;
-/** Milliseconds between two labels, of which the first that leaves them room is taken. */
+/** Possible distances between two labels, in ms. The first one that leaves enough space is used. */
 const STEPS = [
   HOUR / 12,
   HOUR / 6,
@@ -24,7 +24,8 @@ const STEPS = [
   24 * HOUR,
 ];
 
-/** At most so many labels, at round times of the zone; the first of a day is its date. */
+/** Labels at round times of the zone, spaced for at most about `most`. The first label of a day is its
+ * date. */
 export function ticksOf(from: number, width: number, bins: number, zone: string, most: number): Tick[] {
   const length = width * bins;
   const step =

@@ -1,4 +1,5 @@
-// Which stretch of time is shown: in the address, as its length and, unless it follows the present, its start.
+// The time range of the timeline. The address holds its length and its start; no start: it follows the
+// current time.
 
 import { type Field, oneOf, type Values } from "@/routing/search";
 
@@ -12,7 +13,7 @@ export type Span = (typeof SPANS)[number];
 interface Measure {
   words: string;
   length: number;
-  /** How long a bin is, on a wide screen and on a narrow one: lengths that the API has. */
+  /** Length of a bin in ms, on wide and on narrow screens. The API must support these lengths. */
   bin: readonly [wide: number, narrow: number];
 }
 
@@ -24,11 +25,11 @@ export const MEASURES: Record<Span, Measure> = {
   month: { words: "30 days", length: 30 * DAY, bin: [12 * HOUR, DAY] },
 };
 
-/** An instant; empty: it follows the present. */
+/** The start of the range; empty: the range follows the current time. */
 const start: Field<string> = {
   read: ([given = ""]) => {
     const at = Date.parse(given);
-    // The API knows no times before 1970, and no schedule looks further ahead than this.
+    // The API accepts no times before 1970, and no schedule has fire times after this year.
     return at >= 0 && at < Date.UTC(9000, 0) ? new Date(at).toISOString() : "";
   },
   write: (value) => (value === "" ? [] : [value]),
@@ -49,7 +50,8 @@ export interface Range {
   bins: number;
 }
 
-/** What to show: half past and half to come while it follows the present; else from where the reader went. */
+/** Compute the range. If it follows the current time, half is past and half future; otherwise it begins at
+ * `from`. */
 export function rangeOf({ span, from }: Pick<View, "span" | "from">, now: Date, isNarrow: boolean): Range {
   const { length, bin: widths } = MEASURES[span];
   const bin = widths[isNarrow ? 1 : 0];
@@ -58,13 +60,13 @@ export function rangeOf({ span, from }: Pick<View, "span" | "from">, now: Date, 
   return { from: new Date(first), to: new Date(first + length), bin, bins: Math.round(length / bin) };
 }
 
-/** The start after moving by so many halves of what is shown. */
+/** The start of the range after moving it by `halves` halves of its length. */
 export function moved(range: Range, halves: number): string {
   const length = range.to.getTime() - range.from.getTime();
   return new Date(Math.max(0, range.from.getTime() + (halves * length) / 2)).toISOString();
 }
 
-/** The next shorter length, with a moment where the reader saw it. */
+/** Zoom in to the next shorter length. The instant `around` keeps its position on the screen. */
 export function closer(range: Range, span: Span, around: Date): Pick<View, "span" | "from"> {
   const next = SPANS[Math.max(0, SPANS.indexOf(span) - 1)] ?? span;
   const share = (around.getTime() - range.from.getTime()) / (range.to.getTime() - range.from.getTime());
