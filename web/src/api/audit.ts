@@ -45,7 +45,7 @@ export function auditRecord(id: string) {
   });
 }
 
-/** The timestamp in a UUID of version 7, in milliseconds; null: not such a UUID. */
+/** The timestamp in a UUID of version 7, in milliseconds; null: `id` is no UUID of version 7. */
 export function timeOf(id: string): number | null {
   const found = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/.exec(id);
   return found === null ? null : Number.parseInt(`${found[1]}${found[2]}`, 16);

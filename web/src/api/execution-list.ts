@@ -64,9 +64,8 @@ export function executionAttempts(id: string) {
 
 // --- updates from the stream -----------------------------------------------------------------------------
 
-/** Apply a stream event to an execution. Fields that the event does not carry keep their values until the
- * next fetch. The outcome (error, result, …) is cleared if the status or attempt changed: it is no longer
- * true. */
+/** Apply a stream event to an execution. Fields that the event does not carry stay until the next fetch. But
+ * the outcome (error, result, …) is cleared if the status or attempt changed: it is no longer true. */
 export function withTold(known: Execution, told: ExecutionTold): Execution {
   const isAnother = told.status !== known.status || told.attempt !== known.attempt;
   return {

@@ -21,8 +21,7 @@ interface Listed {
 }
 type Read = (from: string, to: string | null, pageSize: number) => Promise<Listed>;
 
-/** Find the execution after `known`; null: none was found. `read` lists executions with fire times in [from,
- * to). */
+/** Find the execution after `known`; null: not found. `read` lists executions that fire in [from, to). */
 export async function findAfter(known: Execution, before: Execution | null, read: Read) {
   const others = ({ items }: Listed) => items.filter((each) => each.execution_id !== known.execution_id);
   const all = await read(known.fire_ts, null, PAGE_SIZE);

@@ -11,8 +11,7 @@ const GAP_MS = 3000;
 /** For lists with several loaded pages (all are refetched) and for the timeline: these are expensive. */
 const LONG_GAP_MS = 15_000;
 
-/** Queries that the stream reports on. All are refetched when events were missed, and polled without a
- * stream. */
+/** Queries that the stream reports on: refetched when events were missed, and polled without a stream. */
 const STREAMED: readonly string[] = [
   "schedules",
   "schedule",
@@ -29,8 +28,7 @@ const SORTS_BY_RUNS = ["next_run_ts", "-next_run_ts", "last_run_ts", "-last_run_
 
 type Known = Pick<Query, "queryKey" | "state">;
 
-/** Whether an event makes a query's data stale. Single rows of the schedule lists are refetched by
- * ScheduleRows. */
+/** Whether an event makes a query stale. ScheduleRows refetches single rows of the schedule lists. */
 export function isMadeOld({ queryKey: key }: Known, told: Told): boolean {
   const [name, part] = key;
   if (name === "schedules" && part !== "list") {

@@ -2,8 +2,7 @@
 // server for all its tabs together, and a stream takes one. A hidden tab closes its stream after HIDDEN_MS. A
 // page that enters the back/forward cache closes it at once: it is then frozen and could not close it later.
 
-/** Long enough for a glance at another tab; short enough that switching through many tabs frees
- * connections. */
+/** Long enough for a glance at another tab; short enough to free connections when switching many tabs. */
 export const HIDDEN_MS = 2000;
 
 interface Stoppable {

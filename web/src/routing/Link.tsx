@@ -6,8 +6,7 @@ interface Props extends ComponentProps<"a"> {
   href: string;
 }
 
-/** A link within the application. Clicks with a modifier key keep the browser's behaviour, such as a new
- * tab. */
+/** A link within the application. Clicks with a modifier key work as usual and can open a new tab. */
 export function Link({ href, onClick, ...rest }: Props) {
   function follow(event: MouseEvent<HTMLAnchorElement>) {
     onClick?.(event);

@@ -29,8 +29,7 @@ if (typeof window !== "undefined") {
   window.addEventListener("popstate", changed);
 }
 
-/** Go to an address of this application; it begins with a slash. `replace` adds no entry to the browser's
- * history. */
+/** Go to an address of this application, such as `/schedules`. `replace` adds no entry to the history. */
 export function navigate(address: string, { replace = false } = {}): void {
   const from = current;
   if (replace) {

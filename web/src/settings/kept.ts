@@ -1,5 +1,4 @@
-// User preferences in the browser's local storage. State that a shared link needs is not here, but in the
-// address.
+// User preferences in the browser's local storage. State that a shared link needs is in the address instead.
 
 import { useSyncExternalStore } from "react";
 

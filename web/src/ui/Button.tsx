@@ -21,8 +21,7 @@ interface Props extends Omit<ComponentProps<"button">, "disabled"> {
   look?: Look;
   size?: "small" | "usual";
   icon?: IconName;
-  /** Why the button is disabled; null: it is enabled. A disabled button can still be focused and shows this
-   * text. */
+  /** Why the button is disabled; null: it is enabled. A disabled button can be focused, and shows this. */
   whyNot?: string | null;
   isBusy?: boolean;
 }

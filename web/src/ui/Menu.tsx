@@ -110,7 +110,7 @@ interface ChoiceProps<T extends string> {
   onChange: (value: T) => void;
 }
 
-/** A group of menu items of which one is chosen. */
+/** A group of menu items. The user chooses one. */
 export function MenuChoice<T extends string>({ label, value, choices, onChange }: ChoiceProps<T>) {
   return (
     <Radix.RadioGroup value={value} onValueChange={(chosen) => onChange(chosen as T)}>

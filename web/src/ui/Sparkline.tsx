@@ -30,8 +30,7 @@ interface Props {
   size?: number;
 }
 
-/** The latest executions as bars, newest on the right. The colour shows the status, the height the
- * duration. */
+/** The latest executions as bars, newest on the right: the colour is the status, the height the duration. */
 export function Sparkline({ recent, size = 20 }: Props) {
   const shown = recent.slice(0, size).toReversed();
   const longest = Math.max(0, ...shown.map((each) => each.duration_seconds ?? 0));

@@ -57,8 +57,7 @@ function Stack({ column, most, words, onZoom }: StackProps) {
   return (
     <button
       type="button"
-      // Only for the pointer. Keyboard users choose the length of the range, and the table shows the same
-      // data.
+      // Only for the pointer. By keyboard, users choose a range length, or read the same data in the table.
       tabIndex={-1}
       title={words}
       aria-label={`Look closer at ${words}`}

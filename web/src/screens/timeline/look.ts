@@ -5,8 +5,7 @@ import { strength } from "./cells";
 const FAINTEST = 22;
 const STRONGEST = 68;
 
-/** The background of a cell: the colour of its status, stronger for higher numbers. Text is readable on
- * all. */
+/** The background of a cell: its status colour, stronger for higher numbers. Text is readable on all. */
 export function ground(status: Status | null, number: number, most: number): string {
   const share = Math.round(FAINTEST + (STRONGEST - FAINTEST) * strength(number, most));
   const colour = status === null ? "var(--ink-faint)" : statusColour(status);

@@ -24,8 +24,7 @@ const STEPS = [
   24 * HOUR,
 ];
 
-/** Labels at round times of the zone, spaced for at most about `most`. The first label of a day is its
- * date. */
+/** At most about `most` labels, at round times of the zone. The first label of a day is its date. */
 export function ticksOf(from: number, width: number, bins: number, zone: string, most: number): Tick[] {
   const length = width * bins;
   const step =

@@ -1,5 +1,4 @@
-// The time range of the timeline. The address holds its length and its start; no start: it follows the
-// current time.
+// The time range of the timeline. The address holds its length and its start.
 
 import { type Field, oneOf, type Values } from "@/routing/search";
 
@@ -50,8 +49,7 @@ export interface Range {
   bins: number;
 }
 
-/** Compute the range. If it follows the current time, half is past and half future; otherwise it begins at
- * `from`. */
+/** Compute the range. It begins at `from`; if that is empty, `now` is in the middle. */
 export function rangeOf({ span, from }: Pick<View, "span" | "from">, now: Date, isNarrow: boolean): Range {
   const { length, bin: widths } = MEASURES[span];
   const bin = widths[isNarrow ? 1 : 0];
