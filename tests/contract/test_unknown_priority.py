@@ -33,7 +33,10 @@ async def test_held_executions_are_released_with_the_others(scene: Scene) -> Non
     for schedule in (newer, plain):
         [row] = await scene.executions(schedule)
         assert row.ready_ts is not None
-        assert (row.priority, row.due_by_ts) == (Priority.MEDIUM, row.ready_ts + MEDIUM_SLA)
+        assert row.due_by_ts is not None
+        assert row.priority is Priority.MEDIUM
+        # PostgreSQL reads its clock once for each of the two columns.
+        assert abs(row.due_by_ts - row.ready_ts - MEDIUM_SLA) < timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("why", ["it was to be cancelled", "its version is gone"])
