@@ -180,11 +180,11 @@ class Instance:
         self.hints.listen(Hint.INSTANCE, lambda _ids: self._presence.wake.set())
         self.observer.add(self._presence)
         self.steering = Steering(
-            self.store,
+            self.store.database,
             self.hints,
             self.observer,
             self.clock,
-            admission=DefinitionChecker(self.store, plan.tasks, self.targets),
+            admission=DefinitionChecker(self.store.database, plan.tasks, self.targets),
         )
         self.declarer = Declarer(self.store.schedules, self.steering.schedules)
         self.replica_watch = watch_replica(ground)
@@ -214,7 +214,7 @@ class Instance:
         from foliot.api.services import Services
 
         services = Services(
-            self.store,
+            self.store.database,
             self.steering,
             self.secrets,
             self.clock,

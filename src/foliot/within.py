@@ -36,8 +36,8 @@ from foliot.settings import Settings
 from foliot.steering.admission import DefinitionChecker
 from foliot.steering.schedules import ScheduleSteering
 from foliot.store.joining import JoinedDatabase, JoinedHints, awaited, dialect_of
+from foliot.store.schedules import Schedules
 from foliot.store.secrets import Secrets
-from foliot.store.sql import SqlStore
 from foliot.target.celery import CeleryRunner
 from foliot.target.function import FunctionRunner, TaskRegistry
 from foliot.target.http import HttpRunner
@@ -71,10 +71,10 @@ class _Acts:
         self._joining = joining
         self._author = Author(joining.user)
         self._database = database
-        self._store = SqlStore.over(database)
+        self._schedules = Schedules(database)
         self._hints = JoinedHints()
-        admission = DefinitionChecker(self._store, joining.tasks, _targets(joining, database))
-        self._steering = ScheduleSteering(self._store, self._hints, Observers(), admission)
+        admission = DefinitionChecker(database, joining.tasks, _targets(joining, database))
+        self._steering = ScheduleSteering(database, self._hints, Observers(), admission)
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None) -> UUID:
         schedule = await self._find(name)
@@ -102,7 +102,7 @@ class _Acts:
     async def _find(self, name: str) -> Schedule:
         # Such a text can't be stored, so no schedule has it as a name; drivers raise different errors for it.
         can_be = "\0" not in name and name == name.encode("utf-8", "replace").decode()
-        found = await self._store.schedules.find(DEFAULT_HOST_ID, name) if can_be else None
+        found = await self._schedules.find(DEFAULT_HOST_ID, name) if can_be else None
         if found is None:
             raise NotFoundError("schedule", name)
         return found

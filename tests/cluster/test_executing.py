@@ -363,7 +363,7 @@ async def test_a_cancel_from_another_process_ends_an_isolated_function(scene: Sc
     assert pid in {each.pid for each in children_of(worker)}
 
     hints, clock = PostgresHints(parse_url(scene.url)), SystemClock()
-    steering = Steering(scene.store, hints, Observers(), ClusterClock(clock))
+    steering = Steering(scene.store.database, hints, Observers(), ClusterClock(clock))
     sent_at = clock.monotonic()
     try:
         await steering.executions.cancel(execution_id, author=Author("ann"))

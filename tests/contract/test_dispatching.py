@@ -8,10 +8,11 @@ from uuid import UUID
 import pytest
 from sqlalchemy import update
 
+from foliot.model.attempt import Claim
 from foliot.model.execution import Status
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
-from foliot.store.protocol import Claim, ClaimableExecution, ClaimScope
+from foliot.store.protocol import ClaimableExecution, ClaimScope
 from foliot.store.schema import execution_t, queue_t
 from foliot.testing.conformance.scene import LONG, Scene
 

@@ -11,6 +11,7 @@ from itertools import count
 import pytest
 
 from foliot.lease.leadership import MARGIN
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import (
     OutboxMeasured,
     RelayConfirmed,
@@ -27,7 +28,6 @@ from foliot.store.sql import SqlStore
 from foliot.testing.conformance.relay import TTL_S, RecordedEvents, message_of, messages_of, relay_over, write
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 from foliot.timing.clock import VirtualClock
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 class Broker:

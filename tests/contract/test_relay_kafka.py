@@ -5,6 +5,7 @@ from aiokafka import AIOKafkaConsumer
 from tests.brokers import Broker, MockKafka
 from tests.relay_scenes import KafkaScene
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.protocol import RelayTerm
 from foliot.testing.conformance.relay import (
     RelayConformance,
@@ -12,7 +13,6 @@ from foliot.testing.conformance.relay import (
     assert_delivered,
     messages_of,
 )
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 from tests.brokers import Broker
 from tests.relay_scenes import RabbitScene
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.protocol import RelayTerm
 from foliot.outbox.rabbitmq import EXCHANGE, QUEUE
 from foliot.testing.conformance.relay import RelayConformance, always, messages_of
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 @pytest.fixture

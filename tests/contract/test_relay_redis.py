@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 from tests.brokers import Broker
 from tests.relay_scenes import RedisScene
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.protocol import RelayTerm, TermOverError
 from foliot.outbox.redis import RedisPublisher
 from foliot.testing.conformance.relay import (
@@ -15,7 +16,6 @@ from foliot.testing.conformance.relay import (
     assert_delivered,
     messages_of,
 )
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ async def admission(store: SqlStore) -> DefinitionChecker:
         task.args_schema,
     )
     await store.registry.register_tasks([record])
-    return DefinitionChecker(store)
+    return DefinitionChecker(store.database)
 
 
 async def problems(admission: DefinitionChecker, name: str, **args: Any) -> list[Problem]:

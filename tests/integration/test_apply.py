@@ -30,7 +30,7 @@ async def steering(store: SqlStore) -> Steering:
     schema = {"type": "object", "properties": {"region": {"type": "string"}}, "additionalProperties": False}
     task = TaskRecord("clean", "Clean", "", "app.clean", "async_function", None, 300.0, schema)
     await store.registry.register_tasks([task])
-    return Steering(store, LocalHints(), Observers(()), ClusterClock(SystemClock()))
+    return Steering(store.database, LocalHints(), Observers(()), ClusterClock(SystemClock()))
 
 
 def spec(name: str, **fields: Any) -> ScheduleSpec:

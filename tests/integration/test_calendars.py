@@ -184,7 +184,9 @@ class AnyTarget(DefinitionChecker):
 
 
 def declarer(store: SqlStore) -> Declarer:
-    return Declarer(store.schedules, ScheduleSteering(store, LocalHints(), Recorder(), AnyTarget(store)))
+    return Declarer(
+        store.schedules, ScheduleSteering(store.database, LocalHints(), Recorder(), AnyTarget(store.database))
+    )
 
 
 async def test_declaring_with_a_name_that_is_not_there_is_refused_with_the_nearest(store: SqlStore) -> None:

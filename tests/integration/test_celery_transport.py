@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from foliot.celery_app import CeleryApp
-from foliot.model.errors import SettingError
+from foliot.model.errors import BrokerUnreachableError, SettingError
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
@@ -19,7 +19,7 @@ from foliot.runtime import Instance
 from foliot.store.sql import SqlStore
 from foliot.transport.celery import CeleryTransport
 from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import BrokerUnreachableError, Ticket
+from foliot.transport.protocol import Ticket
 from tests.brokers import Broker
 from tests.cluster.celery_apps import over, without_broker
 from tests.cluster.celery_worker import CeleryWorker

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from sqlalchemy import func, select, text
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim, Settlement
 from foliot.store.schema import IS_OPEN, execution_t
 from foliot.store.sql import SqlStore
 from foliot.testing.conformance.scene import Scene

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH
@@ -24,7 +25,7 @@ from foliot.store.dialect import Pool
 from foliot.store.lateness import Behind
 from foliot.store.measures import Measures
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, LoadPosition, LoadRange, Note, Settled, Settlement
+from foliot.store.protocol import LoadPosition, LoadRange, Note, Settled
 from foliot.store.silence import ScheduleWindow, Since
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock

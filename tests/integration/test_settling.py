@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.event import ExecutionsSettled, Observer
 from foliot.model.execution import Status, TriggeredBy
@@ -18,7 +19,7 @@ from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, LocalHints
-from foliot.store.protocol import Claim, Note, Settled, Settlement
+from foliot.store.protocol import Note, Settled
 from foliot.store.schema import execution_t, schedule_version_t
 from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
@@ -18,7 +19,7 @@ from foliot.planning.change import create
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim, LoadRange, Settled, Settlement
+from foliot.store.protocol import LoadRange, Settled
 from foliot.store.schedule_rows import row_of
 from foliot.store.schema import queue_t, schedule_t, schedule_version_t
 from foliot.store.sql import SqlStore

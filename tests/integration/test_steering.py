@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.backfill import BackfillState
 from foliot.model.event import ExecutionsRescued
 from foliot.model.execution import Execution, Status, TriggeredBy
@@ -22,7 +23,7 @@ from foliot.store.cancelling import request_cancel
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint
 from foliot.store.locking import lock_executions
-from foliot.store.protocol import Claim, Settled, Settlement
+from foliot.store.protocol import Settled
 from foliot.store.schema import execution_t, scheduler_lock_t
 from foliot.store.sql import SqlStore
 from tests.conftest import OpenStore

@@ -21,6 +21,7 @@ from foliot.api.feed import MAX_KEPT, MAX_TOLD, POLL_S, ChangeSource, Feed
 from foliot.api.routes import stream as stream_module
 from foliot.api.routes.stream import stream_routes
 from foliot.api.server import listen, serving, url_of
+from foliot.model.attempt import Settlement
 from foliot.model.event import Observers
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
@@ -31,7 +32,6 @@ from foliot.service import Loop
 from foliot.store.changes import ChangeFeed, Look, Mark, ScheduleChange
 from foliot.store.dialect import Pool
 from foliot.store.hints import Hint, LocalHints
-from foliot.store.protocol import Settlement
 from foliot.store.schema import host_t
 from foliot.store.sql import SqlStore
 from foliot.timing.clock import Clock, SystemClock, VirtualClock

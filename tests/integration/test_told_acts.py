@@ -66,8 +66,8 @@ class Stage:
         self.clock = ClusterClock(SystemClock())
         self.hints = LocalHints()
         tasks = registry(noop)
-        admission = DefinitionChecker(store, tasks, {"function": FunctionRunner(tasks)})
-        self.steering = Steering(store, self.hints, self.observer, self.clock, admission=admission)
+        admission = DefinitionChecker(store.database, tasks, {"function": FunctionRunner(tasks)})
+        self.steering = Steering(store.database, self.hints, self.observer, self.clock, admission=admission)
 
     async def add(self, name: str = "each", **fields: Any) -> Schedule:
         return await self.scene.add(name, **{"target": TASK, **fields})

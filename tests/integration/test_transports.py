@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 
+from foliot.model.attempt import Claim
 from foliot.model.event import TicketsRepublished, TransportLost, TransportRecovered
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
@@ -19,7 +20,6 @@ from foliot.model.schedule import Schedule
 from foliot.plan import ENGINE, InstanceRole, InstanceSpec
 from foliot.planning.change import Author
 from foliot.runtime import Instance
-from foliot.store.protocol import Claim
 from foliot.store.sql import SqlStore
 from foliot.target.function import TaskRegistry
 from foliot.testing.app import Recorder

@@ -38,7 +38,13 @@ from foliot.model.event import Observer, RequestFailed
 from foliot.probing.page import MetricsPage
 from foliot.security.tokens import IssuerKeys, TokenVerifier
 from foliot.service import Service
+from foliot.store.changes import ChangeFeed
 from foliot.store.hints import Hints
+from foliot.store.hosts import Hosts
+from foliot.store.idempotency import IdempotencyKeys
+from foliot.store.keys import ApiKeys
+from foliot.store.rates import Rates
+from foliot.store.sessions import Sessions
 from foliot.timing.clock import Clock
 
 
@@ -70,7 +76,7 @@ class RestApi:
         available_targets: frozenset[str],
         is_running: Callable[[], bool],
     ) -> None:
-        store = services.store
+        database = services.database
         self._services = services
         self._clock = clock
         self._observer = observer
@@ -78,9 +84,9 @@ class RestApi:
         self._issuer_keys = None if options.jwt_jwks_url is None else IssuerKeys(options.jwt_jwks_url, clock)
         self.authenticator = Authenticator(
             operator_key=options.operator_key,
-            keys=store.keys,
-            sessions=store.sessions,
-            hosts=store.hosts,
+            keys=ApiKeys(database),
+            sessions=Sessions(database),
+            hosts=Hosts(database),
             verifier=self._verifier(options),
             clock=clock,
         )
@@ -93,20 +99,20 @@ class RestApi:
                 RateKind.FAILED: parse_rate(options.rate_limit_anonymous),
             },
         )
-        self.feed = Feed(store.changes, clock, hints)
+        self.feed = Feed(ChangeFeed(database), clock, hints)
         self._own_names = () if options.public_url is None else (urlsplit(options.public_url).netloc,)
         self._public_path = urlsplit(options.public_url or "").path
         self._is_public_secure = (options.public_url or "").startswith("https:")
         self.gate = Gate(
             self.authenticator,
             self.limiter,
-            Idempotency(store.idempotency, clock),
+            Idempotency(IdempotencyKeys(database), clock),
             observer,
             is_running,
             self._own_names,
             Reads(services.replica),
         )
-        self.services: tuple[Service, ...] = (self.limiter, self.feed, Tidy(store, options.retention_s))
+        self.services: tuple[Service, ...] = (self.limiter, self.feed, Tidy(database, options.retention_s))
 
     def _verifier(self, options: ApiOptions) -> TokenVerifier | None:
         if options.jwt_secret is None and self._issuer_keys is None:
@@ -186,6 +192,6 @@ def _rates(
 ) -> MemoryRates | RedisRates:
     if options.redis_url is not None:
         return RedisRates(options.redis_url, clock, observer)
-    if services.store.database.dialect.name == "postgresql":
-        return DatabaseRates(clock, services.store.rates)
+    if services.database.dialect.name == "postgresql":
+        return DatabaseRates(clock, Rates(services.database))
     return MemoryRates(clock)

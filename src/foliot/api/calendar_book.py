@@ -7,6 +7,7 @@ from uuid import UUID
 
 from foliot.api.services import Services
 from foliot.model.errors import InvalidError, NotFoundError
+from foliot.store.calendars import Calendars
 from foliot.timing.calendar import Calendar, CalendarBook, compile_calendar
 
 
@@ -15,7 +16,7 @@ async def book_of(services: Services, host_id: UUID, names: Iterable[str]) -> Ca
     found: dict[tuple[UUID, str], Calendar] = {}
     for name in sorted(set(names)):
         with suppress(NotFoundError, InvalidError):
-            record = await services.store.calendars.get(host_id, name)
+            record = await Calendars(services.database).get(host_id, name)
             # In a thread, because computing the holidays of a country is slow.
             found[host_id, name] = await asyncio.to_thread(compile_calendar, record.spec)
     return found

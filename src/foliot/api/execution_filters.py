@@ -13,7 +13,7 @@ from foliot.api.services import Services
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
-from foliot.store.execution_list import ExecutionPosition
+from foliot.store.execution_list import ExecutionList, ExecutionPosition
 from foliot.store.protocol import ExecutionFilter
 
 
@@ -48,7 +48,7 @@ async def list_executions(
     if values is not None and len(values) != 2:
         raise bad_token()
     after = None if values is None else ExecutionPosition(read_instant(values[0]), read_id(values[1]))
-    found = await services.store.execution_list.page(
+    found = await ExecutionList(services.database).page(
         wanted, after=after, limit=page.page_size, are_own=are_own
     )
     position = None if found.next is None else [found.next.fire_ts, found.next.execution_id]

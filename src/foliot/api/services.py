@@ -1,4 +1,4 @@
-"""The objects that routes use: store, commands, clock and secrets."""
+"""The objects that routes use: database, commands, clock and secrets."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from foliot.security.callback import CallbackTokens
 from foliot.steering import Steering
+from foliot.store.database import Database
 from foliot.store.replica import ReplicaWatch
 from foliot.store.secrets import Secrets
-from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ API = "/api/v1"
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    store: SqlStore
+    database: Database
     steering: Steering
     secrets: Secrets
     clock: ClusterClock

@@ -4,7 +4,11 @@ The secrets stored with an attempt are deleted after its execution has ended.
 """
 
 from foliot.service import Wake
-from foliot.store.sql import SqlStore
+from foliot.store.agents import Agents
+from foliot.store.audit import Audit
+from foliot.store.database import Database
+from foliot.store.idempotency import IdempotencyKeys
+from foliot.store.sessions import Sessions
 
 EVERY_S = 300.0
 AGAIN_S = 1.0
@@ -16,16 +20,19 @@ class Tidy:
 
     name = "tidy"
 
-    def __init__(self, store: SqlStore, retention_s: float) -> None:
+    def __init__(self, database: Database, retention_s: float) -> None:
         self.wake = Wake()
-        self._store = store
+        self._sessions = Sessions(database)
+        self._idempotency = IdempotencyKeys(database)
+        self._agents = Agents(database)
+        self._audit = Audit(database)
         self._retention_s = retention_s
 
     async def step(self) -> float | None:
         removed = (
-            await self._store.sessions.prune(limit=MAX_ROWS),
-            await self._store.idempotency.prune(limit=MAX_ROWS),
-            await self._store.agents.prune_sent(limit=MAX_ROWS),
-            await self._store.audit.prune(older_than_s=self._retention_s, limit=MAX_ROWS),
+            await self._sessions.prune(limit=MAX_ROWS),
+            await self._idempotency.prune(limit=MAX_ROWS),
+            await self._agents.prune_sent(limit=MAX_ROWS),
+            await self._audit.prune(older_than_s=self._retention_s, limit=MAX_ROWS),
         )
         return AGAIN_S if MAX_ROWS in removed else EVERY_S

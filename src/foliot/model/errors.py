@@ -206,3 +206,7 @@ class DatabaseFullError(DatabaseUnreachableError):
 
 class SchemaError(FoliotError):
     """The database's schema does not fit this version of Foliot."""
+
+
+class BrokerUnreachableError(FoliotError):
+    """The broker can't be reached, or the connection broke during a call."""

@@ -27,6 +27,7 @@ from aiokafka.errors import (
     for_code,
 )
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.parcel import Parcel, cut, pack
 from foliot.outbox.protocol import SETTING, RelayTerm
 from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
@@ -34,7 +35,6 @@ from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
 from foliot.transport.kafka import has_controller
 from foliot.transport.kafka_access import access_of
-from foliot.transport.protocol import BrokerUnreachableError
 
 OPTIONS = ("transactions", "partitions")
 """Address options that only the relay reads."""

@@ -20,6 +20,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import EventsConsumed, Observer
 from foliot.outbox.delivering import Delivered, Delivering, HandlerFailure, PendingTransaction
 from foliot.outbox.handling import ConsumerSpec
@@ -32,7 +33,6 @@ from foliot.store.consumers import Consumers, forget_consumed, mark_consumed
 from foliot.timing.clock import Clock
 from foliot.transport.address import read_address
 from foliot.transport.kafka_access import access_of
-from foliot.transport.protocol import BrokerUnreachableError
 
 RELAY_OPTIONS = ("transactions", "partitions")
 """Options that are ignored here, so that relay and consumer can use the same address."""

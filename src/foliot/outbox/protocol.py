@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from foliot.model.errors import FoliotError
+from foliot.model.errors import BrokerUnreachableError, FoliotError
 from foliot.store.outbox_list import OutboxMessage
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from aio_pika.exceptions import (
 )
 from aiormq.exceptions import ChannelAccessRefused
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.parcel import CONTENT_TYPE, Parcel, pack
 from foliot.outbox.protocol import SETTING, RelayTerm
 from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.store.outbox_list import OutboxMessage
 from foliot.transport.address import read_address
-from foliot.transport.protocol import BrokerUnreachableError
 
 EXCHANGE = "foliot.events"
 QUEUE = "foliot.events."

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from foliot.lease.leadership import Leadership
 from foliot.model.broker import BrokerKind
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import EventsDeadLettered, Observer, RedisFailed, RelayConfirmed, TopicRefused
 from foliot.model.lease import Lease
 from foliot.outbox.leading import WHOLE, RelayLeases, RelayObserver
@@ -37,7 +38,6 @@ from foliot.store.hints import Hint, Hints
 from foliot.store.outbox_list import OutboxMessage
 from foliot.store.relays import RELAY_GROUP, RelayReplacedError, Relays, message_of
 from foliot.timing.clock import ClusterClock
-from foliot.transport.protocol import BrokerUnreachableError
 
 BATCH = 500
 RETRY_REFUSED_S = 30.0

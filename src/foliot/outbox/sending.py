@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from foliot.model.broker import shown
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.parcel import Parcel
 from foliot.outbox.protocol import BrokerRefusedError
-from foliot.transport.protocol import BrokerUnreachableError
 
 CALL_S = 10.0
 """Maximum seconds for a broker's answer. Independent of the lease's TTL: heartbeats don't wait for it."""

@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.service import Wake
 from foliot.transport.carrier import Carrier
-from foliot.transport.protocol import BrokerUnreachableError, Ticket
+from foliot.transport.protocol import Ticket
 
 BATCH = 1000
 MAX_KEPT = 20_000

@@ -24,28 +24,28 @@ from foliot.steering.executions import ExecutionSteering
 from foliot.steering.notifications import NotificationSteering
 from foliot.steering.schedules import ScheduleSteering
 from foliot.steering.shared import SharedSteering
+from foliot.store.database import Database
 from foliot.store.hints import Hints
-from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock
 
 
 class Steering:
-    """All commands, over one store."""
+    """All commands, over one database."""
 
     def __init__(
         self,
-        store: SqlStore,
+        database: Database,
         hints: Hints,
         observer: Observer,
         clock: ClusterClock,
         *,
         admission: DefinitionChecker | None = None,
     ) -> None:
-        admission = admission or DefinitionChecker(store)
-        self.schedules = ScheduleSteering(store, hints, observer, admission)
-        self.apply = ApplySteering(store, self.schedules, admission)
-        self.executions = ExecutionSteering(store, hints, observer)
-        self.shared = SharedSteering(store, hints)
-        self.cluster = ClusterSteering(store, hints)
-        self.notifications = NotificationSteering(store, hints, admission)
-        self.agents = AgentSteering(store, hints, observer, clock)
+        admission = admission or DefinitionChecker(database)
+        self.schedules = ScheduleSteering(database, hints, observer, admission)
+        self.apply = ApplySteering(database, self.schedules, admission)
+        self.executions = ExecutionSteering(database, hints, observer)
+        self.shared = SharedSteering(database, hints)
+        self.cluster = ClusterSteering(database, hints)
+        self.notifications = NotificationSteering(database, hints, admission)
+        self.agents = AgentSteering(database, hints, observer, clock)

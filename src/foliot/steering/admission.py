@@ -18,8 +18,9 @@ from foliot.model.target import Target as AnyTarget
 from foliot.planning.admit import CheckTarget
 from foliot.planning.events import takes_arguments
 from foliot.planning.task_defaults import TaskDefaults, fill_in
+from foliot.store.database import Database
 from foliot.store.protocol import RegisteredTask
-from foliot.store.sql import SqlStore
+from foliot.store.registry import Registry
 from foliot.target.function import TaskRegistry
 from foliot.target.protocol import Target
 
@@ -29,11 +30,11 @@ MAX_PROBLEMS = 20
 class DefinitionChecker:
     def __init__(
         self,
-        store: SqlStore,
+        database: Database,
         tasks: TaskRegistry | None = None,
         targets: Mapping[str, Target] | None = None,
     ) -> None:
-        self._store = store
+        self._registry = Registry(database)
         self._tasks = tasks or TaskRegistry()
         self._targets = targets or {}
 
@@ -41,7 +42,7 @@ class DefinitionChecker:
         """Return a function that checks this definition's target. It does no I/O: all data is read here."""
         if not isinstance(spec.target, FunctionTarget) or spec.target.name in self._tasks:
             return self._check
-        known = await self._store.registry.task(spec.target.name)
+        known = await self._registry.task(spec.target.name)
         if known is None:
             near = await self._nearest(spec.target.name)
             problem = _unknown(spec.target.name, near)
@@ -54,7 +55,7 @@ class DefinitionChecker:
         names = {spec.target.name for spec in specs if isinstance(spec.target, FunctionTarget)}
         here = {name: self._tasks.get(name).defaults for name in names if name in self._tasks}
         others = names - here.keys()
-        return {**here, **(await self._store.registry.task_defaults(others) if others else {})}
+        return {**here, **(await self._registry.task_defaults(others) if others else {})}
 
     async def complete(self, spec: ScheduleSpec) -> ScheduleSpec:
         """Return the definition with missing values filled in from its task function. Raises InvalidError."""
@@ -81,7 +82,7 @@ class DefinitionChecker:
         if target.name in self._tasks:
             problems = self._tasks.get(target.name).check(whole, "/args")
         else:
-            known = await self._store.registry.task(target.name)
+            known = await self._registry.task(target.name)
             problems = [] if known is None else check_registered(known, whole, "/args")
         if problems:
             raise InvalidError(problems)
@@ -101,7 +102,7 @@ class DefinitionChecker:
         return target.check(spec)
 
     async def _nearest(self, name: str) -> list[str]:
-        names = [*await self._store.registry.task_names(), *(task.name for task in self._tasks)]
+        names = [*await self._registry.task_names(), *(task.name for task in self._tasks)]
         return difflib.get_close_matches(name, names, n=1)
 
 

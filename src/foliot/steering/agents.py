@@ -4,6 +4,7 @@ import contextlib
 from typing import Any
 from uuid import UUID
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import BadTokenError, IllegalTransitionError
 from foliot.model.event import ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Status
@@ -13,11 +14,11 @@ from foliot.security.cipher import UndecipherableError
 from foliot.security.kept import NOTHING_HIDDEN, kept_result, kept_text
 from foliot.security.sealing import unseal
 from foliot.security.secrets import Redactor, references
-from foliot.store.agents import RunningAttempt
+from foliot.store.agents import Agents, RunningAttempt
+from foliot.store.database import Database
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
-from foliot.store.sql import SqlStore
+from foliot.store.work import Work
 from foliot.timing.clock import ClusterClock
 
 WITHHELD = (
@@ -29,12 +30,13 @@ WITHHELD = (
 class AgentSteering:
     def __init__(
         self,
-        store: SqlStore,
+        database: Database,
         hints: Hints,
         observer: Observer,
         clock: ClusterClock,
     ) -> None:
-        self._store = store
+        self._agents = Agents(database)
+        self._work = Work(database)
         self._hints = hints
         self._observer = observer
         self._clock = clock
@@ -42,7 +44,7 @@ class AgentSteering:
     async def progress(self, running: RunningAttempt, fraction: float, text: str) -> None:
         redactor = _redactor(running, await self._spec_of(running.claim))
         progress = {"fraction": fraction, "text": _kept_text(text, redactor)}
-        if not await self._store.agents.progress(running.claim, progress):
+        if not await self._agents.progress(running.claim, progress):
             raise IllegalTransitionError(running.claim.execution_id, running.status, Status.RUNNING)
 
     async def complete(
@@ -73,7 +75,7 @@ class AgentSteering:
             result=_kept_result(result, redactor),
             error=None if error is None else _kept_text(error, redactor),
         )
-        outcome = await self._store.work.settle(worker_id, [settlement])
+        outcome = await self._work.settle(worker_id, [settlement])
         if outcome.refused:
             raise IllegalTransitionError(claim.execution_id, "no longer running", status)
         if outcome.cancelled:
@@ -83,7 +85,7 @@ class AgentSteering:
 
     async def _spec_of(self, claim: Claim) -> ScheduleSpec | None:
         version = (claim.schedule_id, claim.aggregate_version)
-        return (await self._store.work.specs([version])).get(version)
+        return (await self._work.specs([version])).get(version)
 
     async def authenticate(self, tokens: CallbackTokens, token: str, execution_id: UUID) -> RunningAttempt:
         """Return the attempt that the token was made for.
@@ -91,7 +93,7 @@ class AgentSteering:
         Raises BadTokenError, NotFoundError, and IllegalTransitionError if the attempt has ended. The attempt
         can still end after this check: `progress` and `complete` check again in their write.
         """
-        running = await self._store.agents.attempt(execution_id)
+        running = await self._agents.attempt(execution_id)
         if not tokens.is_valid(token, execution_id, running.claim.attempt):
             raise BadTokenError(execution_id)
         if running.status is not Status.RUNNING:

@@ -19,8 +19,9 @@ from foliot.planning.change import Author, Owner, create, edit
 from foliot.planning.document_diff import Difference, diff
 from foliot.steering.admission import DefinitionChecker, completed
 from foliot.steering.schedules import ScheduleSteering
-from foliot.store.schedule_list import ScheduleFilter
-from foliot.store.sql import SqlStore
+from foliot.store.calendars import Calendars
+from foliot.store.database import Database
+from foliot.store.schedule_list import ScheduleFilter, ScheduleList
 
 PAGE = 500
 
@@ -56,8 +57,10 @@ class AppliedStep:
 
 
 class ApplySteering:
-    def __init__(self, store: SqlStore, schedules: ScheduleSteering, admission: DefinitionChecker) -> None:
-        self._store = store
+    def __init__(self, database: Database, schedules: ScheduleSteering, admission: DefinitionChecker) -> None:
+        self._database = database
+        self._schedule_list = ScheduleList(database)
+        self._calendars = Calendars(database)
         self._schedules = schedules
         self._admission = admission
 
@@ -77,10 +80,10 @@ class ApplySteering:
         """
         _require_distinct(specs)
         specs = await self._completed(specs)
-        listed = await self._store.schedule_list.by_names(host_id, [spec.name for spec in specs])
+        listed = await self._schedule_list.by_names(host_id, [spec.name for spec in specs])
         known = {each.schedule.spec.name: each.schedule for each in listed}
-        calendars = await self._store.calendars.names(host_id)
-        now = await self._store.now()
+        calendars = await self._calendars.names(host_id)
+        now = await self._database.now()
         problems: list[Problem] = []
         steps = []
         for index, spec in enumerate(specs):
@@ -147,7 +150,7 @@ class ApplySteering:
         wanted = ScheduleFilter(host_id=host_id, managed_by=(ManagedBy.FILE,))
         position = None
         while True:
-            page = await self._store.schedule_list.page(wanted, after=position, limit=PAGE)
+            page = await self._schedule_list.page(wanted, after=position, limit=PAGE)
             for listed in page.items:
                 yield listed.schedule
             if page.next is None:

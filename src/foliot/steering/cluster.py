@@ -1,22 +1,25 @@
 """Commands on the cluster: drain an instance, change the number of shards."""
 
 from foliot.planning.change import Author
+from foliot.store.database import Database
 from foliot.store.hints import Hint, Hints
-from foliot.store.sql import SqlStore
+from foliot.store.leases import Leases
+from foliot.store.registry_list import RegistryList
 
 
 class ClusterSteering:
-    def __init__(self, store: SqlStore, hints: Hints) -> None:
-        self._store = store
+    def __init__(self, database: Database, hints: Hints) -> None:
+        self._registry_list = RegistryList(database)
+        self._leases = Leases(database)
         self._hints = hints
 
     async def drain(self, instance_id: str, author: Author, *, is_draining: bool = True) -> None:
         """Drain an instance, so that it takes no new work, or end draining. Raises NotFoundError."""
-        await self._store.registry_list.set_draining(instance_id, is_draining, author)
+        await self._registry_list.set_draining(instance_id, is_draining, author)
         self._hints.send(Hint.INSTANCE)
 
     async def reshard(self, count: int, author: Author) -> int:
         """Change the number of shards of the running cluster. Return the previous number."""
-        before = await self._store.leases.reshard(count, author)
+        before = await self._leases.reshard(count, author)
         self._hints.send(Hint.LEASE)
         return before

@@ -11,9 +11,10 @@ from foliot.model.target import HttpTarget
 from foliot.model.trigger import OnceTrigger
 from foliot.planning.change import Author
 from foliot.steering.admission import DefinitionChecker
+from foliot.store.database import Database
 from foliot.store.hints import Hint, Hints
-from foliot.store.notification_rules import Redefine
-from foliot.store.sql import SqlStore
+from foliot.store.notification_rules import NotificationRules, Redefine
+from foliot.store.notifications import Notifications
 
 TRIES = 20
 
@@ -25,9 +26,9 @@ class _ChecksDifferError(Exception):
 class NotificationSteering:
     """Commands on notification rules and notifications. Those of other hosts raise NotFoundError."""
 
-    def __init__(self, store: SqlStore, hints: Hints, admission: DefinitionChecker) -> None:
-        self._rules = store.notification_rules
-        self._notifications = store.notifications
+    def __init__(self, database: Database, hints: Hints, admission: DefinitionChecker) -> None:
+        self._rules = NotificationRules(database)
+        self._notifications = Notifications(database)
         self._hints = hints
         self._admission = admission
 

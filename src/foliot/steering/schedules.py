@@ -26,9 +26,12 @@ from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Owner, PlannedChange, adopt, create, delete, edit, pause, resume
 from foliot.steering.admission import DefinitionChecker, completed
+from foliot.store.backfills import Backfills
+from foliot.store.calendars import Calendars
+from foliot.store.database import Database
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import Triggered
-from foliot.store.sql import SqlStore
+from foliot.store.schedules import Schedules
 
 Redefine = Callable[[Schedule], ScheduleSpec]
 """Computes a schedule's new definition from its current state."""
@@ -44,9 +47,11 @@ class ScheduleSteering:
     """Commands on schedules. If `host_id` is given, schedules of other hosts raise NotFoundError."""
 
     def __init__(
-        self, store: SqlStore, hints: Hints, observer: Observer, admission: DefinitionChecker
+        self, database: Database, hints: Hints, observer: Observer, admission: DefinitionChecker
     ) -> None:
-        self._store = store
+        self._schedules = Schedules(database)
+        self._calendars = Calendars(database)
+        self._backfills = Backfills(database)
         self._hints = hints
         self._observer = observer
         self._admission = admission
@@ -71,7 +76,7 @@ class ScheduleSteering:
         if reserved_id is not None:
             schedule_id = schedule_id_of(reserved_id, host_id, spec.name)
             try:
-                return await self._store.schedules.get(schedule_id, host_id=host_id)
+                return await self._schedules.get(schedule_id, host_id=host_id)
             except NotFoundError:
                 pass
         spec = await self._admission.complete(spec)
@@ -94,7 +99,7 @@ class ScheduleSteering:
             planned.append(change)
             return change
 
-        schedule = await self._store.schedules.create(plan, author)
+        schedule = await self._schedules.create(plan, author)
         self._tell(planned[-1], author)
         return schedule
 
@@ -129,7 +134,7 @@ class ScheduleSteering:
         expected_version: int | None,
         owner: Owner | None,
     ) -> Schedule:
-        known = await self._store.schedules.get(schedule_id, host_id=host_id)
+        known = await self._schedules.get(schedule_id, host_id=host_id)
         foreseen = wanted if isinstance(wanted, ScheduleSpec) else wanted(known)
         defaults = await self._admission.defaults_of([foreseen])
         check_target = await self._admission.checker(foreseen)
@@ -206,7 +211,7 @@ class ScheduleSteering:
             planned.append(plan(schedule, now))
             return planned[-1]
 
-        changed = await self._store.schedules.change_known(
+        changed = await self._schedules.change_known(
             schedule_id, remembered, author, host_id=host_id, expected_version=expected_version
         )
         if planned[-1] is not None:
@@ -218,7 +223,7 @@ class ScheduleSteering:
         """Return the names of the host's calendars. None: the definition uses no calendars."""
         if not spec.calendars:
             return None
-        return await self._store.calendars.names(host_id)
+        return await self._calendars.names(host_id)
 
     def _tell(self, change: PlannedChange, author: Author, skipped: SkippedExecution | None = None) -> None:
         schedule = change.schedule
@@ -251,9 +256,9 @@ class ScheduleSteering:
         """Run a schedule now, in addition to its fire times. `args` are merged over the schedule's own."""
         if args:
             _require_storable(args)
-            target = (await self._store.schedules.get(schedule_id, host_id=host_id)).spec.target
+            target = (await self._schedules.get(schedule_id, host_id=host_id)).spec.target
             await self._admission.check_arguments(target, args)
-        triggered = await self._store.schedules.trigger_known(
+        triggered = await self._schedules.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
         is_event = isinstance(triggered.schedule.spec.target, EventTarget)
@@ -306,7 +311,7 @@ class ScheduleSteering:
         host_id: UUID | None = None,
     ) -> Backfill:
         """Run a schedule for the fire times that it would have had in a range, a limited number at once."""
-        backfill = await self._store.backfills.create(
+        backfill = await self._backfills.create(
             schedule_id, from_ts, to_ts, author, backfill_id=backfill_id, host_id=host_id
         )
         self._hints.send(Hint.BACKFILL)
@@ -316,7 +321,7 @@ class ScheduleSteering:
         self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> Backfill:
         """Stop a backfill and cancel its waiting executions. Those that run continue."""
-        backfill, cancelled = await self._store.backfills.cancel(backfill_id, author, host_id=host_id)
+        backfill, cancelled = await self._backfills.cancel(backfill_id, author, host_id=host_id)
         self._hints.send(Hint.ENDED)
         tell_cancelled(self._observer, cancelled)
         return backfill

@@ -4,14 +4,17 @@ from uuid import UUID
 
 from foliot.model.calendar import CalendarSpec
 from foliot.planning.change import Author
+from foliot.store.calendars import Calendars
+from foliot.store.database import Database
 from foliot.store.hints import Hint, Hints
 from foliot.store.protocol import CalendarRecord
-from foliot.store.sql import SqlStore
+from foliot.store.work import Work
 
 
 class SharedSteering:
-    def __init__(self, store: SqlStore, hints: Hints) -> None:
-        self._store = store
+    def __init__(self, database: Database, hints: Hints) -> None:
+        self._calendars = Calendars(database)
+        self._work = Work(database)
         self._hints = hints
 
     async def set_calendar(
@@ -24,18 +27,16 @@ class SharedSteering:
         calendar_id: UUID | None = None,
     ) -> CalendarRecord:
         """Create a calendar, or replace the one with its name. Raises NameTakenError if not `replaces`."""
-        record = await self._store.calendars.put(
-            host_id, spec, author, replaces=replaces, calendar_id=calendar_id
-        )
+        record = await self._calendars.put(host_id, spec, author, replaces=replaces, calendar_id=calendar_id)
         self._hints.send(Hint.SCHEDULES)
         return record
 
     async def delete_calendar(self, host_id: UUID, name: str, author: Author) -> None:
         """Delete a calendar. Raises CalendarInUseError while a schedule uses it."""
-        await self._store.calendars.delete(host_id, name, author)
+        await self._calendars.delete(host_id, name, author)
         self._hints.send(Hint.SCHEDULES)
 
     async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
         """Pause a queue, so that workers claim nothing from it, or resume it. Running executions continue."""
-        await self._store.work.pause_queue(host_id, queue, author, is_paused=is_paused)
+        await self._work.pause_queue(host_id, queue, author, is_paused=is_paused)
         self._hints.send(Hint.READY)

@@ -6,11 +6,11 @@ from uuid import UUID
 from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.attempt import Claim
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import OPEN, Status
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim
 from foliot.store.schema import execution_t, sent_secret_t
 from foliot.store.work import claim_of
 

@@ -22,8 +22,7 @@ from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.protocol import LeaseState
 from foliot.store.schema import cluster_t, scheduler_lock_t
-
-SHARDS = "shards"
+from foliot.store.shards import SHARDS, shard_count
 
 
 class Leases:
@@ -32,7 +31,7 @@ class Leases:
 
     async def shard_count(self) -> int:
         async with self._database.read(Pool.LEASE) as connection:
-            return await _shard_count(connection)
+            return await shard_count(connection)
 
     async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> LeaseState:
         # Read without a lock first: followers ask every second, and a lock would make firings wait.
@@ -115,7 +114,7 @@ class Leases:
                 )
             ).scalars()
             epochs = list(rows)
-            before = await _shard_count(connection, default=0)
+            before = await shard_count(connection, default=0)
             if before == count:
                 return before
             # One above all existing epochs: no epoch is issued twice, even if a shard is removed and added.
@@ -171,25 +170,6 @@ async def require_lease(connection: AsyncConnection, lease: Lease) -> None:
     ).scalar_one_or_none()
     if epoch is None:
         raise FencedError(lease.shard.number, lease.epoch)
-
-
-async def make_shards(connection: AsyncConnection, count: int) -> None:
-    """In a new database, create this many shards without leaders."""
-    if await _shard_count(connection, default=0):
-        return
-    await connection.execute(insert(cluster_t).values(name=SHARDS, value=count))
-    await connection.execute(
-        insert(scheduler_lock_t),
-        [
-            {"lock_id": lock_id, "instance_id": "", "last_heartbeat": EPOCH, "epoch": 0}
-            for lock_id in range(1, count + 1)
-        ],
-    )
-
-
-async def _shard_count(connection: AsyncConnection, default: int = 1) -> int:
-    statement = select(cluster_t.c.value).where(cluster_t.c.name == bindparam("name", SHARDS))
-    return (await connection.execute(statement)).scalar_one_or_none() or default
 
 
 def _held_by(lease: Lease) -> tuple[Any, ...]:

@@ -16,8 +16,8 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.store.database import Database
 from foliot.store.dialect import Pool
 from foliot.store.events import OFFSETS
-from foliot.store.leases import make_shards
 from foliot.store.schema import host_t, log_counter
+from foliot.store.shards import make_shards
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "schema_version_t"

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.backfill import Backfill
 from foliot.model.calendar import CalendarSpec
 from foliot.model.event import CancelledExecution, FiredExecution, LostAttempt, SkippedExecution
@@ -401,28 +402,6 @@ class BackfillStore(Protocol):
 # --- working ---------------------------------------------------------------------------------------
 
 
-# NamedTuples, because these are created for every execution: a frozen dataclass takes three times as long.
-
-
-class Claim(NamedTuple):
-    """An execution that a worker holds under a lease."""
-
-    execution_id: UUID
-    schedule_id: UUID
-    host_id: UUID
-    aggregate_version: int
-    fire_ts: datetime
-    attempt: int
-    failed_attempts: int
-    args: Mapping[str, Any] | None
-    queue: str
-    priority: Priority
-    triggered_by: TriggeredBy
-    ready_ts: datetime
-    started_ts: datetime
-    trace_context: str | None = None
-
-
 class ClaimScope(NamedTuple):
     """Which executions a worker claims from the database when brokers carry some priorities."""
 
@@ -433,27 +412,6 @@ class ClaimScope(NamedTuple):
     @property
     def is_empty(self) -> bool:
         return not self.at_once and self.others_after_s is None
-
-
-class Settlement(NamedTuple):
-    """How an attempt ended, and the new state of its execution."""
-
-    claim: Claim
-    attempt_status: Status
-    status: Status
-    retry_in_s: float = 0.0
-    result: str | None = None
-    """JSON text."""
-    error: str | None = None
-    traceback: str | None = None
-    duration_s: float = 0.0
-    is_delay: bool = False
-    """The schedule's trigger is `delay`: the end of this run sets its next fire time."""
-    schedule_name: str | None = None
-    agent_url: str | None = None
-    """URL of the agent that the failed attempt called."""
-    ended_at: float | None = None
-    """End of the attempt on the monotonic clock of the process that ran it. None: it did not run."""
 
 
 @dataclass(frozen=True, slots=True)

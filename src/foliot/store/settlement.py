@@ -2,11 +2,11 @@
 
 from datetime import datetime
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import HttpTarget
 from foliot.planning.outcome import outcome_of
-from foliot.store.protocol import Claim, Settlement
 
 
 def settlement_of(

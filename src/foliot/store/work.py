@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
 from foliot.model.policy import priority_from
@@ -46,7 +47,7 @@ from foliot.store.database import Database
 from foliot.store.delays import set_next_after_end
 from foliot.store.dialect import Columns, Dialect, Pool
 from foliot.store.locking import lock_schedules, schedule_name
-from foliot.store.protocol import Claim, ClaimScope, HandoverResult, Renewal, Settled, Settlement
+from foliot.store.protocol import ClaimScope, HandoverResult, Renewal, Settled
 from foliot.store.schema import (
     IS_CLAIMABLE,
     execution_t,

@@ -6,12 +6,13 @@ from datetime import datetime
 
 from foliot.celery_app import CeleryApp
 from foliot.model.broker import BrokerKind, kind_of, shown, transports_of
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import Observer, RedisFailed, TransportLost, TransportRecovered
 from foliot.model.policy import Priority
 from foliot.timing.clock import Clock
 from foliot.transport.opening import open_transport
 from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket, Transport
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket, Transport
 
 
 class Carrier:

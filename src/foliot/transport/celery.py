@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Sequence
 
 from foliot.celery_app import CeleryApp, CeleryCall, CeleryRefusedError, CeleryUnreachableError
-from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
+from foliot.model.errors import BrokerUnreachableError
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 
 TASK = "foliot.execute"
 EXPIRES_S = 3600.0

@@ -5,16 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from foliot.model.errors import FoliotError
 from foliot.model.policy import Priority
 from foliot.model.trace import fire_span
 
 SETTING = "FOLIOT_TRANSPORT"
 """The setting with the addresses of the brokers that carry tickets to workers."""
-
-
-class BrokerUnreachableError(FoliotError):
-    """The broker can't be reached, or the connection broke during a call."""
 
 
 class BrokerQueue(NamedTuple):

@@ -19,9 +19,10 @@ import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import AMQPError, ChannelClosed, ChannelInvalidStateError
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.transport.arrivals import Arrivals
 from foliot.transport.places import by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 from foliot.transport.quiet import quieten
 from foliot.transport.reaching import CALL_S, all_of, reaching
 

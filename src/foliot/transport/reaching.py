@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import unquote, urlsplit
 
 from foliot.model.broker import shown
-from foliot.transport.protocol import BrokerUnreachableError
+from foliot.model.errors import BrokerUnreachableError
 
 CALL_S = 5.0
 """Maximum seconds that a broker may take to answer."""

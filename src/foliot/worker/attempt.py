@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import FoliotError
 from foliot.model.execution import Status
 from foliot.model.hiding import hiding, running
@@ -12,7 +13,6 @@ from foliot.model.schedule import ScheduleSpec
 from foliot.model.trace import Sampling, as_told, execute_span
 from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_text
 from foliot.security.secrets import Redactor
-from foliot.store.protocol import Claim, Settlement
 from foliot.store.settlement import settlement_of
 from foliot.target.failures import error_of, traceback_of
 from foliot.target.function import RemoteFailedError, UnknownTaskError

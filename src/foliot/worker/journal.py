@@ -12,10 +12,11 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
+from foliot.model.attempt import Claim
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.security.kept import kept_text
 from foliot.service import Wake
-from foliot.store.protocol import Claim, Note, NoteStore
+from foliot.store.protocol import Note, NoteStore
 from foliot.target.protocol import LogLine
 
 EVERY_S = 0.25

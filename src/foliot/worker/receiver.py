@@ -8,10 +8,11 @@ process ends in between, the broker delivers the tickets again.
 import contextlib
 from collections.abc import Sequence
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
 from foliot.service import Wake
 from foliot.transport.carrier import Carrier
-from foliot.transport.protocol import BrokerUnreachableError, ReceivedTicket
+from foliot.transport.protocol import ReceivedTicket
 from foliot.worker.worker import Worker
 
 MAX_AT_ONCE = 500

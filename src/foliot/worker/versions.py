@@ -4,8 +4,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from uuid import UUID
 
+from foliot.model.attempt import Claim
 from foliot.model.schedule import ScheduleSpec
-from foliot.store.protocol import Claim, WorkStore
+from foliot.store.protocol import WorkStore
 
 MAX_VERSIONS = 10_000
 

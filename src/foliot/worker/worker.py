@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from uuid import UUID
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.event import (
     ClaimedExecution,
     ExecutionsClaimed,
@@ -18,7 +19,7 @@ from foliot.model.schedule import ScheduleSpec
 from foliot.model.trace import Sampling, as_told
 from foliot.service import Wake
 from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Claim, ClaimScope, Settlement, WorkStore
+from foliot.store.protocol import ClaimScope, WorkStore
 from foliot.target.protocol import Target
 from foliot.timing.clock import ClusterClock
 from foliot.transport.protocol import BrokerQueue

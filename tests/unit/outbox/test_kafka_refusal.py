@@ -6,9 +6,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.kafka import KafkaPublisher
 from foliot.outbox.protocol import BrokerRefusedError
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 class Producer:

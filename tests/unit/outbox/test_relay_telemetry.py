@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import (
     OutboxMeasured,
     RedisFailed,
@@ -21,7 +22,6 @@ from foliot.store.relays import Relays, RelayStanding
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock
-from foliot.transport.protocol import BrokerUnreachableError
 
 NOW = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
 

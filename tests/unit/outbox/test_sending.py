@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox import sending
 from foliot.outbox.parcel import LONGEST_TOPIC, Parcel, cut, pack, topic_at_broker
 from foliot.outbox.sending import asking, send_in_order
 from foliot.testing.conformance.relay import always, message_of
-from foliot.transport.protocol import BrokerUnreachableError
 
 
 def parcels_of(keys: str) -> list[Parcel]:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from foliot.model.errors import SettingError
+from foliot.model.errors import BrokerUnreachableError, SettingError
 from foliot.model.event import Observers, RedisFailed, TransportLost, TransportRecovered
 from foliot.model.policy import Priority
 from foliot.testing.app import Recorder
@@ -14,7 +14,7 @@ from foliot.timing.clock import VirtualClock
 from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
 from foliot.transport.opening import open_transport
 from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
 
 PACE = TransportPace(patience_s=5.0)
 ADDRESS = "amqp://user:secret@broker:5672/"

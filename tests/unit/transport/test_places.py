@@ -4,9 +4,10 @@ from uuid import uuid4
 
 import pytest
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
 from foliot.transport.places import in_order, place_of, read, written
-from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, Ticket
+from foliot.transport.protocol import BrokerQueue, Ticket
 from foliot.transport.reaching import reaching
 
 

@@ -6,10 +6,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from foliot.model.attempt import Claim
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import Priority
-from foliot.store.protocol import Claim, Note
+from foliot.store.protocol import Note
 from foliot.target.protocol import LogLine
 from foliot.worker.journal import CHARACTERS_PER_LINE, LINES_PER_ATTEMPT, Journal
 

@@ -19,9 +19,9 @@ from foliot.model.errors import ForbiddenError
 from foliot.model.moment import Moment
 from foliot.security.keys import KEY_ID_LENGTH
 from foliot.security.principal import CredentialKind, Role
-from foliot.store.audit import AuditFilter, AuditRecord
-from foliot.store.hosts import HostRecord
-from foliot.store.keys import KeyRecord
+from foliot.store.audit import Audit, AuditFilter, AuditRecord
+from foliot.store.hosts import HostRecord, Hosts
+from foliot.store.keys import ApiKeys, KeyRecord
 
 
 class MeDocument(BaseModel):
@@ -164,14 +164,14 @@ def access_routes(services: Services) -> APIRouter:
             from_ts=from_ts,
             to_ts=to_ts,
         )
-        rows = await services.store.audit.page(wanted, after=page.after_id(), limit=page.limit)
+        rows = await Audit(services.database).page(wanted, after=page.after_id(), limit=page.limit)
         return page.answer(rows, _audit_document, lambda row: [row.audit_id])
 
     return router
 
 
 def _add_keys(router: APIRouter, services: Services) -> None:
-    keys = services.store.keys
+    keys = ApiKeys(services.database)
 
     @router.get("/keys", summary="List keys", response_model=ListOf[KeyDocument])
     async def list_keys(caller: Caller, page: Paged) -> Response:
@@ -206,7 +206,7 @@ def _add_keys(router: APIRouter, services: Services) -> None:
 
 
 def _add_hosts(router: APIRouter, services: Services) -> None:
-    hosts = services.store.hosts
+    hosts = Hosts(services.database)
 
     @router.get("/hosts", summary="List hosts", response_model=ListOf[HostDocument])
     async def list_hosts(page: Paged) -> Response:

@@ -13,6 +13,8 @@ from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.services import API, Services
 from foliot.model.backfill import Backfill, BackfillState
+from foliot.store.backfills import Backfills
+from foliot.store.schedules import Schedules
 
 
 class BackfillDocument(BaseModel):
@@ -44,7 +46,7 @@ def backfill_document(backfill: Backfill) -> dict[str, Any]:
 
 def backfill_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, tags=["schedules"], route_class=GatedRoute)
-    store, steering = services.store, services.steering.schedules
+    database, steering = services.database, services.steering.schedules
 
     @router.get(
         "/schedules/{schedule_id}/backfills",
@@ -53,15 +55,15 @@ def backfill_routes(services: Services) -> APIRouter:
     )
     async def list_backfills(schedule_id: UUID, caller: Caller, page: Paged) -> Response:
         """Latest first."""
-        await store.schedules.get(schedule_id, host_id=caller.host_id)
-        rows = await store.backfills.for_schedule(
+        await Schedules(database).get(schedule_id, host_id=caller.host_id)
+        rows = await Backfills(database).for_schedule(
             schedule_id, host_id=caller.host_id, after=page.after_id(), limit=page.limit
         )
         return page.answer(rows, backfill_document, lambda row: [row.backfill_id])
 
     @router.get("/backfills/{backfill_id}", summary="Read a backfill", response_model=BackfillDocument)
     async def read_backfill(backfill_id: UUID, caller: Caller) -> Response:
-        return answer(backfill_document(await store.backfills.get(backfill_id, host_id=caller.host_id)))
+        return answer(backfill_document(await Backfills(database).get(backfill_id, host_id=caller.host_id)))
 
     @router.post(
         "/backfills/{backfill_id}/cancel", summary="Cancel a backfill", response_model=BackfillDocument

@@ -22,7 +22,9 @@ from foliot.model.verdict import verdict_on
 from foliot.planning.change import Author
 from foliot.security.principal import Principal, Role
 from foliot.steering.bulk import BulkResult, on_each
+from foliot.store.execution_list import ExecutionList
 from foliot.store.protocol import ExecutionFilter
+from foliot.store.schedule_list import ScheduleList
 
 MAX_ITEMS = 1000
 """Maximum number of items per request, so that a request does not take too long."""
@@ -194,7 +196,7 @@ def _schedule_act(
 async def _schedules(services: Services, caller: Principal, asked: ScheduleBulk) -> list[_One]:
     if asked.filter is None:
         return [_One(id=each) for each in dict.fromkeys(asked.schedule_ids or ())]
-    rows = await services.store.schedule_list.ids(
+    rows = await ScheduleList(services.database).ids(
         asked.filter.filter_for(caller.host_id), limit=MAX_ITEMS + 1
     )
     _require_few(rows)
@@ -217,7 +219,7 @@ async def _executions(services: Services, caller: Principal, asked: ExecutionBul
     found: list[_One] = []
     position = None
     while True:
-        page = await services.store.execution_list.page(
+        page = await ExecutionList(services.database).page(
             wanted, after=position, limit=MAX_ITEMS + 1 - len(found), with_bodies=False
         )
         found += [_One(id=row.execution_id, name=row.schedule_name) for row in page.items]

@@ -20,6 +20,8 @@ from foliot.api.routes.outlook import (
 )
 from foliot.api.routes.registry import InstanceDocument, instance_document
 from foliot.api.services import API, Services
+from foliot.store.overview import Overviews
+from foliot.store.registry_list import RegistryList
 
 MAX_SHARDS = 1024
 MAX_INSTANCES = 500
@@ -61,11 +63,11 @@ def cluster_routes(services: Services) -> APIRouter:
     @router.get("/cluster", summary="Read the cluster", response_model=ClusterDocument)
     async def read_cluster(caller: Caller) -> Response:
         """Shards and instances are of all hosts; what is overdue or has no worker is of the caller's host."""
-        overview = await services.store.overviews.of_host(caller.host_id, ttl_s=services.lease_ttl_s)
-        instances = await services.store.registry_list.instances(
+        overview = await Overviews(services.database).of_host(caller.host_id, ttl_s=services.lease_ttl_s)
+        instances = await RegistryList(services.database).instances(
             lease_ttl_s=services.lease_ttl_s, limit=MAX_INSTANCES
         )
-        lease_providers = await services.store.registry_list.lease_providers()
+        lease_providers = await RegistryList(services.database).lease_providers()
         return answer(
             {
                 "lease_providers": [asdict(each) for each in lease_providers],
@@ -118,6 +120,6 @@ def cluster_routes(services: Services) -> APIRouter:
 
 
 async def _read(services: Services, instance_id: str) -> Response:
-    found = await services.store.registry_list.instance(instance_id, lease_ttl_s=services.lease_ttl_s)
+    found = await RegistryList(services.database).instance(instance_id, lease_ttl_s=services.lease_ttl_s)
     document: dict[str, Any] = instance_document(found)
     return answer(document)

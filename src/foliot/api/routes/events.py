@@ -17,7 +17,7 @@ from foliot.api.paging import Paged
 from foliot.api.routes.executions import Because
 from foliot.api.services import API, Services
 from foliot.store.dead_letters import DeadLetter
-from foliot.store.event_admin import GroupRecord, ReaderState, RelayRecord
+from foliot.store.event_admin import EventAdmin, GroupRecord, ReaderState, RelayRecord
 
 MAX_NAMED = 20
 """Maximum number of groups, and of relays, in the response of `status`."""
@@ -130,7 +130,7 @@ def _letter_document(letter: DeadLetter) -> dict[str, Any]:
 
 def event_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=f"{API}/events", route_class=GatedRoute, tags=["events"])
-    admin = services.store.event_admin
+    admin = EventAdmin(services.database)
 
     @router.get("/groups", summary="List groups of consumers", response_model=ListOf[EventGroupDocument])
     async def list_groups(page: Paged) -> Response:

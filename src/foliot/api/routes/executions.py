@@ -17,6 +17,7 @@ from foliot.api.lists import ListOf
 from foliot.api.paging import Paged, bad_token, next_token
 from foliot.api.services import API, Services
 from foliot.model.execution import AttemptRecord, LoggedLine, Status
+from foliot.store.executions import Executions
 
 
 class Because(Form):
@@ -69,7 +70,7 @@ def _line_document(line: LoggedLine) -> dict[str, Any]:
 
 def execution_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=f"{API}/executions", tags=["executions"], route_class=GatedRoute)
-    store, steering = services.store, services.steering.executions
+    database, steering = services.database, services.steering.executions
 
     @router.get("", summary="List executions", response_model=ListOf[ExecutionDocument])
     async def list_all(
@@ -84,7 +85,9 @@ def execution_routes(services: Services) -> APIRouter:
 
     @router.get("/{execution_id}", summary="Read an execution", response_model=ExecutionDocument)
     async def read(execution_id: UUID, caller: Caller) -> Response:
-        return answer(execution_document(await store.executions.get(execution_id, host_id=caller.host_id)))
+        return answer(
+            execution_document(await Executions(database).get(execution_id, host_id=caller.host_id))
+        )
 
     @router.post(
         "/{execution_id}/retry",
@@ -119,7 +122,7 @@ def execution_routes(services: Services) -> APIRouter:
     )
     async def list_attempts(execution_id: UUID, caller: Caller) -> Response:
         """Every try at it, in order, also the one under way."""
-        attempts = await store.executions.attempts(execution_id, host_id=caller.host_id)
+        attempts = await Executions(database).attempts(execution_id, host_id=caller.host_id)
         return answer({"items": [_attempt_document(each) for each in attempts], "next_page_token": ""})
 
     @router.get(
@@ -133,7 +136,7 @@ def execution_routes(services: Services) -> APIRouter:
         if position is not None and (len(position) != 2 or not all(type(part) is int for part in position)):
             raise bad_token()
         after = None if position is None else (position[0], position[1])
-        lines = await store.executions.logs(
+        lines = await Executions(database).logs(
             execution_id, after=after, limit=page.limit, host_id=caller.host_id
         )
         shown = lines[: page.page_size]

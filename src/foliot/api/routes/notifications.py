@@ -26,7 +26,8 @@ from foliot.model.notification import (
     NotificationRuleSpec,
     NotificationType,
 )
-from foliot.store.notifications import NotificationFilter
+from foliot.store.notification_rules import NotificationRules
+from foliot.store.notifications import NotificationFilter, Notifications
 
 RULES = f"{API}/notifications/rules"
 
@@ -129,7 +130,7 @@ def notification_routes(services: Services) -> APIRouter:
 
 
 def _add_rules(router: APIRouter, services: Services) -> None:
-    store, steering = services.store.notification_rules, services.steering.notifications
+    rules, steering = NotificationRules(services.database), services.steering.notifications
 
     @router.get(
         "/notifications/rules",
@@ -138,7 +139,7 @@ def _add_rules(router: APIRouter, services: Services) -> None:
     )
     async def list_rules(caller: Caller, page: Paged) -> Response:
         """In order of name."""
-        rows = await store.list_all(caller.host_id, limit=page.limit, after_name=page.after_text())
+        rows = await rules.list_all(caller.host_id, limit=page.limit, after_name=page.after_text())
         return page.answer(rows, _rule_document, lambda row: [row.spec.name])
 
     @router.post(
@@ -161,7 +162,7 @@ def _add_rules(router: APIRouter, services: Services) -> None:
         response_model=NotificationRuleDocument,
     )
     async def read_rule(rule_id: UUID, caller: Caller) -> Response:
-        return _answer_rule(await store.get(rule_id, caller.host_id))
+        return _answer_rule(await rules.get(rule_id, caller.host_id))
 
     @router.put(
         "/notifications/rules/{rule_id}",
@@ -236,7 +237,7 @@ def _answer_rule(rule: NotificationRule) -> Response:
 
 
 def _add_messages(router: APIRouter, services: Services) -> None:
-    store, steering = services.store.notifications, services.steering.notifications
+    notifications, steering = Notifications(services.database), services.steering.notifications
 
     @router.get("/notifications", summary="List notifications", response_model=ListOf[NotificationDocument])
     async def list_notifications(
@@ -255,7 +256,7 @@ def _add_messages(router: APIRouter, services: Services) -> None:
             rule_ids=rule_id or (),
             schedule_ids=schedule_id or (),
         )
-        rows = await store.page(wanted, after=page.after_id(), limit=page.limit)
+        rows = await notifications.page(wanted, after=page.after_id(), limit=page.limit)
         return page.answer(rows, _notification_document, lambda row: [row.notification_id])
 
     @router.get(
@@ -264,7 +265,7 @@ def _add_messages(router: APIRouter, services: Services) -> None:
         response_model=NotificationDocument,
     )
     async def read_notification(notification_id: UUID, caller: Caller) -> Response:
-        return answer(_notification_document(await store.get(notification_id, caller.host_id)))
+        return answer(_notification_document(await notifications.get(notification_id, caller.host_id)))
 
     @router.post(
         "/notifications/{notification_id}/retry",

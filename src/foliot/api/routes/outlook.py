@@ -25,11 +25,13 @@ from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
 from foliot.planning.preview import MAX_FIRES, Caution, Preview, preview
-from foliot.store.overview import LeaderRecord, Overview
-from foliot.store.queues import QueueRecord
+from foliot.store.event_admin import EventAdmin
+from foliot.store.overview import LeaderRecord, Overview, Overviews
+from foliot.store.queues import QueueRecord, Queues
 from foliot.store.reading import Source, source
-from foliot.store.registry_list import TransportRecord
+from foliot.store.registry_list import RegistryList, TransportRecord
 from foliot.store.replica import ReplicaWatch
+from foliot.store.schedules import Schedules
 from foliot.timing.describe import describe
 
 MAX_QUEUES = 100
@@ -311,7 +313,7 @@ def outlook_routes(services: Services) -> APIRouter:
         if asked.name is None:
             return None
         # The key of a schedule that was renamed, or created by an older version, does not follow its name.
-        known = await services.store.schedules.find(host_id, asked.name)
+        known = await Schedules(services.database).find(host_id, asked.name)
         return hash_key_of_name(host_id, asked.name) if known is None else hash_key(known.schedule_id)
 
     @router.post(
@@ -359,15 +361,15 @@ def outlook_routes(services: Services) -> APIRouter:
         return Response(document, media_type="application/json")
 
     async def status_of(host_id: UUID) -> Response:
-        found = await services.store.overviews.of_host(host_id, ttl_s=services.lease_ttl_s)
-        queues = await services.store.queues.page(host_id, limit=MAX_QUEUES)
-        transports = await services.store.registry_list.transports()
-        lease_providers = await services.store.registry_list.lease_providers()
+        found = await Overviews(services.database).of_host(host_id, ttl_s=services.lease_ttl_s)
+        queues = await Queues(services.database).page(host_id, limit=MAX_QUEUES)
+        transports = await RegistryList(services.database).transports()
+        lease_providers = await RegistryList(services.database).lease_providers()
         return answer(
             {
                 **_status_document(found, queues, transports),
                 "lease_providers": [asdict(each) for each in lease_providers],
-                "workers": asdict(await services.store.registry_list.worker_counts()),
+                "workers": asdict(await RegistryList(services.database).worker_counts()),
                 **await readers_of(host_id),
                 "stale": is_stale(),
                 "replica": _replica_document(services.replica),
@@ -378,7 +380,7 @@ def outlook_routes(services: Services) -> APIRouter:
         """Return the groups and relays with problems, only for the operator's host: they read all events."""
         if host_id != DEFAULT_HOST_ID:
             return not_well((), ())
-        admin = services.store.event_admin
+        admin = EventAdmin(services.database)
         return not_well(await admin.groups(), await admin.relays())
 
     def is_stale() -> bool:

@@ -19,8 +19,8 @@ from foliot.api.services import API, Services
 from foliot.model.policy import Priority, RetryPolicy
 from foliot.model.schedule import QueueName
 from foliot.model.target import TaskName
-from foliot.store.queues import QueueRecord
-from foliot.store.registry_list import ListedInstance, ListedTask, TaskFilter
+from foliot.store.queues import QueueRecord, Queues
+from foliot.store.registry_list import ListedInstance, ListedTask, RegistryList, TaskFilter
 
 
 class TransportDocument(BaseModel):
@@ -153,7 +153,7 @@ def registry_routes(services: Services) -> APIRouter:
     )
     async def list_instances(page: Paged) -> Response:
         """Every process that said within the last minutes that it is there."""
-        rows = await services.store.registry_list.instances(
+        rows = await RegistryList(services.database).instances(
             lease_ttl_s=services.lease_ttl_s, after=page.after_text(), limit=page.limit
         )
         return page.answer(rows, instance_document, lambda row: [row.instance_id])
@@ -162,7 +162,7 @@ def registry_routes(services: Services) -> APIRouter:
 
 
 def _add_tasks(router: APIRouter, services: Services) -> None:
-    registry = services.store.registry_list
+    registry = RegistryList(services.database)
     tags: list[Any] = ["task functions"]
 
     @router.get(
@@ -204,7 +204,7 @@ def _add_tasks(router: APIRouter, services: Services) -> None:
 
 
 def _add_queues(router: APIRouter, services: Services) -> None:
-    queues, steering = services.store.queues, services.steering.shared
+    queues, steering = Queues(services.database), services.steering.shared
     tags: list[Any] = ["queues"]
 
     @router.get("/queues", tags=tags, summary="List queues", response_model=ListOf[QueueDocument])

@@ -31,8 +31,9 @@ from foliot.model.schedule import ChangeKind, Schedule, ScheduleSpec
 from foliot.planning.change import as_of
 from foliot.planning.document_diff import diff
 from foliot.planning.forecast import Planned, forecast
-from foliot.store.history import PastFire, VersionRecord
-from foliot.store.statistics import DurationSummary, ScheduleStatistics
+from foliot.store.history import ExecutionHistory, PastFire, VersionRecord
+from foliot.store.schedules import Schedules
+from foliot.store.statistics import DurationSummary, ScheduleStatistics, Statistics
 
 _END = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -163,7 +164,7 @@ def schedule_history_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=f"{API}/schedules/{{schedule_id}}", tags=["schedules"], route_class=GatedRoute)
     _add_fires(router, services)
     _add_versions(router, services)
-    store = services.store
+    database = services.database
 
     @router.get(
         "/executions", summary="List a schedule's executions", response_model=ListOf[ExecutionDocument]
@@ -175,22 +176,22 @@ def schedule_history_routes(services: Services) -> APIRouter:
         query: Annotated[ExecutionQuery, Depends(made_of_query(ExecutionQuery))],
     ) -> Response:
         """Latest fire time first."""
-        await store.schedules.get(schedule_id, host_id=caller.host_id)
+        await Schedules(database).get(schedule_id, host_id=caller.host_id)
         wanted = query.filter_for(caller.host_id, (schedule_id,))
         return await list_executions(services, wanted, page, are_own=True)
 
     @router.get("/stats", summary="A schedule in figures", response_model=StatsDocument)
     async def read_stats(schedule_id: UUID, caller: Caller) -> Response:
         """Of its latest 2,000 executions, at most 12 weeks back."""
-        await store.schedules.get(schedule_id, host_id=caller.host_id)
-        found = await store.statistics.of_schedule(schedule_id, host_id=caller.host_id)
+        await Schedules(database).get(schedule_id, host_id=caller.host_id)
+        found = await Statistics(database).of_schedule(schedule_id, host_id=caller.host_id)
         return answer(_stats_document(found))
 
     return router
 
 
 def _add_fires(router: APIRouter, services: Services) -> None:
-    store = services.store
+    database = services.database
 
     @router.get(
         "/fires",
@@ -210,8 +211,8 @@ def _add_fires(router: APIRouter, services: Services) -> None:
         (`planned`; one that window or calendar will hold back says so)."""
         if from_ts is not None and to_ts is not None and from_ts > to_ts:
             raise InvalidError.at("/from", "out_of_range", "must not lie after to", "a time before `to`")
-        schedule = as_of(await store.schedules.get(schedule_id, host_id=caller.host_id), services.now())
-        past = await store.history.ledger(
+        schedule = as_of(await Schedules(database).get(schedule_id, host_id=caller.host_id), services.now())
+        past = await ExecutionHistory(database).ledger(
             schedule_id, host_id=caller.host_id, from_ts=from_ts, to_ts=to_ts, n=n
         )
         planned = await _planned_for(schedule, from_ts, to_ts, n)
@@ -228,7 +229,7 @@ def _add_fires(router: APIRouter, services: Services) -> None:
 
 
 def _add_versions(router: APIRouter, services: Services) -> None:
-    history, steering = services.store.history, services.steering.schedules
+    history, steering = ExecutionHistory(services.database), services.steering.schedules
 
     @router.get("/versions", summary="List a schedule's versions", response_model=ListOf[VersionDocument])
     async def list_versions(schedule_id: UUID, caller: Caller, page: Paged) -> Response:

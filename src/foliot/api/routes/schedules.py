@@ -32,7 +32,8 @@ from foliot.api.services import API, Services
 from foliot.model.errors import StaleVersionError
 from foliot.model.moment import Moment
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.store.schedule_list import ListedSchedule
+from foliot.store.schedule_list import ListedSchedule, ScheduleList
+from foliot.store.statistics import Statistics
 
 
 class Pause(Form):
@@ -77,7 +78,7 @@ async def answer_schedule(
     services: Services, schedule: Schedule, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
     """Return the response with a schedule after a change."""
-    listed = await services.store.schedule_list.get_with_status(schedule.schedule_id, schedule.host_id)
+    listed = await ScheduleList(services.database).get_with_status(schedule.schedule_id, schedule.host_id)
     told = {"ETag": etag_of(listed.schedule.aggregate_version), **(headers or {})}
     return answer(show_schedule(services, listed), status, told)
 
@@ -91,7 +92,7 @@ def schedule_routes(services: Services) -> APIRouter:
 
 
 def _add_reading(router: APIRouter, services: Services) -> None:
-    lists = services.store.schedule_list
+    lists = ScheduleList(services.database)
 
     @router.get("", summary="List schedules", response_model=ListOf[ListedScheduleDocument])
     async def list_schedules(
@@ -113,7 +114,7 @@ def _add_reading(router: APIRouter, services: Services) -> None:
         if not recent:
             return page.answer_part(found.items, lambda listed: show_schedule(services, listed), position)
         ids = [listed.schedule.schedule_id for listed in found.items]
-        latest = await services.store.statistics.recent(ids, n=recent)
+        latest = await Statistics(services.database).recent(ids, n=recent)
 
         def with_recent(listed: ListedSchedule) -> dict[str, Any]:
             some = latest.get(listed.schedule.schedule_id, [])
@@ -129,7 +130,7 @@ def _add_reading(router: APIRouter, services: Services) -> None:
 
 
 def _add_defining(router: APIRouter, services: Services) -> None:
-    lists, steering = services.store.schedule_list, services.steering.schedules
+    lists, steering = ScheduleList(services.database), services.steering.schedules
 
     @router.post(
         "",

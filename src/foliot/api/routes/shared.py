@@ -17,7 +17,8 @@ from foliot.api.paging import MAX_PER_PAGE, Paged
 from foliot.api.services import API, Services
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
-from foliot.store.outbox_list import OutboxMessage
+from foliot.store.calendars import Calendars
+from foliot.store.outbox_list import OutboxList, OutboxMessage
 from foliot.store.protocol import CalendarRecord
 from foliot.store.secrets import SecretName
 from foliot.timing.calendar import parse_ical
@@ -123,12 +124,12 @@ def shared_routes(services: Services) -> APIRouter:
         page_size: Annotated[int, Query(ge=1, le=MAX_PER_PAGE)] = 50,
     ) -> Response:
         """Oldest first, without gaps. `next_page_token` is the offset to ask for next."""
-        rows = await services.store.outbox.after(caller.host_id, after, limit=page_size)
+        rows = await OutboxList(services.database).after(caller.host_id, after, limit=page_size)
         token = str(rows[-1].c_offset) if len(rows) == page_size else ""
         document = {
             "items": [_event_document(row) for row in rows],
             "next_page_token": token,
-            "last_offset": await services.store.outbox.latest_offset(caller.host_id),
+            "last_offset": await OutboxList(services.database).latest_offset(caller.host_id),
         }
         return answer(document)
 
@@ -136,13 +137,13 @@ def shared_routes(services: Services) -> APIRouter:
 
 
 def _add_calendars(router: APIRouter, services: Services) -> None:
-    store, steering = services.store.calendars, services.steering.shared
+    calendars, steering = Calendars(services.database), services.steering.shared
     tags: list[Any] = ["calendars"]
 
     @router.get("/calendars", tags=tags, summary="List calendars", response_model=ListOf[CalendarDocument])
     async def list_calendars(caller: Caller, page: Paged) -> Response:
         """In order of name."""
-        rows = await store.list_all(caller.host_id, limit=page.limit, after_name=page.after_text())
+        rows = await calendars.list_all(caller.host_id, limit=page.limit, after_name=page.after_text())
         return page.answer(rows, _calendar_document, lambda row: [row.spec.name])
 
     @router.post(
@@ -181,7 +182,7 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
 
     @router.get("/calendars/{name}", tags=tags, summary="Read a calendar", response_model=CalendarDocument)
     async def read_calendar(name: str, caller: Caller) -> Response:
-        return answer(_calendar_document(await store.get(caller.host_id, _findable("calendar", name))))
+        return answer(_calendar_document(await calendars.get(caller.host_id, _findable("calendar", name))))
 
     @router.put(
         "/calendars/{name}",

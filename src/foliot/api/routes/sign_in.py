@@ -16,7 +16,7 @@ from foliot.api.guesses import names_of
 from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
 from foliot.planning.change import Author
-from foliot.store.sessions import SESSION_LIFETIME_S, MadeSession
+from foliot.store.sessions import SESSION_LIFETIME_S, MadeSession, Sessions
 
 
 class SignIn(Form):
@@ -47,7 +47,7 @@ def sign_in_routes(
     If it does, the cookie for these names is for HTTPS only.
     """
     router = APIRouter(tags=["access"], route_class=GatedRoute)
-    sessions = services.store.sessions
+    sessions = Sessions(services.database)
 
     def is_secure(request: Request) -> bool:
         # A proxy that terminates TLS may not tell us so.

@@ -19,7 +19,7 @@ from foliot.model.execution import Status
 from foliot.model.moment import Moment
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins, PlannedLoad, count_per_bin
-from foliot.store.timeline import MAX_UPCOMING, PastLoad, RecentLoad, max_schedules
+from foliot.store.timeline import MAX_UPCOMING, PastLoad, RecentLoad, Timeline, max_schedules
 
 _DAY = timedelta(days=1)
 
@@ -152,7 +152,7 @@ def _calendars_of(dues: Sequence[Due]) -> set[str]:
 
 def timeline_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, tags=["cluster"], route_class=GatedRoute)
-    timeline = services.store.timeline
+    timeline = Timeline(services.database)
 
     @router.get("/timeline", summary="Load over time, planned and past", response_model=TimelineDocument)
     async def read_timeline(

@@ -11,6 +11,7 @@ import orjson
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import (
     DomainEvent,
     EventsDeadLettered,
@@ -34,7 +35,6 @@ from foliot.store.outbox_list import OutboxMessage
 from foliot.store.relays import RELAY_GROUP
 from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, ClusterClock, SystemClock
-from foliot.transport.protocol import BrokerUnreachableError
 
 WITHIN_S = 120.0
 """Timeout that only prevents a hanging test."""

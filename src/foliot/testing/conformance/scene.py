@@ -16,6 +16,7 @@ from sqlalchemy import Executable, insert, select, text, update
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard
@@ -25,7 +26,7 @@ from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
 from foliot.store.dialect import Pool
 from foliot.store.migrate import upgrade
-from foliot.store.protocol import Claim, Fired, Settlement
+from foliot.store.protocol import Fired
 from foliot.store.schema import execution_t, host_t, metadata, schedule_t
 from foliot.store.sql import SqlStore
 

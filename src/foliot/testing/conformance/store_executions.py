@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete, insert, select, update
 
+from foliot.model.attempt import Claim
 from foliot.model.errors import IllegalTransitionError, NotFoundError
 from foliot.model.event import CancelledExecution
 from foliot.model.execution import FINAL, RETRY_BY_HAND, Execution, Status, TriggeredBy
@@ -15,7 +16,7 @@ from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule
 from foliot.model.trace import trace_id_text
 from foliot.planning.change import Author
-from foliot.store.protocol import Claim, ExecutionFilter, Steered
+from foliot.store.protocol import ExecutionFilter, Steered
 from foliot.store.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select, update
 
+from foliot.model.attempt import Claim
 from foliot.model.errors import FencedError
 from foliot.model.execution import Status
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleState
 from foliot.store.dialect import Pool
-from foliot.store.protocol import Claim
 from foliot.store.schema import attempt_t, execution_t, schedule_t, schedule_version_t
 from foliot.testing.conformance.scene import LONG, STALE, Scene
 

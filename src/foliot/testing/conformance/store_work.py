@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.store.protocol import Claim, Note, Settled, Settlement, TaskRecord
+from foliot.store.protocol import Note, Settled, TaskRecord
 from foliot.store.schema import (
     attempt_t,
     execution_log_t,

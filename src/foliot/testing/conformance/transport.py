@@ -11,8 +11,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
-from foliot.transport.protocol import BrokerQueue, BrokerUnreachableError, ReceivedTicket, Ticket, Transport
+from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket, Transport
 
 WITHIN_S = 90.0
 AGAIN_WITHIN_S = 60.0
