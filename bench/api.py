@@ -32,12 +32,12 @@ from tests.servers import free_port
 from bench.api_sender import Answered, Wanted, send_all
 from bench.lateness import percentile
 from bench.servers import bench_postgres
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import spare_collector
+from foliot.instance.store import open_store
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.definition import Policies
-from foliot.runtime import spare_collector
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
 
 SCHEDULES = 100_000

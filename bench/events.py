@@ -31,17 +31,17 @@ from bench.firing import (
     product,
 )
 from bench.servers import bench_postgres
+from foliot.db.dialect import Pool
+from foliot.db.hints import LocalHints
+from foliot.db.migrate import upgrade
+from foliot.db.schema import event_store_t, execution_t, outbox_message_t, schedule_t
+from foliot.instance.runtime import spare_collector
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import DomainEvent, RelayConfirmed
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.outbox.opening import open_publisher
+from foliot.outbox.open_publisher import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
 from foliot.planning.events import NOBODY
-from foliot.runtime import spare_collector
-from foliot.store.dialect import Pool
-from foliot.store.hints import LocalHints
-from foliot.store.migrate import upgrade
-from foliot.store.schema import event_store_t, execution_t, outbox_message_t, schedule_t
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import ClusterClock, SystemClock
 
 MARK = 0.6

@@ -25,10 +25,10 @@ from tests.etcd import EtcdCluster
 
 from bench.lateness import percentile
 from bench.servers import bench_postgres
-from foliot.store.dialect import Pool
-from foliot.store.migrate import upgrade
-from foliot.store.schema import execution_t, scheduler_lock_t
-from foliot.store.sql import SqlStore, open_store
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.instance.store import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 
 SCHEDULES = 100

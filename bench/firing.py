@@ -24,23 +24,23 @@ import uvloop
 from sqlalchemy import delete, insert, text, update
 
 from bench.servers import bench_postgres
-from foliot.lease.database import DatabaseLeases
+from foliot.db.dialect import Pool
+from foliot.db.hints import LocalHints
+from foliot.db.migrate import upgrade
+from foliot.db.protocol import LoadPosition
+from foliot.db.schema import execution_t, queue_t, schedule_t
+from foliot.instance.runtime import spare_collector
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID, new_id, slot_of
 from foliot.model.instant import micros_of
 from foliot.model.lease import Shard
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.definition import policies_of
-from foliot.runtime import spare_collector
 from foliot.scheduler.firing import BATCH
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.scheduler.term import LeaderState
-from foliot.store.dialect import Pool
-from foliot.store.hints import LocalHints
-from foliot.store.migrate import upgrade
-from foliot.store.protocol import LoadPosition
-from foliot.store.schema import execution_t, queue_t, schedule_t
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import ClusterClock, SystemClock
 
 COUNT = 10_000

@@ -12,13 +12,13 @@ from sqlalchemy import update
 
 from bench.firing import Row, fill, leader
 from bench.servers import bench_postgres
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.db.schema import schedule_t
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import new_id
 from foliot.service import Loop
-from foliot.store.dialect import Pool
-from foliot.store.migrate import upgrade
-from foliot.store.schema import schedule_t
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 
 COUNT = 1000

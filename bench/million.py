@@ -14,14 +14,14 @@ from typing import Any
 import asyncpg
 
 from bench.servers import bench_postgres
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import Instance, spare_collector
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceRole, InstanceSpec
+from foliot.instance.store import open_store
 from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.plan import InstanceRole, InstanceSpec
 from foliot.planning.definition import Policies
-from foliot.runtime import Instance, spare_collector
-from foliot.settings import Settings
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
 
 COUNT = 1_000_000

@@ -27,15 +27,15 @@ import uvloop
 from bench.cpu_share import capped
 from bench.firing import Counter, fill, fill_wheel, make_rows
 from bench.servers import bench_postgres
-from foliot.lease.database import DatabaseLeases
+from foliot.db.hints import LocalHints
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import spare_collector
+from foliot.instance.store import open_store
 from foliot.model.ids import slot_of
 from foliot.model.lease import Shard
-from foliot.runtime import spare_collector
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.scheduler.term import LeaderState
-from foliot.store.hints import LocalHints
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
 from foliot.timing.clock import ClusterClock, SystemClock
 
 SHARDS = 8

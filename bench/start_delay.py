@@ -16,15 +16,15 @@ import uvloop
 
 from bench.lateness import percentile
 from bench.servers import bench_postgres
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import spare_collector
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import open_store
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec
-from foliot.plan import InstanceRole
 from foliot.planning.change import Author, PlannedChange, create
-from foliot.runtime import spare_collector
-from foliot.sdk import Foliot
-from foliot.settings import Settings
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
+from foliot.sdk.app import Foliot
 from foliot.telemetry import logs
 from foliot.timing.clock import SystemClock
 

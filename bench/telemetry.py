@@ -24,15 +24,15 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from bench.firing import Counter, fill, fill_wheel, leader, make_due_again, make_rows
 from bench.peers import foliot as executing
 from bench.servers import bench_postgres
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import spare_collector
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import open_store
 from foliot.model.event import Observer, Observers
-from foliot.plan import InstanceRole
-from foliot.probing.probes import Probes
-from foliot.runtime import spare_collector
-from foliot.scheduler.term import LeaderState
-from foliot.settings import Settings
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
+from foliot.scheduler.leader_term import LeaderState
 from foliot.telemetry import logs
+from foliot.telemetry.health.probes import Probes
 from foliot.telemetry.shipping import Shipping
 from foliot.telemetry.traces import TraceObserver
 from foliot.timing.clock import SystemClock

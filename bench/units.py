@@ -13,10 +13,10 @@ import uvloop
 
 from bench.firing import Counter, fill, fill_wheel, leader, make_rows
 from bench.servers import bench_postgres
-from foliot.runtime import spare_collector
-from foliot.scheduler.term import LeaderState
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import spare_collector
+from foliot.instance.store import open_store
+from foliot.scheduler.leader_term import LeaderState
 from foliot.timing.clock import SystemClock
 
 COUNT = 50_000

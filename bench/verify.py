@@ -19,15 +19,15 @@ from sqlalchemy import insert
 from tests.engine import AUTHOR, spec
 
 from bench.servers import bench_postgres
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.db.rows.schedule_rows import row_of
+from foliot.db.schema import schedule_t, schedule_version_t
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.ids import DEFAULT_HOST_ID, ids_at
 from foliot.model.schedule import Schedule
 from foliot.planning.change import create
 from foliot.planning.definition import compile_spec
-from foliot.store.dialect import Pool
-from foliot.store.migrate import upgrade
-from foliot.store.schedule_rows import row_of
-from foliot.store.schema import schedule_t, schedule_version_t
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from foliot.verify.finding import Report, Verdict
 from foliot.verify.verifier import VerifyRequest, verify

@@ -12,8 +12,8 @@ from typing import Any
 import hypothesis
 import pytest
 
-from foliot.store.migrate import upgrade
-from foliot.store.sql import SqlStore, open_store
+from foliot.db.migrate import upgrade
+from foliot.instance.store import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
 from tests.etcd import EtcdCluster
@@ -51,8 +51,8 @@ AT_THE_MACHINES_PACE = (
     "tests/cluster/",
     "tests/integration/",
     "tests/web/",
-    "tests/contract/test_relay",
-    "tests/contract/test_transport_",
+    "tests/conformance/test_relay",
+    "tests/conformance/test_transport_",
 )
 """Tests that wait for something. On a busy machine they may time out, so they are retried twice.
 

@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from foliot.instance.runtime import Instance
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceRole, InstanceSpec
+from foliot.instance.store import SqlStore
+from foliot.kinds.function_target import TaskRegistry, describe_task
 from foliot.model.event import DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.plan import InstanceRole, InstanceSpec
 from foliot.planning.change import Author, create
-from foliot.runtime import Instance
-from foliot.settings import Settings
-from foliot.store.sql import SqlStore
-from foliot.target.function import TaskRegistry, describe_task
 from foliot.testing.app import Recorder
 from foliot.timing.clock import Clock, SystemClock
 

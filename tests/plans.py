@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import event
 
-from foliot.store.dialect import Pool
-from foliot.store.sql import SqlStore
+from foliot.db.dialect import Pool
+from foliot.instance.store import SqlStore
 
 LARGE = ("schedule_t", "execution_t")
 OF_FEW = {"idx_execution_open", "idx_execution_held", "idx_schedule_waiting"}

@@ -12,14 +12,14 @@ from nats.js.api import StreamInfo
 from redis.asyncio import Redis
 
 from foliot.outbox.kafka import KafkaPublisher
+from foliot.outbox.message_format import topic_at_broker
 from foliot.outbox.nats import STREAM as NATS_STREAM
 from foliot.outbox.nats import NatsPublisher, subject_of
-from foliot.outbox.parcel import topic_at_broker
 from foliot.outbox.rabbitmq import QUEUE, RabbitPublisher
 from foliot.outbox.redis import STREAM, RedisPublisher
-from foliot.store.outbox_list import OutboxMessage
-from foliot.testing.conformance.relay import Received, RelayScene
+from foliot.queries.outbox_list import OutboxMessage
 from tests.brokers import Broker, KafkaBroker
+from tests.conformance.suites.relay import Received, RelayScene
 
 CALL_S = 10.0
 

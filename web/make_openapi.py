@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from foliot.asgi import Serving
-from foliot.plan import InstanceRole, InstanceSpec
-from foliot.runtime import Instance
-from foliot.settings import Settings
+from foliot.instance.runtime import Instance
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceRole, InstanceSpec
+from foliot.sdk.asgi import Serving
 
 FILE = Path(__file__).parent / "openapi.json"
 

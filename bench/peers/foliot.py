@@ -10,16 +10,16 @@ import asyncpg
 import uvloop
 
 from bench.peers.countdown import Countdown
+from foliot.db.migrate import upgrade
+from foliot.instance.runtime import spare_collector
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import open_store
 from foliot.model.event import DomainEvent, ExecutionsSettled, Observer
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import Schedule
-from foliot.plan import InstanceRole
 from foliot.planning.change import Author, create
-from foliot.runtime import spare_collector
-from foliot.sdk import Foliot, cron
-from foliot.settings import Settings
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
+from foliot.sdk.app import Foliot, cron
 from foliot.telemetry import logs
 from foliot.timing.clock import SystemClock
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from foliot.version import __version__
 
 if TYPE_CHECKING:
-    from foliot.outbox.handling import Event, EventTransaction
-    from foliot.sdk import Foliot, cron, delay, event, every, http, once, rrule
-    from foliot.target.protocol import Fire
+    from foliot.kinds.target_protocol import Fire
+    from foliot.outbox.handlers import Event, EventTransaction
+    from foliot.sdk.app import Foliot, cron, delay, event, every, http, once, rrule
 
 __all__ = [
     "Event",
@@ -29,6 +29,6 @@ def __getattr__(name: str) -> object:
     """Import the SDK on first use: `foliot --help` and `foliot version` don't need it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from foliot import sdk
+    from foliot.sdk import app
 
-    return getattr(sdk, name)
+    return getattr(app, name)

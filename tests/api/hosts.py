@@ -10,10 +10,8 @@ import httpx2
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.ids import DEFAULT_HOST_ID, new_id
-from foliot.security.principal import Role
-from foliot.store.notification_rules import MAX_RULES
-from foliot.store.schema import (
+from foliot.access.principal import Role
+from foliot.db.schema import (
     api_key_t,
     consumer_offsets,
     dead_letter_queue,
@@ -23,6 +21,8 @@ from foliot.store.schema import (
     relay_parked_t,
     relay_t,
 )
+from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.notifications.rules_sql import MAX_RULES
 from tests.api.answers import made
 from tests.api.served import OPERATOR_KEY, V1, Served
 

@@ -14,13 +14,13 @@ import uvloop
 from fastapi import FastAPI
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.api.server import listen, serving, url_of
-from foliot.asgi import Serving
+from foliot.api.http.http_server import listen, serving, url_of
+from foliot.db.dialect import Pool
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceRole, InstanceSpec
+from foliot.kinds.function_target import TaskRegistry
 from foliot.model.event import Observer, RequestFailed
-from foliot.plan import InstanceRole, InstanceSpec
-from foliot.runtime import Instance
-from foliot.store.dialect import Pool
-from foliot.target.function import TaskRegistry
+from foliot.sdk.asgi import Serving
 from foliot.testing.app import Recorder
 from tests.engine import quick_settings, registry, seen
 

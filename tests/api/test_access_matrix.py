@@ -10,10 +10,10 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import event
 
-from foliot.api.access import ACCESS, Access, Home, Open
+from foliot.access.principal import Role
+from foliot.api.access.access_table import ACCESS, Access, Home, Open
 from foliot.api.ui import Ui
-from foliot.security.principal import Role
-from foliot.store.dialect import Pool
+from foliot.db.dialect import Pool
 from tests.api.hosts import BAD_KEYS, Host, unique
 from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served
 from tests.api.valid_requests import IDS, ROUTES, VALID, Ask, send

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.hiding import HIDDEN
-from foliot.steering.agents import WITHHELD
-from foliot.store.schema import sent_secret_t
+from foliot.commands.agents import WITHHELD
+from foliot.db.schema import sent_secret_t
+from foliot.model.redaction import HIDDEN
 from tests.api.answers import made
 from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, V1, Served

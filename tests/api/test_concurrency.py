@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import null, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.schema import idempotency_t
 from foliot.model.instant import EPOCH
-from foliot.store.schema import idempotency_t
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served

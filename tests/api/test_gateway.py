@@ -17,14 +17,14 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.api.front import MAX_UNDER_WAY
-from foliot.api.server import listen
+from foliot.access.principal import Role
+from foliot.api.http.http_server import listen
+from foliot.api.http.middleware import MAX_UNDER_WAY
+from foliot.db.dialect import Pool
 from foliot.model.errors import SettingError
 from foliot.model.event import RequestFailed
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
-from foliot.security.principal import Role
-from foliot.store.dialect import Pool
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import ALL, API_ALONE, OPERATOR_KEY, SCHEDULES, V1, WITHIN_S, Served, served

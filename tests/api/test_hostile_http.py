@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 
-from foliot.api.access import ACCESS
+from foliot.api.access.access_table import ACCESS
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served
 
 SERVER = {"roles": API_ALONE}

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.api.access import ACCESS, Open
-from foliot.api.front import BODY_LIMIT
+from foliot.api.access.access_table import ACCESS, Open
+from foliot.api.http.middleware import BODY_LIMIT
 from tests.api.answers import pointers, problem
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served

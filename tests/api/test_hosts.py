@@ -10,8 +10,8 @@ import httpx2
 import jwt
 import pytest
 
+from foliot.access.principal import Role
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.security.principal import Role
 from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from jsonschema import Draft202012Validator
 
-from foliot.api.access import ACCESS, Open
+from foliot.api.access.access_table import ACCESS, Open
 from tests.api.hosts import Host, unique
 from tests.api.served import API_ALONE, V1, Served, served
 from tests.api.valid_requests import ROUTES, VALID, Ask, send

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.schema import idempotency_t
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.change import Author, create
-from foliot.store.schema import idempotency_t
 from foliot.timing.compile import build_trigger
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly

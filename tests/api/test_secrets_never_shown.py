@@ -13,10 +13,10 @@ import httpx2
 import pytest
 from sqlalchemy import select
 
-from foliot.api.access import ACCESS
-from foliot.store.dialect import Pool
-from foliot.store.schema import metadata
-from foliot.store.sql import open_store
+from foliot.api.access.access_table import ACCESS
+from foliot.db.dialect import Pool
+from foliot.db.schema import metadata
+from foliot.instance.store import open_store
 from foliot.timing.clock import SystemClock
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly

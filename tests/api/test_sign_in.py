@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.api.credentials import SESSION_COOKIE, operator_principal
-from foliot.security.principal import Role
-from foliot.store.schema import session_t
+from foliot.access.principal import Role
+from foliot.api.access.credentials import SESSION_COOKIE, operator_principal
+from foliot.db.schema import session_t
 from tests.api.answers import made, problem
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from foliot.api.access import ACCESS
+from foliot.api.access.access_table import ACCESS
 from tests.api.hosts import Host, on_call, unique, yearly
 
 V1 = "/api/v1"

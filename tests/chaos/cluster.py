@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import httpx2
 from sqlalchemy import Row, Select, func, select
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.instance.store import SqlStore
 from foliot.model.errors import DatabaseUnreachableError
-from foliot.store.dialect import Pool
-from foliot.store.schema import execution_t, scheduler_lock_t
-from foliot.store.sql import SqlStore
 from tests.chaos.agent import Agent
 from tests.chaos.members import WITHIN_S, Member, keep_running
 from tests.chaos.plan import Role

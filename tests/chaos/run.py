@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
+from foliot.db.migrate import upgrade
+from foliot.instance.store import open_store
 from foliot.timing.clock import SystemClock
 from tests.chaos.cluster import TTL_S, Cluster, Provider
 from tests.chaos.load import Operator

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from sqlalchemy import Table, select, text
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import execution_t
+from foliot.instance.store import SqlStore
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.store.dialect import Pool
-from foliot.store.schema import execution_t
-from foliot.store.sql import SqlStore
 from tests.cluster.agent import Agent
 from tests.cluster.processes import Node, Nodes
 from tests.engine import add, spec, until

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.dialect import Pool
+from foliot.db.rows.event_rows import write_events
 from foliot.model.ids import new_id
 from foliot.outbox.partitions import partition_of
-from foliot.store.dialect import Pool
-from foliot.store.events import write_events
-from foliot.testing.conformance.consumer_scene import event_at
 from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.cluster.scene import WITHIN_S, Scene
+from tests.conformance.suites.consumer_scene import event_at
 from tests.engine import until
 
 pytestmark = pytest.mark.cluster

@@ -16,16 +16,16 @@ import psutil
 import pytest
 from sqlalchemy import func, select
 
+from foliot.commands import Steering
+from foliot.db.dialect import Pool
+from foliot.db.hints import PostgresHints
+from foliot.db.schema import execution_t, schedule_status_t
+from foliot.instance.store import SqlStore, parse_url
 from foliot.model.event import Observers
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.steering import Steering
-from foliot.store.dialect import Pool
-from foliot.store.hints import PostgresHints
-from foliot.store.schema import execution_t, schedule_status_t
-from foliot.store.sql import SqlStore, parse_url
 from foliot.timing.clock import ClusterClock, SystemClock
 from tests.cluster.agent import Agent
 from tests.cluster.processes import Node

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.instance.store import SqlStore
 from foliot.model.execution import Status
 from foliot.model.schedule import Schedule
-from foliot.store.dialect import Pool
-from foliot.store.schema import execution_t, scheduler_lock_t
-from foliot.store.sql import SqlStore
 from tests.cluster.processes import Node
 from tests.conftest import OpenStore
 from tests.engine import add, spec, until

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlalchemy import func, select
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import execution_t, scheduler_lock_t
 from foliot.model.schedule import Schedule
-from foliot.store.dialect import Pool
-from foliot.store.schema import execution_t, scheduler_lock_t
 from tests.brokers import Broker
 from tests.cluster.scene import SECOND, WITHIN_S, Scene, told
 from tests.engine import add, every_second, until

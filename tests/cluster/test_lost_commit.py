@@ -13,13 +13,13 @@ import pytest
 from sqlalchemy import select
 
 from foliot import Fire
+from foliot.db.dialect import Pool
+from foliot.db.schema import scheduler_lock_t
+from foliot.instance.spec import ENGINE
+from foliot.instance.store import SqlStore
 from foliot.model.event import ExecutionsSettled
 from foliot.model.execution import Execution, Status
 from foliot.model.schedule import Schedule
-from foliot.plan import ENGINE
-from foliot.store.dialect import Pool
-from foliot.store.schema import scheduler_lock_t
-from foliot.store.sql import SqlStore
 from tests.chaos.proxy import Proxy, Way
 from tests.chaos.staleness import FIRING, write_stale
 from tests.cluster.scene import LEASE_S, WITHIN_S, Scene, tells

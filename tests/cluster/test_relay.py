@@ -11,12 +11,12 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select
 
-from foliot.store.dialect import Pool
-from foliot.store.schema import outbox_message_t, relay_t
-from foliot.testing.conformance.relay import RelayScene, message_of, write
+from foliot.db.dialect import Pool
+from foliot.db.schema import outbox_message_t, relay_t
 from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.cluster.scene import WITHIN_S, Scene
+from tests.conformance.suites.relay import RelayScene, message_of, write
 from tests.engine import add, every_second, until
 from tests.relay_scenes import RELAY_SCENES
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from foliot.db.migrate import upgrade
+from foliot.instance.store import open_store
 from foliot.model.execution import Status
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
 from tests.cluster.processes import Nodes
 from tests.cluster.scene import SECOND, WITHIN_S, told

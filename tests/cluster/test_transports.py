@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import execution_t
 from foliot.model.execution import FINAL, Status
 from foliot.model.policy import Priority
-from foliot.store.dialect import Pool
-from foliot.store.schema import execution_t
 from tests.brokers import Broker, GivenKafka, MockKafka
 from tests.cluster.scene import NEVER, WITHIN_S, Scene, tells
-from tests.contract.transports import wait_until_kept
+from tests.conformance.transports import wait_until_kept
 from tests.engine import add, spec, until
 
 pytestmark = pytest.mark.cluster

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from foliot.commands.admission import DefinitionChecker
+from foliot.db.protocol import TaskRecord
+from foliot.instance.store import SqlStore
+from foliot.kinds.function_target import describe_task
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
-from foliot.steering.admission import DefinitionChecker
-from foliot.store.protocol import TaskRecord
-from foliot.store.sql import SqlStore
-from foliot.target.function import describe_task
 
 
 async def send_report(region: str, copies: int = 1) -> None:

@@ -8,17 +8,17 @@ import httpx2
 import pytest
 from prometheus_client import CollectorRegistry
 
+from foliot.api.access.gate import Gate
+from foliot.api.access.rate_limits import MemoryRates, RateKind, RateLimiter
 from foliot.api.app import make_app
-from foliot.api.gate import Gate
-from foliot.api.rates import MemoryRates, RateKind, RateLimiter
 from foliot.api.routes.agents import MAX_BYTES, agent_routes
+from foliot.instance.runtime import Instance
+from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
-from foliot.probing.page import MetricsPage
-from foliot.runtime import Instance
-from foliot.store.sql import SqlStore
+from foliot.telemetry.health.metrics_page import MetricsPage
 from foliot.timing.clock import SystemClock
 from tests.engine import add, make_instance, spec
 

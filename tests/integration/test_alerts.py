@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from foliot.plan import InstanceSpec
-from foliot.probing.probes import Probes
-from foliot.runtime import Instance
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceSpec
+from foliot.telemetry.health.probes import Probes
 from foliot.timing.clock import SystemClock
 from tests.engine import noop, quick_settings, registry, until
 from tests.exposition import read_exposition

@@ -6,19 +6,19 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.declare import Declarer
+from foliot.commands import Steering
+from foliot.commands.apply import AppliedStep, ApplyAction, ApplyStep
+from foliot.db.dialect import Pool
+from foliot.db.hints import LocalHints
+from foliot.db.protocol import TaskRecord
+from foliot.db.schema import schedule_t
+from foliot.instance.declarations import Declarer
+from foliot.instance.store import SqlStore
 from foliot.model.errors import InvalidError
 from foliot.model.event import Observers
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author
-from foliot.steering import Steering
-from foliot.steering.apply import AppliedStep, ApplyAction, ApplyStep
-from foliot.store.dialect import Pool
-from foliot.store.hints import LocalHints
-from foliot.store.protocol import TaskRecord
-from foliot.store.schema import schedule_t
-from foliot.store.sql import SqlStore
 from foliot.timing.clock import ClusterClock, SystemClock
 
 ANN = Author("ann")

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from foliot import Foliot, every
-from foliot.store.hosts import Hosts
+from foliot.access.hosts import Hosts
 
 KEY = "a key of the operator, long enough for anybody"
 BEARER = {"Authorization": f"Bearer {KEY}"}

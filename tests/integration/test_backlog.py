@@ -5,14 +5,14 @@ from uuid import UUID
 
 from sqlalchemy import insert, select, update
 
+from foliot.db.dialect import Pool
+from foliot.db.rows.schedule_rows import row_of
+from foliot.db.schema import execution_t, host_t, schedule_t
+from foliot.instance.store import SqlStore
 from foliot.model.event import BatchFired
 from foliot.model.ids import new_id
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.change import create
-from foliot.store.dialect import Pool
-from foliot.store.schedule_rows import row_of
-from foliot.store.schema import execution_t, host_t, schedule_t
-from foliot.store.sql import SqlStore
 from tests.engine import AUTHOR, add, every_second, running, seen, spec, until
 
 HOURLY = {"kind": "interval", "hours": 1}

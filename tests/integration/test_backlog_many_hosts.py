@@ -9,16 +9,16 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, insert, select, text, update
 
+from foliot.db.dialect import Pool
+from foliot.db.rows.schedule_rows import row_of
+from foliot.db.schema import execution_t, host_t, schedule_t
+from foliot.instance.store import SqlStore
 from foliot.model.event import BatchFired, LeaderElected, LeaseLost, SchedulesLoaded
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
 from foliot.planning.change import create
 from foliot.scheduler.backlog import MAX_ROWS
 from foliot.scheduler.loader import PAGE
-from foliot.store.dialect import Pool
-from foliot.store.schedule_rows import row_of
-from foliot.store.schema import execution_t, host_t, schedule_t
-from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
 from tests.conftest import OpenStore
 from tests.engine import AUTHOR, running, seen, spec, until

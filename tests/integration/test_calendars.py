@@ -8,7 +8,15 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete
 
-from foliot.declare import Declarer
+from foliot.commands.admission import DefinitionChecker
+from foliot.commands.calendars_sql import Calendars
+from foliot.commands.schedules import ScheduleSteering
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint, LocalHints
+from foliot.db.schema import calendar_t
+from foliot.instance.declarations import Declarer
+from foliot.instance.runtime import Instance
+from foliot.instance.store import SqlStore
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError
 from foliot.model.event import LeaderElected, ScheduleParked
@@ -16,14 +24,6 @@ from foliot.model.execution import Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.admit import CheckTarget
-from foliot.runtime import Instance
-from foliot.steering.admission import DefinitionChecker
-from foliot.steering.schedules import ScheduleSteering
-from foliot.store.calendars import Calendars
-from foliot.store.dialect import Pool
-from foliot.store.hints import Hint, LocalHints
-from foliot.store.schema import calendar_t
-from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
 from tests.engine import AUTHOR, add, every_second, running, seen, until
 

@@ -9,15 +9,15 @@ from uuid import UUID
 
 import pytest
 
-from foliot.celery_app import CeleryApp, CeleryCall, TaskState
+from foliot.brokers.celery_app import CeleryApp, CeleryCall, TaskState
+from foliot.commands.admission import DefinitionChecker
+from foliot.instance.runtime import Instance
+from foliot.instance.store import SqlStore
+from foliot.kinds.celery_target import task_id_of
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
 from foliot.planning.change import Author
-from foliot.runtime import Instance
-from foliot.steering.admission import DefinitionChecker
-from foliot.store.sql import SqlStore
-from foliot.target.celery import task_id_of
 from tests.brokers import Broker
 from tests.cluster.celery_apps import over, without_backend
 from tests.cluster.celery_worker import CeleryWorker

@@ -8,18 +8,18 @@ from uuid import UUID
 
 import pytest
 
-from foliot.celery_app import CeleryApp
+from foliot.brokers.celery_app import CeleryApp
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceSpec
+from foliot.instance.store import SqlStore
 from foliot.model.errors import BrokerUnreachableError, SettingError
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
-from foliot.plan import InstanceSpec
 from foliot.planning.change import Author
-from foliot.runtime import Instance
-from foliot.store.sql import SqlStore
 from foliot.transport.celery import CeleryTransport
-from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import Ticket
+from foliot.transport.intervals import TransportPace
+from foliot.transport.transport_protocol import Ticket
 from tests.brokers import Broker
 from tests.cluster.celery_apps import over, without_broker
 from tests.cluster.celery_worker import CeleryWorker

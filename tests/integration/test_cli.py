@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from foliot.cli import main
-from foliot.cli.checks import CheckResult, ok
+from foliot.cli.process.checks import CheckResult, ok
 from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
@@ -225,7 +225,7 @@ def test_what_is_found_is_shown_before_what_takes_longer(
             yield ok(check, "all well")
             shown.append(capsys.readouterr().out)
 
-    monkeypatch.setattr("foliot.cli.checks.examine", examine)
+    monkeypatch.setattr("foliot.cli.process.checks.examine", examine)
     assert main(["doctor"]) == 0
     assert shown == ["ok    settings      all well\n", "ok    durability    all well\n"]
 

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from foliot.cli import main
-from foliot.cli.client import ApiClient
-from foliot.cli.failures import ending
-from foliot.cli.server import Server
+from foliot.cli.support.api_failures import ending
+from foliot.cli.support.rest_client import ApiClient
+from foliot.cli.support.server_choice import Server
 from tests.integration.cli_server import (
     ADMIN_KEY,
     DEADLINE_S,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from foliot.cli import main
-from foliot.model.verdict import Exit
+from foliot.model.error_codes import Exit
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, Served, served
 
 

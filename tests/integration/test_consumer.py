@@ -11,16 +11,16 @@ from examples.consumer import invoice
 from sqlalchemy import func, insert, select
 
 from foliot import EventTransaction, Foliot, event
-from foliot.cli.task_modules import merge
+from foliot.cli.process.task_modules import merge
+from foliot.db.dialect import Pool
+from foliot.db.schema import consumer_offsets, outbox_message_t
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import SqlStore
 from foliot.model.errors import InvalidError, NotFoundError, SettingError
 from foliot.model.event import EventsConsumed, ServiceFailed
-from foliot.plan import InstanceRole
-from foliot.store.dialect import Pool
-from foliot.store.schema import consumer_offsets, outbox_message_t
-from foliot.store.sql import SqlStore
 from foliot.testing import TestApp
 from foliot.testing.app import Recorder
-from foliot.testing.conformance.consumer_scene import handled
+from tests.conformance.suites.consumer_scene import handled
 from tests.engine import add, quick_settings, seen, spec, until
 
 NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from sqlalchemy import text
 
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint, PostgresHints
+from foliot.instance.store import SqlStore, open_store, parse_url
 from foliot.model.errors import DatabaseUnreachableError
-from foliot.store.dialect import Pool
-from foliot.store.hints import Hint, PostgresHints
-from foliot.store.sql import SqlStore, open_store, parse_url
 from foliot.timing.clock import SystemClock
 from tests.engine import until
 from tests.replica import ReplicaServer

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.store.dialect import Pool
+from foliot.db.dialect import Pool
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
 from tests.api.waiting import until
 

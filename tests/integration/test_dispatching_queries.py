@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from foliot.db.dialect import Pool
+from foliot.db.protocol import ClaimScope
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.policy import Priority
-from foliot.store.dialect import Pool
-from foliot.store.protocol import ClaimScope
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.integration.test_queries import prepare, queues
 from tests.plans import check, explain, primary_key

@@ -2,11 +2,11 @@
 
 import pytest
 
-from foliot.cli.checks import Level, check_secrets
+from foliot.access.cipher import Cipher
+from foliot.access.secrets_sql import Secrets, SecretsStanding
+from foliot.cli.process.checks import Level, check_secrets
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
-from foliot.security.cipher import Cipher
-from foliot.store.secrets import Secrets, SecretsStanding
 from tests.conftest import OpenStore
 
 OLD, NEW = "the first key of 32 characters...", "another key that is as long as it"

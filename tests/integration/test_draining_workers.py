@@ -2,12 +2,12 @@
 
 import asyncio
 
+from foliot.db.dialect import Pool
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import SqlStore
 from foliot.model.execution import TriggeredBy
-from foliot.plan import InstanceRole
 from foliot.planning.change import Author
-from foliot.store.dialect import Pool
-from foliot.store.sql import SqlStore
-from foliot.store.unknown_tasks import unknown_tasks
+from foliot.queries.unknown_tasks import unknown_tasks
 from tests.engine import add, make_instance, registry, spec, until
 
 LATER = {"kind": "interval", "seconds": 3600}

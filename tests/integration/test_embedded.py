@@ -12,12 +12,12 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot import Foliot, every
+from foliot.db.dialect import Pool
+from foliot.db.migrate import revisions, run_migrations, schema_status
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.errors import SchemaError
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.dialect import Pool
-from foliot.store.migrate import revisions, run_migrations, schema_status
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.engine import until
 from tests.logging_state import logging_as_it_was

@@ -12,11 +12,11 @@ from pathlib import Path
 from examples.reports import app as reports
 from sqlalchemy import select
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import instance_t, scheduler_lock_t
+from foliot.instance.store import SqlStore
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.dialect import Pool
-from foliot.store.schema import instance_t, scheduler_lock_t
-from foliot.store.sql import SqlStore
 from foliot.testing import TestApp
 from tests.engine import until
 from tests.ledger import assert_exact

@@ -12,18 +12,18 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from foliot.db.dialect import Pool
+from foliot.db.protocol import Fired
+from foliot.instance.spec import ENGINE
+from foliot.instance.store import SqlStore
 from foliot.model.errors import DatabaseUnreachableError, FencedError
 from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
 from foliot.model.execution import Status
 from foliot.model.lease import Lease, Shard
-from foliot.plan import ENGINE
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
+from foliot.scheduler.leases.leases_sql import require_lease
 from foliot.scheduler.shard import ShardScheduler
-from foliot.store.dialect import Pool
-from foliot.store.leases import require_lease
-from foliot.store.protocol import Fired
-from foliot.store.sql import SqlStore
 from foliot.timing.clock import SystemClock, VirtualClock
 from tests.conftest import OpenStore
 from tests.engine import (
@@ -79,7 +79,7 @@ async def test_a_crash_before_commit_leaves_nothing_and_another_leader_fires(sto
         raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("foliot.store.firing.report", kill)  # the last thing before COMMIT
+        patch.setattr("foliot.scheduler.firing_sql.report", kill)  # the last thing before COMMIT
         with pytest.raises(Killed):
             await store.firing.fire(standing.lease, firings, now=await store.now())
     assert await decided(store, schedule.schedule_id) == 0
@@ -237,8 +237,8 @@ async def test_whatever_a_leader_is_stopped_in_it_does_not_keep_its_successor_wa
         "prune": lambda: stopped.upkeep.prune(lease, before=now, limit=1),
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("foliot.store.firing.require_lease", hold)
-        patch.setattr("foliot.store.upkeep.require_lease", hold)
+        patch.setattr("foliot.scheduler.firing_sql.require_lease", hold)
+        patch.setattr("foliot.scheduler.housekeeping_sql.require_lease", hold)
         task = asyncio.create_task(acts[act]())
         async with asyncio.timeout(30):
             await holding.wait()

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import structlog
 
+from foliot.instance.store import SqlStore
 from foliot.model.execution import Status
-from foliot.model.hiding import running as hidden
-from foliot.store.sql import SqlStore
+from foliot.model.redaction import running as hidden
 from foliot.telemetry import logs
 from tests.integration.test_worker import result_of
 from tests.logging_state import logging_as_it_was

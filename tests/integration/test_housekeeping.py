@@ -7,18 +7,18 @@ from uuid import UUID
 
 import pytest
 
-from foliot.lease.database import DatabaseLeases
-from foliot.lease.leadership import Leadership
+from foliot.db.hints import LocalHints
+from foliot.instance.store import SqlStore
 from foliot.model.event import LeaderElected, LeaseLost
 from foliot.model.execution import Status
 from foliot.model.policy import Overlap
+from foliot.scheduler.housekeeping_sql import Upkeep
 from foliot.scheduler.janitor import Duty, HousekeepingOptions, Janitor
-from foliot.store.hints import LocalHints
-from foliot.store.sql import SqlStore
-from foliot.store.upkeep import Upkeep
+from foliot.scheduler.leases.database_lease import DatabaseLeases
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.testing.app import Recorder
-from foliot.testing.conformance.scene import LONG, STALE, WHOLE, Scene
 from foliot.timing.clock import ClusterClock, VirtualClock
+from tests.conformance.suites.scene import LONG, STALE, WHOLE, Scene
 from tests.conftest import OpenStore
 from tests.engine import running, seen, until
 

@@ -22,16 +22,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from foliot.access.address_guard import AddressGuard, HttpAllow
+from foliot.access.callback_tokens import CallbackTokens
+from foliot.access.secrets import SecretResolver
+from foliot.kinds.http_answer import BODY_BYTES
+from foliot.kinds.http_connections import guarded_pool
+from foliot.kinds.http_request import Callback
+from foliot.kinds.http_target import HttpRunner
+from foliot.kinds.target_protocol import AcceptedByAgent, Assignment, AttemptFailedError, Fire
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec
-from foliot.security.address import AddressGuard, HttpAllow
-from foliot.security.callback import CallbackTokens
-from foliot.security.secrets import SecretResolver
-from foliot.target.http import HttpRunner
-from foliot.target.http_answer import BODY_BYTES
-from foliot.target.http_connect import guarded_pool
-from foliot.target.http_request import Callback
-from foliot.target.protocol import AcceptedByAgent, Assignment, AttemptFailedError, Fire
 from foliot.timing.clock import VirtualClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

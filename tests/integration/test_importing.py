@@ -29,18 +29,18 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from foliot.cli import importing
-from foliot.cli.client import ApiClient
-from foliot.cli.exits import run_command
-from foliot.cli.failures import ending
-from foliot.cli.server import Server
+from foliot.cli.commands import import_schedules
+from foliot.cli.support.api_failures import ending
+from foliot.cli.support.exits import run_command
+from foliot.cli.support.rest_client import ApiClient
+from foliot.cli.support.server_choice import Server
 from foliot.contrib.shell import app as shell_app
-from foliot.importing import django_celery_beat
-from foliot.importing.django_celery_beat import load, read
+from foliot.importers import django_celery_beat
+from foliot.importers.django_celery_beat import load, read
+from foliot.kinds.function_target import FunctionRunner
+from foliot.kinds.target_protocol import Assignment, AttemptFailedError, Fire, LogLine
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import ScheduleSpec
-from foliot.target.function import FunctionRunner
-from foliot.target.protocol import Assignment, AttemptFailedError, Fire, LogLine
 from foliot.worker.isolation.processes import Processes
 from tests.cluster.processes import Node
 from tests.engine import until
@@ -116,7 +116,7 @@ def imported(
     monkeypatch.setenv("FOLIOT_URL", server.url)
     monkeypatch.setenv("FOLIOT_KEY", server.key)
     monkeypatch.syspath_prepend(tmp_path)
-    command = typer.main.get_command(importing.app)
+    command = typer.main.get_command(import_schedules.app)
 
     def run(*arguments: str) -> Said:
         capsys.readouterr()
@@ -179,7 +179,7 @@ def test_who_says_no_gets_nothing(
         asked.append(question)
         return is_yes
 
-    monkeypatch.setattr(importing, "may", only_with_yes)
+    monkeypatch.setattr(import_schedules, "may", only_with_yes)
     said = imported("crontab", "tab", "--tz", "UTC")
     assert (said.code, asked) == (1, ["Make 2 schedules?"])
     assert schedules(api) == {}
@@ -459,7 +459,7 @@ def _is_running(pid: int) -> bool:
 
 
 def test_a_worker_has_the_task_only_if_it_was_asked_to() -> None:
-    from foliot.cli.task_modules import load_app
+    from foliot.cli.process.task_modules import load_app
 
     assert [task.name for task in load_app(["foliot.contrib.shell"]).tasks] == ["shell"]
     assert "shell" not in load_app([]).tasks

@@ -24,11 +24,11 @@ import psutil
 import pytest
 import uvloop
 
+from foliot.kinds.function_target import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
+from foliot.kinds.target_protocol import Assignment, AttemptFailedError, Fire, LogLine
 from foliot.model.errors import InvalidError
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import ScheduleSpec
-from foliot.target.function import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
-from foliot.target.protocol import Assignment, AttemptFailedError, Fire, LogLine
 from foliot.worker.isolation.frames import encode
 from foliot.worker.isolation.processes import GRACE_S, Processes
 from foliot.worker.isolation.template_process import LEAVE_WITHIN_S
@@ -690,7 +690,7 @@ def test_a_template_whose_worker_is_gone_before_it_is_ready_leaves_in_silence(pa
 
 SCRIPT = """
 import asyncio, os
-from foliot.target.function import TaskRegistry, describe_task
+from foliot.kinds.function_target import TaskRegistry, describe_task
 from foliot.worker.isolation.processes import GRACE_S, Processes
 from tests.integration.test_isolation import Stage
 
@@ -742,7 +742,7 @@ def work() -> list:
 async def test_functions_of_files_with_the_same_name_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from foliot.cli.task_modules import load_app  # not above: every template here would import it
+    from foliot.cli.process.task_modules import load_app  # not above: every template here would import it
 
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))

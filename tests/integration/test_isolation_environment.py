@@ -7,9 +7,9 @@ from textwrap import dedent
 import psutil
 import pytest
 
+from foliot.access.environment import CREDENTIALS, WITHHELD, is_withheld, without_credentials
+from foliot.instance.settings import Settings
 from foliot.model.execution import Status
-from foliot.security.environment import CREDENTIALS, WITHHELD, is_withheld, without_credentials
-from foliot.settings import Settings
 from tests.cluster.processes import Node
 from tests.cluster.scene import Scene
 from tests.conftest import OpenStore

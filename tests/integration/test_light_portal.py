@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
+from foliot.db.dialect import Pool
+from foliot.instance.store import SqlStore
 from foliot.model.schedule import ScheduleSpec
-from foliot.store.dialect import Pool
-from foliot.store.sql import SqlStore
 from tests.conftest import OpenStore
 from tests.engine import add
 

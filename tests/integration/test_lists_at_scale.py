@@ -16,14 +16,14 @@ import asyncpg
 import pytest
 from sqlalchemy import event
 
+from foliot.db.dialect import Pool
+from foliot.db.protocol import ExecutionFilter
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.dialect import Pool
-from foliot.store.execution_list import MAX_WALKED, ExecutionList
-from foliot.store.protocol import ExecutionFilter
-from foliot.store.queues import Queues
-from foliot.store.schedule_list import ScheduleFilter, ScheduleList, ScheduleSort
-from foliot.store.sql import SqlStore, open_store
+from foliot.queries.execution_list import MAX_WALKED, ExecutionList
+from foliot.queries.queues import Queues
+from foliot.queries.schedule_list import ScheduleFilter, ScheduleList, ScheduleSort
 from foliot.timing.clock import SystemClock
 from tests.servers import PostgresServer
 

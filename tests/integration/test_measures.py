@@ -7,22 +7,22 @@ import pytest
 from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import execution_t, host_t, schedule_t
+from foliot.instance.store import SqlStore
 from foliot.model.event import OutboxMeasured, QueuesMeasured, SchedulesCounted, ServiceFailed
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority
 from foliot.planning.change import Author, create, pause
-from foliot.scheduler.measuring import (
+from foliot.scheduler.measures import (
     MAX_REST_AFTER_FAILURE_S,
     MAX_REST_S,
     MIN_EVERY_S,
     MIN_REST,
     Measuring,
 )
-from foliot.store.dialect import Pool
-from foliot.store.measures import Measures
-from foliot.store.schema import execution_t, host_t, schedule_t
-from foliot.store.sql import SqlStore
+from foliot.scheduler.measures_sql import Measures
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock
 from tests.engine import AUTHOR, add, every_second, seen, spec

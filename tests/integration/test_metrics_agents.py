@@ -4,9 +4,9 @@ import asyncio
 
 from prometheus_client import CollectorRegistry
 
+from foliot.instance.spec import InstanceRole
 from foliot.model.event import AgentFailed
 from foliot.model.execution import FINAL, TriggeredBy
-from foliot.plan import InstanceRole
 from foliot.planning.change import Author
 from foliot.telemetry.metrics import MetricsObserver
 from tests.engine import add, running, seen, spec, until

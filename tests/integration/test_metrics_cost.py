@@ -9,12 +9,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import CollectorRegistry
 from sqlalchemy import event
 
+from foliot.db.database import Database
+from foliot.db.dialect import Pool
 from foliot.model.event import Observer
-from foliot.probing.readiness import Pulse
-from foliot.sdk import Fire, Foliot, every
-from foliot.store.database import Database
-from foliot.store.dialect import Pool
+from foliot.sdk.app import Fire, Foliot, every
 from foliot.telemetry import logs
+from foliot.telemetry.health.readiness import Pulse
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.telemetry.shipping import Shipping
 from foliot.telemetry.traces import TraceObserver

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceSpec
 from foliot.model.event import (
     ConsumerLagChanged,
     DomainEvent,
@@ -21,10 +23,8 @@ from foliot.model.event import (
     ServiceFailed,
     TransportLost,
 )
-from foliot.plan import InstanceSpec
-from foliot.probing.probes import Probes
-from foliot.probing.server import ProbeServer
-from foliot.runtime import Instance
+from foliot.telemetry.health.probe_server import ProbeServer
+from foliot.telemetry.health.probes import Probes
 from foliot.timing.clock import SystemClock
 from tests.engine import noop, quick_settings, registry
 from tests.exposition import Exported, read_exposition

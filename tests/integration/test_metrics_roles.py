@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from foliot.plan import InstanceRole
-from foliot.store.sql import SqlStore
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import SqlStore
 from tests.brokers import Broker
 from tests.cluster.processes import Node, Nodes
 from tests.cluster.scene import tells

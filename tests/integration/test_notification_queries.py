@@ -7,14 +7,14 @@ from uuid import UUID
 
 import pytest
 
+from foliot.db.dialect import Pool
+from foliot.instance.store import SqlStore
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import NotificationRule, NotificationRuleSpec
+from foliot.notifications.lateness_sql import Behind
+from foliot.notifications.missed_runs_sql import ScheduleWindow, Since
+from foliot.notifications.notifications_sql import NotificationFilter
 from foliot.planning.change import Author
-from foliot.store.dialect import Pool
-from foliot.store.lateness import Behind
-from foliot.store.notifications import NotificationFilter
-from foliot.store.silence import ScheduleWindow, Since
-from foliot.store.sql import SqlStore
 from tests.integration.test_queries import NOW, NUMBERS, UUID_OF
 from tests.plans import explain
 

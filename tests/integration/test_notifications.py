@@ -11,24 +11,24 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.access.address_guard import AddressGuard, HttpAllow
+from foliot.access.secrets import SecretResolver
+from foliot.db.dialect import Pool
+from foliot.db.hints import LocalHints
+from foliot.db.schema import notification_t
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import ENGINE
+from foliot.instance.store import SqlStore
+from foliot.kinds.http_connections import guarded_pool
 from foliot.model.errors import InvalidError
 from foliot.model.event import NotificationDecided, NotificationDelivered, NotificationFailed
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import DeliveryState, Notification, NotificationRule, NotificationRuleSpec
 from foliot.model.schedule import Schedule
-from foliot.notifying.courier import AT_ONCE, MAX_OF_RULE, Courier
-from foliot.notifying.sending import Sender
-from foliot.plan import ENGINE
-from foliot.runtime import Instance
-from foliot.security.address import AddressGuard, HttpAllow
-from foliot.security.secrets import SecretResolver
-from foliot.store.dialect import Pool
-from foliot.store.hints import LocalHints
-from foliot.store.notifications import NotificationFilter
-from foliot.store.schema import notification_t
-from foliot.store.sql import SqlStore
-from foliot.target.http_connect import guarded_pool
+from foliot.notifications.delivery import Sender
+from foliot.notifications.notifications_sql import NotificationFilter
+from foliot.notifications.sender import AT_ONCE, MAX_OF_RULE, Courier
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, SystemClock
 from tests.engine import AUTHOR, add, registry, running, seen, spec, until

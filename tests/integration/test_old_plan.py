@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from foliot.lease.database import DatabaseLeases
+from foliot.db.hints import LocalHints
+from foliot.db.migrate import upgrade
+from foliot.instance.store import open_store
 from foliot.model.execution import Status
 from foliot.model.lease import Shard
 from foliot.planning.fire import plan_firing
 from foliot.scheduler import firing
+from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.store.hints import LocalHints
-from foliot.store.migrate import upgrade
-from foliot.store.sql import open_store
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock
 from tests.engine import add, spec
@@ -59,7 +59,9 @@ async def test_it_plans_anew_and_does_not_fire_what_is_too_late_by_now(
     if where == "after the plan":
         monkeypatch.setattr(firing, "plan_firing", stopping(plan_firing))
     else:
-        monkeypatch.setattr("foliot.store.firing.FiringStatements.fire", stopping(type(store.firing).fire))
+        monkeypatch.setattr(
+            "foliot.scheduler.firing_sql.FiringStatements.fire", stopping(type(store.firing).fire)
+        )
     for _ in range(5):
         await shard.firing.step()
         clock.advance(1.0)

@@ -9,17 +9,17 @@ from uuid import UUID
 
 from sqlalchemy import func, select, text
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import IS_OPEN, execution_t
+from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.store.dialect import Pool
-from foliot.store.schema import IS_OPEN, execution_t
-from foliot.store.sql import SqlStore
-from foliot.testing.conformance.scene import Scene
-from foliot.testing.conformance.store_backfill import plan
+from tests.conformance.suites.scene import Scene
+from tests.conformance.suites.store_backfill import plan
 from tests.conftest import OpenStore
 
 MAX_INSTANCES = 2

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from foliot.instance.store import SqlStore
 from foliot.model.execution import Execution, SkipReason, Status
-from foliot.store.sql import SqlStore
 from tests.engine import SCHEDULER, WORKER, add, every_second, registry, running, until
 
 TIMES = 4

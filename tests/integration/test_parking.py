@@ -6,6 +6,9 @@ import pytest
 from sqlalchemy import update
 
 from foliot import event
+from foliot.db.dialect import Pool
+from foliot.db.schema import schedule_t
+from foliot.instance.store import SqlStore
 from foliot.model.errors import UnreadableError
 from foliot.model.event import ScheduleParked
 from foliot.model.execution import Status
@@ -13,11 +16,8 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleState
 from foliot.planning.change import edit, pause, resume
 from foliot.planning.events import UnreadableTargetError
-from foliot.store.dialect import Pool
-from foliot.store.firing import FiringStatements
-from foliot.store.schedule_list import ScheduleFilter
-from foliot.store.schema import schedule_t
-from foliot.store.sql import SqlStore
+from foliot.queries.schedule_list import ScheduleFilter
+from foliot.scheduler.firing_sql import FiringStatements
 from tests.engine import AUTHOR, add, every_second, running, seen, until
 
 MARS = {"kind": "cron", "expression": "* * * * * *", "timezone": "Mars/Olympus"}

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import text
 
-from foliot.cli.checks import examine
+from foliot.cli.process.checks import examine
+from foliot.db.dialect import Pool
+from foliot.instance.store import open_store
 from foliot.model.event import ServiceFailed
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.dialect import Pool
-from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
 from tests.conftest import OpenStore

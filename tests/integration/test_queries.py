@@ -13,21 +13,21 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.db.protocol import LoadPosition, LoadRange, Note, Settled
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
+from foliot.notifications.lateness_sql import Behind
+from foliot.notifications.missed_runs_sql import ScheduleWindow, Since
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
-from foliot.store.dialect import Pool
-from foliot.store.lateness import Behind
-from foliot.store.measures import Measures
-from foliot.store.migrate import upgrade
-from foliot.store.protocol import LoadPosition, LoadRange, Note, Settled
-from foliot.store.silence import ScheduleWindow, Since
-from foliot.store.sql import SqlStore, open_store
+from foliot.scheduler.measures_sql import Measures
 from foliot.timing.clock import SystemClock
 from tests.plans import check, explain, primary_key
 from tests.servers import PostgresServer

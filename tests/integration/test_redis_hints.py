@@ -9,16 +9,16 @@ import pytest
 from prometheus_client import CollectorRegistry
 from redis import Redis
 
-from foliot.api import kept
-from foliot.api.kept import AWAY_S, KeptAnswers
+from foliot.api.access import response_cache
+from foliot.api.access.response_cache import AWAY_S, KeptAnswers
+from foliot.db.hints import Hint
+from foliot.db.redis_hints import RedisHints
+from foliot.instance.settings import load_settings
+from foliot.instance.spec import InstanceRole
 from foliot.model.errors import SettingError
 from foliot.model.event import RedisFailed
 from foliot.model.execution import Status, TriggeredBy
-from foliot.plan import InstanceRole
 from foliot.service import Loop
-from foliot.settings import load_settings
-from foliot.store.hints import Hint
-from foliot.store.redis_hints import RedisHints
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock
@@ -198,7 +198,7 @@ class Maker:
 async def test_an_answer_is_made_once_for_all_who_ask_in_all_processes(
     redis_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "KEPT_S", 600.0)
+    monkeypatch.setattr(response_cache, "KEPT_S", 600.0)
     cluster, clock, make = uuid4().hex, VirtualClock(NOW), Maker()
     processes = [KeptAnswers(redis_broker.url, clock, Recorder(), cluster) for _ in range(2)]
     other = KeptAnswers(redis_broker.url, clock, Recorder(), uuid4().hex)

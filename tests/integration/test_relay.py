@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from foliot.instance.spec import InstanceRole
 from foliot.model.event import RelayConfirmed, RelayReleased, RelayTookOver
 from foliot.model.ids import new_id
 from foliot.outbox.redis import STREAM
-from foliot.plan import InstanceRole
 from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.engine import add, every_second, running, seen, until

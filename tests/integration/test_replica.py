@@ -10,16 +10,16 @@ import asyncpg
 import pytest
 from sqlalchemy import event, text
 
-from foliot.api.reading import AT_PRIMARY, AT_REPLICA, LISTED, LISTS, Way, ways
-from foliot.cli.checks import examine
+from foliot.api.replica_reads import AT_PRIMARY, AT_REPLICA, LISTED, LISTS, Way, ways
+from foliot.cli.process.checks import examine
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.db.replica import ReplicaStanding
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceRole, InstanceSpec
+from foliot.instance.store import open_store
 from foliot.model.errors import DatabaseUnreachableError, SettingError
 from foliot.model.event import BatchFired, ServiceFailed
-from foliot.plan import InstanceRole, InstanceSpec
-from foliot.runtime import Instance
-from foliot.store.dialect import Pool
-from foliot.store.migrate import upgrade
-from foliot.store.replica import ReplicaStanding
-from foliot.store.sql import open_store
 from foliot.timing.clock import SystemClock
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
 from tests.engine import quick_settings, seen, until

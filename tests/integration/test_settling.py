@@ -10,6 +10,11 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint, LocalHints
+from foliot.db.protocol import Note, Settled
+from foliot.db.schema import execution_t, schedule_version_t
+from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.event import ExecutionsSettled, Observer
@@ -17,11 +22,6 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.store.dialect import Pool
-from foliot.store.hints import Hint, LocalHints
-from foliot.store.protocol import Note, Settled
-from foliot.store.schema import execution_t, schedule_version_t
-from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
 from foliot.timing.clock import SystemClock
 from foliot.worker.attempt import Handover

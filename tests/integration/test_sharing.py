@@ -9,6 +9,10 @@ from uuid import UUID
 
 import pytest
 
+from foliot.db.protocol import InstanceRecord
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import SqlStore
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     ClockObserved,
@@ -20,11 +24,7 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.lease import Shard
-from foliot.plan import InstanceRole
-from foliot.runtime import Instance
-from foliot.scheduler.sharing import view_of
-from foliot.store.protocol import InstanceRecord
-from foliot.store.sql import SqlStore
+from foliot.scheduler.shard_assignment import view_of
 from foliot.testing.app import Recorder
 from tests.conftest import OpenStore
 from tests.engine import AUTHOR, SCHEDULER, add_all, every_second, running, seen, until

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from foliot.instance.runtime import Instance
+from foliot.instance.store import SqlStore
 from foliot.model.event import LeaderElected, SchedulesLoaded
 from foliot.model.execution import Status
 from foliot.model.schedule import Schedule
 from foliot.planning.change import delete, edit, pause
-from foliot.runtime import Instance
-from foliot.store.sql import SqlStore
 from tests.engine import AUTHOR, add, every_second, make_instance, seen, spec, until
 from tests.ledger import assert_exact
 

@@ -10,6 +10,11 @@ import pytest
 from sqlalchemy import event, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.dialect import Pool
+from foliot.db.protocol import LoadRange, Settled
+from foliot.db.rows.schedule_rows import row_of
+from foliot.db.schema import queue_t, schedule_t, schedule_version_t
+from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
@@ -18,12 +23,7 @@ from foliot.model.policy import Priority
 from foliot.planning.change import create
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Due, Firing, plan_firing
-from foliot.store.dialect import Pool
-from foliot.store.protocol import LoadRange, Settled
-from foliot.store.schedule_rows import row_of
-from foliot.store.schema import queue_t, schedule_t, schedule_version_t
-from foliot.store.sql import SqlStore
-from foliot.testing.conformance.scene import SOMEBODY, spec_of
+from tests.conformance.suites.scene import SOMEBODY, spec_of
 
 WHOLE = Shard(0, 1)
 QUEUES = [(DEFAULT_HOST_ID, "default")]

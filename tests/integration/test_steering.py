@@ -9,23 +9,23 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint
+from foliot.db.protocol import Settled
+from foliot.db.rows.cancellation import request_cancel
+from foliot.db.rows.row_locks import lock_executions
+from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.backfill import BackfillState
 from foliot.model.event import ExecutionsRescued
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.plan import InstanceRole
 from foliot.planning.backfill import BackfillStep, plan_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
-from foliot.store.cancelling import request_cancel
-from foliot.store.dialect import Pool
-from foliot.store.hints import Hint
-from foliot.store.locking import lock_executions
-from foliot.store.protocol import Settled
-from foliot.store.schema import execution_t, scheduler_lock_t
-from foliot.store.sql import SqlStore
 from tests.conftest import OpenStore
 from tests.engine import SCHEDULER, add, registry, running, seen, spec, until
 

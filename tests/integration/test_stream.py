@@ -15,25 +15,25 @@ import pytest
 from fastapi import FastAPI, Request, Response
 from sqlalchemy import insert
 
-from foliot.api import errors
-from foliot.api import feed as feed_module
-from foliot.api.feed import MAX_KEPT, MAX_TOLD, POLL_S, ChangeSource, Feed
+from foliot.access.principal import CredentialKind, Principal, Role
+from foliot.api import change_feed as feed_module
+from foliot.api.change_feed import MAX_KEPT, MAX_TOLD, POLL_S, ChangeSource, Feed
+from foliot.api.http import error_responses
+from foliot.api.http.http_server import listen, serving, url_of
 from foliot.api.routes import stream as stream_module
 from foliot.api.routes.stream import stream_routes
-from foliot.api.server import listen, serving, url_of
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint, LocalHints
+from foliot.db.schema import host_t
+from foliot.instance.store import SqlStore
 from foliot.model.attempt import Settlement
 from foliot.model.event import Observers
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.planning.change import create, pause
-from foliot.security.principal import CredentialKind, Principal, Role
+from foliot.queries.changes import ChangeFeed, Look, Mark, ScheduleChange
 from foliot.service import Loop
-from foliot.store.changes import ChangeFeed, Look, Mark, ScheduleChange
-from foliot.store.dialect import Pool
-from foliot.store.hints import Hint, LocalHints
-from foliot.store.schema import host_t
-from foliot.store.sql import SqlStore
 from foliot.timing.clock import Clock, SystemClock, VirtualClock
 from tests.engine import AUTHOR, spec, until
 
@@ -133,7 +133,7 @@ async def served(
         return request.state.principal.host_id not in told.revoked
 
     app = FastAPI()
-    errors.install(app)
+    error_responses.install(app)
     app.include_router(stream_routes(feed, clock, is_still_valid))
 
     @app.middleware("http")

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 from sqlalchemy.engine import make_url
 
+from foliot.db.postgres_url import APPLICATION_NAME
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.lease import Shard
-from foliot.store.postgres_url import APPLICATION_NAME
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 from tests.conftest import OpenStore
 from tests.engine import TTL_S, until

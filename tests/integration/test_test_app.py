@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from foliot import Foliot, every
+from foliot.db.database import Database
 from foliot.model.errors import InvalidError
 from foliot.model.event import ExecutionTriggered, ScheduleChanged
 from foliot.model.execution import Status
 from foliot.model.schedule import ChangeKind
-from foliot.store.database import Database
 from foliot.testing import TestApp
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

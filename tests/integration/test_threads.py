@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from foliot.kinds.function_target import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
+from foliot.kinds.target_protocol import Assignment, Fire
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import ScheduleSpec
-from foliot.target.function import FunctionRunner, RemoteFailedError, TaskRegistry, describe_task
-from foliot.target.protocol import Assignment, Fire
 
 FIRE_TS = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WAIT_S = 10.0

@@ -8,8 +8,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 from sqlalchemy import update
 
-from foliot.lease.database import DatabaseLeases
-from foliot.lease.leadership import Leadership
+from foliot.commands import Steering
+from foliot.commands.admission import DefinitionChecker
+from foliot.db.hints import LocalHints
+from foliot.db.schema import schedule_t
+from foliot.instance.store import SqlStore
+from foliot.kinds.function_target import FunctionRunner
 from foliot.model.event import (
     AgentFailed,
     DomainEvent,
@@ -30,20 +34,16 @@ from foliot.planning.change import Author
 from foliot.scheduler.backfill import Backfiller
 from foliot.scheduler.firing import FiringService
 from foliot.scheduler.janitor import HousekeepingOptions, Janitor
-from foliot.scheduler.term import LeaderState
-from foliot.steering import Steering
-from foliot.steering.admission import DefinitionChecker
-from foliot.store.hints import LocalHints
-from foliot.store.schema import schedule_t
-from foliot.store.sql import SqlStore
-from foliot.target.function import FunctionRunner
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.database_lease import DatabaseLeases
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder
-from foliot.testing.conformance.scene import LONG, STALE, WHOLE, Scene, spec_of
 from foliot.timing.clock import ClusterClock, SystemClock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
 from foliot.worker.settler import Settler
+from tests.conformance.suites.scene import LONG, STALE, WHOLE, Scene, spec_of
 from tests.engine import noop, registry
 
 ANN = Author("ann")

@@ -12,22 +12,22 @@ from uuid import UUID
 
 import pytest
 
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import ENGINE, InstanceRole, InstanceSpec
+from foliot.instance.store import SqlStore
+from foliot.kinds.function_target import TaskRegistry
 from foliot.model.attempt import Claim
 from foliot.model.event import TicketsRepublished, TransportLost, TransportRecovered
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
-from foliot.plan import ENGINE, InstanceRole, InstanceSpec
 from foliot.planning.change import Author
-from foliot.runtime import Instance
-from foliot.store.sql import SqlStore
-from foliot.target.function import TaskRegistry
 from foliot.testing.app import Recorder
-from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import Ticket
+from foliot.transport.intervals import TransportPace
+from foliot.transport.transport_protocol import Ticket
 from tests.brokers import Broker, GivenKafka, MockKafka
+from tests.conformance.transports import wait_until_kept
 from tests.conftest import OpenStore
-from tests.contract.transports import wait_until_kept
 from tests.engine import WORKER, add, noop, quick_settings, registry, running, seen, spec, until
 
 NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}

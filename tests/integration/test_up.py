@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import scheduler_lock_t
+from foliot.instance.store import SqlStore
 from foliot.model.execution import OPEN, Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.dialect import Pool
-from foliot.store.schema import scheduler_lock_t
-from foliot.store.sql import SqlStore
 from tests.conftest import OpenStore
 from tests.servers import free_port
 

@@ -13,22 +13,9 @@ from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.cli import main
-from foliot.model.calendar import CalendarSpec
-from foliot.model.errors import FencedError, InvalidError, NotFoundError
-from foliot.model.execution import TriggeredBy
-from foliot.model.ids import DEFAULT_HOST_ID, new_id
-from foliot.model.lease import Lease, Shard
-from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.plan import InstanceRole
-from foliot.planning.change import PlannedChange, edit, pause, resume
-from foliot.planning.change import delete as remove
-from foliot.planning.definition import compile_definition
-from foliot.planning.fire import FireDecision, Firing, plan_firing
-from foliot.sdk import Foliot
-from foliot.store import advancing, firing
-from foliot.store.dialect import Pool
-from foliot.store.hints import Hint
-from foliot.store.schema import (
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint
+from foliot.db.schema import (
     attempt_t,
     event_store_t,
     execution_t,
@@ -37,7 +24,20 @@ from foliot.store.schema import (
     schedule_t,
     scheduler_lock_t,
 )
-from foliot.store.sql import SqlStore
+from foliot.instance.spec import InstanceRole
+from foliot.instance.store import SqlStore
+from foliot.model.calendar import CalendarSpec
+from foliot.model.errors import FencedError, InvalidError, NotFoundError
+from foliot.model.execution import TriggeredBy
+from foliot.model.ids import DEFAULT_HOST_ID, new_id
+from foliot.model.lease import Lease, Shard
+from foliot.model.schedule import Schedule, ScheduleSpec
+from foliot.planning.change import PlannedChange, edit, pause, resume
+from foliot.planning.change import delete as remove
+from foliot.planning.definition import compile_definition
+from foliot.planning.fire import FireDecision, Firing, plan_firing
+from foliot.scheduler import advancing_sql, firing_sql
+from foliot.sdk.app import Foliot
 from foliot.testing.app import TestApp
 from foliot.verify.finding import FindingKind, Report, Verdict
 from foliot.verify.verifier import VerifyRequest, verify, verify_in
@@ -477,7 +477,7 @@ async def no_fence(_connection: AsyncConnection, _lease: Lease) -> None:
 
 def without_guards(*names: str) -> Callable[..., Any]:
     """The guarded UPDATE without the conditions on these columns."""
-    guarded = advancing.advance_planned
+    guarded = advancing_sql.advance_planned
 
     def unguarded(*arguments: Any, **options: Any) -> Any:
         statement = guarded(*arguments, **options)
@@ -497,8 +497,8 @@ def take_away_guards(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     def and_name(*arguments: Any) -> Any:
         return unguarded(*arguments).returning(schedule_t.c.schedule_id, schedule_t.c.schedule_name)
 
-    monkeypatch.setattr(firing, "advance_planned", unguarded)
-    monkeypatch.setattr(firing, "advance_and_name", and_name)
+    monkeypatch.setattr(firing_sql, "advance_planned", unguarded)
+    monkeypatch.setattr(firing_sql, "advance_and_name", and_name)
 
 
 async def test_what_two_leaders_do_without_fence_and_guards_is_found(
@@ -521,7 +521,7 @@ async def test_what_two_leaders_do_without_fence_and_guards_is_found(
     with pytest.raises(FencedError):
         await store.firing.fire(deposed, stale, now=now)
     # Without the fence the guarded UPDATE still lets only one of the two decide.
-    monkeypatch.setattr(firing, "require_lease", no_fence)
+    monkeypatch.setattr(firing_sql, "require_lease", no_fence)
     assert len((await store.firing.fire(leading, fresh, now=now)).fired) == 3
     assert (await store.firing.fire(deposed, stale, now=now)).fired == []
     assert (await check(store)).verdict is Verdict.VALID

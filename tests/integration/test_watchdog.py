@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.dialect import Pool
+from foliot.db.schema import schedule_t
+from foliot.instance.store import SqlStore
 from foliot.model.event import DomainEvent, OverdueCounted, OverdueEnded, OverdueFound
 from foliot.scheduler.watchdog import REMIND_EVERY_S, Watchdog
-from foliot.store.dialect import Pool
-from foliot.store.schema import schedule_t
-from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock
 from tests.engine import add, every_second

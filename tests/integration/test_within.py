@@ -24,16 +24,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, create_async_e
 from sqlalchemy.orm import Session
 
 from foliot import Foliot, cron
+from foliot.db.dialect import Pool
+from foliot.db.hints import CHANNEL
+from foliot.db.joined_transaction import NotJoinableError
+from foliot.db.schema import audit_t, execution_t, schedule_t, schedule_text_t, schedule_version_t
+from foliot.instance.store import SqlStore
+from foliot.kinds.function_target import UnknownTaskError
 from foliot.model.errors import InvalidError, NameTakenError, NotFoundError, UnstorableError
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.dialect import Pool
-from foliot.store.hints import CHANNEL
-from foliot.store.joining import NotJoinableError
-from foliot.store.schema import audit_t, execution_t, schedule_t, schedule_text_t, schedule_version_t
-from foliot.store.sql import SqlStore
-from foliot.target.function import UnknownTaskError
-from foliot.within import AsyncWithin, Within
+from foliot.sdk.transactions import AsyncWithin, Within
 from tests.conftest import OpenStore
 from tests.engine import quick_settings, until
 

@@ -10,15 +10,15 @@ from sqlalchemy import make_url, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from foliot import Foliot, event
+from foliot.db.dialect import Pool
+from foliot.db.rows.event_rows import write_events
+from foliot.db.schema import execution_t, outbox_message_t, pending_event_t
+from foliot.instance.store import SqlStore
 from foliot.model.errors import InvalidError
 from foliot.model.event import BatchFired, PendingEventsFailed
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.schedule import Schedule
-from foliot.store.dialect import Pool
-from foliot.store.events import write_events
-from foliot.store.firing import FiringStatements
-from foliot.store.schema import execution_t, outbox_message_t, pending_event_t
-from foliot.store.sql import SqlStore
+from foliot.scheduler.firing_sql import FiringStatements
 from tests.conftest import OpenStore
 from tests.engine import AUTHOR, add, every_second, running, seen, spec, until
 
@@ -172,7 +172,7 @@ async def test_a_crash_before_the_commit_leaves_the_event_to_the_next_leader(
         if failures == 1:
             raise OSError("the process ends here")
 
-    monkeypatch.setattr("foliot.store.pending_events.write_events", fail_once)
+    monkeypatch.setattr("foliot.commands.pending_events_sql.write_events", fail_once)
     async with running(database_url):
 
         async def is_there() -> bool:
@@ -201,7 +201,7 @@ async def test_events_that_can_not_be_written_delay_only_those_of_their_schedule
     database_url: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More schedules than a step takes, the first of them broken: polling alone would take half an hour."""
-    monkeypatch.setattr("foliot.store.pending_events.MAX_SCHEDULES", 3)
+    monkeypatch.setattr("foliot.commands.pending_events_sql.MAX_SCHEDULES", 3)
     app = Foliot(database_url)
     schedules = [await add(store, spec(f"order-due-{n}", NEVER, target=DUE)) for n in range(11)]
     schedules.sort(key=lambda each: each.schedule_id.hex)

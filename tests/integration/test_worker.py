@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from foliot.instance.store import SqlStore
 from foliot.model.event import ExecutionsClaimed
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
-from foliot.store.sql import SqlStore
 from foliot.worker.renewer import Renewer
 from tests.engine import WORKER, add, every_second, make_instance, noop, registry, running, seen, spec, until
 

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.scheduler.sharing import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
-from foliot.store.survey import SeenScheduler, SeenShard, Survey
+from foliot.scheduler.cluster_sql import SeenScheduler, SeenShard, Survey
+from foliot.scheduler.shard_assignment import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
 
 TTL_S = 3.0
 NAMES = [f"scheduler-{number}" for number in range(7)]

@@ -16,18 +16,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
+from tests.conformance.suites.scene import LONG, STALE, WHOLE, Scene, empty
 from tests.servers import PostgresServer
 
+from foliot.db.migrate import upgrade
+from foliot.db.schema import execution_t, schedule_t
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.attempt import Claim
 from foliot.model.errors import FencedError, NameTakenError, NotFoundError
 from foliot.model.execution import Status
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.fire import Firing
-from foliot.store.migrate import upgrade
-from foliot.store.schema import execution_t, schedule_t
-from foliot.store.sql import SqlStore, open_store
-from foliot.testing.conformance.scene import LONG, STALE, WHOLE, Scene, empty
 from foliot.timing.clock import SystemClock, VirtualClock
 
 NAMES = ("one", "two", "three")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from foliot.db.dialect import Pool
+from foliot.instance.store import SqlStore
 from foliot.model.errors import FoliotError
 from foliot.scheduler.firing import FiringService
-from foliot.store.dialect import Pool
-from foliot.store.sql import SqlStore
 from tests.simulation.ids import seeded_ids
 from tests.simulation.instances import Bus, Instance, LossyHints, Surroundings
 from tests.simulation.instances import SchedulerInstance as Scheduler

@@ -1,4 +1,4 @@
-"""Simulated processes: the product's services, wired as in `foliot.runtime`.
+"""Simulated processes: the product's services, wired as in `foliot.instance.runtime`.
 
 Their clocks are wrong by minutes, and their hints get lost.
 """
@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from foliot.lease.database import DatabaseLeases
+from foliot.db.hints import Hint, Listener, LocalHints
+from foliot.db.protocol import InstanceRecord
+from foliot.instance.registration import InstancePresence
+from foliot.instance.store import SqlStore
+from foliot.kinds.target_protocol import Target
 from foliot.model.errors import FoliotError
 from foliot.model.event import (
     DomainEvent,
@@ -24,14 +28,10 @@ from foliot.model.event import (
     WriteFenced,
 )
 from foliot.model.lease import Shard
-from foliot.presence import InstancePresence
+from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.scheduler import Scheduler, SharingPace
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.service import Loop, Service
-from foliot.store.hints import Hint, Listener, LocalHints
-from foliot.store.protocol import InstanceRecord
-from foliot.store.sql import SqlStore
-from foliot.target.protocol import Target
 from foliot.timing.clock import Clock, ClusterClock
 from foliot.worker.journal import Journal
 from foliot.worker.renewer import Renewer

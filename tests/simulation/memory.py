@@ -15,11 +15,11 @@ from sqlalchemy import Connection, event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
-from foliot.store.database import Database
-from foliot.store.dialect import Pool
-from foliot.store.migrate import upgrade
-from foliot.store.sqlite import SqliteDialect
-from foliot.store.sqlite_driver import OneTripCursor
+from foliot.db.database import Database
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.db.sqlite import SqliteDialect
+from foliot.db.sqlite_driver import OneTripCursor
 from foliot.timing.clock import VirtualClock
 from tests.simulation.virtual_loop import VirtualLoop
 

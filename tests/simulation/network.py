@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.database import Database
+from foliot.db.dialect import Pool
 from foliot.model.errors import DatabaseUnreachableError
-from foliot.store.database import Database
-from foliot.store.dialect import Pool
 from tests.simulation.memory import Memory
 from tests.simulation.virtual_loop import living
 

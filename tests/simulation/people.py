@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from foliot.db.hints import Hint
+from foliot.instance.store import SqlStore
 from foliot.model.errors import FoliotError
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import Author, PlannedChange, create, delete, edit, pause, resume
-from foliot.store.hints import Hint
-from foliot.store.sql import SqlStore
 from tests.simulation.instances import LossyHints
 from tests.simulation.network import Sender, act_as
 

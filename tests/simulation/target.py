@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from foliot.kinds.target_protocol import Assignment, AttemptFailedError
 from foliot.model.errors import Problem
 from foliot.model.schedule import ScheduleSpec
-from foliot.target.protocol import Assignment, AttemptFailedError
 from tests.simulation.network import Network, Sender
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy import String, Update, bindparam, null, update
 
-from foliot.lease.leadership import Leadership
-from foliot.store import advancing, event_firing, firing, upkeep, work
-from foliot.store.schema import execution_t, schedule_t
+from foliot.db.schema import execution_t, schedule_t
+from foliot.scheduler import advancing_sql, event_firing_sql, firing_sql, housekeeping_sql
+from foliot.scheduler.leases.leadership import Leadership
+from foliot.worker import work_sql
 from tests.simulation.history import tell
 from tests.simulation.memory import Memory
 
@@ -22,13 +23,13 @@ def without_the_fence(patch: pytest.MonkeyPatch) -> None:
     async def anyone_may(*_: object) -> None:
         """Whoever has led once leads for ever."""
 
-    patch.setattr(firing, "require_lease", anyone_may)
-    patch.setattr(upkeep, "require_lease", anyone_may)
+    patch.setattr(firing_sql, "require_lease", anyone_may)
+    patch.setattr(housekeeping_sql, "require_lease", anyone_may)
 
 
 def without_the_guard_of_the_update(patch: pytest.MonkeyPatch) -> None:
     def advance(dialect: Any, shard: Any, shape: Any, *, counts_events: bool = False) -> Update:
-        table, planned = advancing._PLANNED.table(dialect, shape)
+        table, planned = advancing_sql._PLANNED.table(dialect, shape)
         counted = {"event_seq": schedule_t.c.event_seq + planned["fires"]} if counts_events else {}
         return (
             update(schedule_t)
@@ -45,8 +46,8 @@ def without_the_guard_of_the_update(patch: pytest.MonkeyPatch) -> None:
             )
         )
 
-    patch.setattr(firing, "advance_planned", advance)
-    patch.setattr(event_firing, "advance_planned", advance)
+    patch.setattr(firing_sql, "advance_planned", advance)
+    patch.setattr(event_firing_sql, "advance_planned", advance)
 
 
 def without_the_attempt_and_its_worker(patch: pytest.MonkeyPatch) -> None:
@@ -55,7 +56,7 @@ def without_the_attempt_and_its_worker(patch: pytest.MonkeyPatch) -> None:
         is_anyones = bindparam("mine_by", type_=String()) != ""
         return (execution_t.c.execution_id == table.c.execution_id, is_anyones)
 
-    patch.setattr(work, "_is_mine", is_mine)
+    patch.setattr(work_sql, "_is_mine", is_mine)
 
 
 def without_the_trust_window(patch: pytest.MonkeyPatch) -> None:
@@ -63,7 +64,7 @@ def without_the_trust_window(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_waiting_for_a_worker_to_be_lost(patch: pytest.MonkeyPatch) -> None:
-    rescue = upkeep.Upkeep.rescue
+    rescue = housekeeping_sql.Upkeep.rescue
 
     async def rescue_all(self: Any, lease: Any, *, limit: int, until: Any = None) -> Any:
         true = self._dialect
@@ -73,7 +74,7 @@ def without_waiting_for_a_worker_to_be_lost(patch: pytest.MonkeyPatch) -> None:
         finally:
             self._dialect = true
 
-    patch.setattr(upkeep.Upkeep, "rescue", rescue_all)
+    patch.setattr(housekeeping_sql.Upkeep, "rescue", rescue_all)
 
 
 class _Later:
@@ -92,7 +93,7 @@ class _Later:
 @pytest.fixture(autouse=True)
 def _fresh_statements() -> Iterator[None]:
     """Statements are kept once they are built, sabotaged ones too."""
-    caches = (work._settle, work._renew)
+    caches = (work_sql._settle, work_sql._renew)
     for each in caches:
         each.cache_clear()
     yield

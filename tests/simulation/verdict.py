@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from foliot.db.database import Database
 from foliot.model.instant import micros_of
-from foliot.store.database import Database
 from foliot.verify.verifier import VerifyRequest, verify
 from tests.ledger import decided_times
 from tests.simulation.memory import Memory

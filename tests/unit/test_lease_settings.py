@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from foliot.instance.settings import load_settings
 from foliot.model.errors import SettingError
-from foliot.settings import load_settings
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from foliot.db.dialect import Pool
+from foliot.instance.settings import Settings, load_settings
 from foliot.model.errors import SettingError
-from foliot.settings import Settings, load_settings
-from foliot.store.dialect import Pool
 
 
 @pytest.fixture(autouse=True)

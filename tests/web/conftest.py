@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from foliot.api.credentials import SESSION_COOKIE
+from foliot.api.access.credentials import SESSION_COOKIE
 from foliot.api.ui import WEB_DIST
 from tests.api.served import OPERATOR_KEY
 from tests.api.waiting import until

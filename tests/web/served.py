@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from foliot.store.protocol import TaskRecord
-from foliot.target.protocol import Fire
+from foliot.db.protocol import TaskRecord
+from foliot.kinds.target_protocol import Fire
 from tests.api.answers import made
 from tests.api.hosts import unique
 from tests.api.served import ALL, OPERATOR_KEY, SECRET_KEY, V1, Served

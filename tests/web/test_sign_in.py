@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from foliot.api.credentials import operator_principal
+from foliot.api.access.credentials import operator_principal
 from tests.api.served import OPERATOR_KEY
 from tests.web.conftest import OpenPage
 from tests.web.pages import title

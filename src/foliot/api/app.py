@@ -6,12 +6,13 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
 
-from foliot.api import errors, openapi
-from foliot.api.front import OnAnswer, OnError, add_front
-from foliot.api.gate import Gate, GatedRoute
+from foliot.api import openapi
+from foliot.api.access.gate import Gate, GatedRoute
+from foliot.api.http import error_responses
+from foliot.api.http.middleware import OnAnswer, OnError, add_front
 from foliot.api.ui import ui_routes
-from foliot.probing.page import MetricsPage
-from foliot.probing.probes import readiness_document
+from foliot.telemetry.health.metrics_page import MetricsPage
+from foliot.telemetry.health.probes import readiness_document
 from foliot.version import __version__
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
@@ -43,7 +44,7 @@ def make_app(
         telemetry=NO_TELEMETRY,
     )
     app.state.gate = gate
-    errors.install(app)
+    error_responses.install(app)
     openapi.install(app)
     add_front(app, on_error, on_answer, public_path=public_path)
     for router in (_probes(problems, metrics), *routers):

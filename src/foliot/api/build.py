@@ -6,13 +6,27 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
 
+from foliot.access.hosts import Hosts
+from foliot.access.idempotency_sql import IdempotencyKeys
+from foliot.access.jwt_tokens import IssuerKeys, TokenVerifier
+from foliot.access.keys_sql import ApiKeys
+from foliot.access.rates_sql import Rates
+from foliot.access.sessions import Sessions
+from foliot.api.access.credentials import SESSION_COOKIE, Authenticator
+from foliot.api.access.gate import Gate, GatedRoute
+from foliot.api.access.idempotency_keys import Idempotency
+from foliot.api.access.rate_limits import (
+    DatabaseRates,
+    MemoryRates,
+    RateKind,
+    RateLimiter,
+    RedisRates,
+    parse_rate,
+)
+from foliot.api.api_pruning import Tidy
 from foliot.api.app import Problems, make_app
-from foliot.api.credentials import SESSION_COOKIE, Authenticator
-from foliot.api.feed import Feed
-from foliot.api.gate import Gate, GatedRoute
-from foliot.api.idempotency import Idempotency
-from foliot.api.rates import DatabaseRates, MemoryRates, RateKind, RateLimiter, RedisRates, parse_rate
-from foliot.api.reading import Reads
+from foliot.api.change_feed import Feed
+from foliot.api.replica_reads import Reads
 from foliot.api.routes.access import access_routes
 from foliot.api.routes.agents import agent_routes
 from foliot.api.routes.apply import apply_routes
@@ -32,19 +46,12 @@ from foliot.api.routes.sign_in import sign_in_routes
 from foliot.api.routes.stream import stream_routes
 from foliot.api.routes.timeline import timeline_routes
 from foliot.api.services import Services
-from foliot.api.tidy import Tidy
+from foliot.db.hints import Hints
 from foliot.model.errors import UnauthenticatedError
 from foliot.model.event import Observer, RequestFailed
-from foliot.probing.page import MetricsPage
-from foliot.security.tokens import IssuerKeys, TokenVerifier
+from foliot.queries.changes import ChangeFeed
 from foliot.service import Service
-from foliot.store.changes import ChangeFeed
-from foliot.store.hints import Hints
-from foliot.store.hosts import Hosts
-from foliot.store.idempotency import IdempotencyKeys
-from foliot.store.keys import ApiKeys
-from foliot.store.rates import Rates
-from foliot.store.sessions import Sessions
+from foliot.telemetry.health.metrics_page import MetricsPage
 from foliot.timing.clock import Clock
 
 

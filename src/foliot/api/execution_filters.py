@@ -10,11 +10,11 @@ from fastapi import Query, Response
 from foliot.api.documents import execution_document
 from foliot.api.paging import PageRequest, Seal, bad_token, read_id, read_instant
 from foliot.api.services import Services
+from foliot.db.protocol import ExecutionFilter
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
-from foliot.store.execution_list import ExecutionList, ExecutionPosition
-from foliot.store.protocol import ExecutionFilter
+from foliot.queries.execution_list import ExecutionList, ExecutionPosition
 
 
 @dataclass(frozen=True, slots=True)

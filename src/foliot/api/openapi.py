@@ -9,10 +9,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from foliot.api.access import ACCESS, Access, Home, Open
-from foliot.api.body import BODIES
-from foliot.api.errors import PROBLEM_JSON
-from foliot.security.principal import Role
+from foliot.access.principal import Role
+from foliot.api.access.access_table import ACCESS, Access, Home, Open
+from foliot.api.http.error_responses import PROBLEM_JSON
+from foliot.api.http.request_body import BODIES
 from foliot.version import __version__
 
 _DESCRIPTION = """\

@@ -18,8 +18,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from fastapi import Depends, Query, Response
 
-from foliot.api.answer import answer
-from foliot.api.depending import made_of_query
+from foliot.api.dependencies import made_of_query
+from foliot.api.http.json_response import answer
 from foliot.model.errors import InvalidError
 
 R = TypeVar("R")

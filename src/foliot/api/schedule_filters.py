@@ -8,13 +8,13 @@ from uuid import UUID
 from fastapi import Query
 from pydantic import Field
 
-from foliot.api.body import Form
+from foliot.api.http.request_body import Form
 from foliot.api.paging import PageRequest, bad_token, read_id, read_instant
 from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, QueueName, ScheduleState
-from foliot.store.schedule_list import ScheduleFilter, SchedulePosition, ScheduleSort
+from foliot.queries.schedule_list import ScheduleFilter, SchedulePosition, ScheduleSort
 
 TargetKind = Literal["function", "http", "event", "celery"]
 Name = Annotated[str, Field(max_length=126, pattern=r"^[^\x00]*$")]

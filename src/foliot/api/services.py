@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from foliot.security.callback import CallbackTokens
-from foliot.steering import Steering
-from foliot.store.database import Database
-from foliot.store.replica import ReplicaWatch
-from foliot.store.secrets import Secrets
+from foliot.access.callback_tokens import CallbackTokens
+from foliot.access.secrets_sql import Secrets
+from foliot.commands import Steering
+from foliot.db.database import Database
+from foliot.db.replica import ReplicaWatch
 from foliot.timing.clock import ClusterClock
 
 if TYPE_CHECKING:
     # Needs Redis, which is an optional dependency.
-    from foliot.api.kept import KeptAnswers
+    from foliot.api.access.response_cache import KeptAnswers
 
 API = "/api/v1"
 

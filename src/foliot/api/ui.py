@@ -20,8 +20,8 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from foliot.api.front import API_PREFIX
-from foliot.api.paths import path_of, root_of
+from foliot.api.http.middleware import API_PREFIX
+from foliot.api.http.paths import path_of, root_of
 from foliot.version import __version__
 
 WEB_DIST = Path(__file__).parent.parent / "web_dist"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from foliot.cli import (
+from foliot.cli.commands import (
     calendar,
     cluster,
     cron,
@@ -13,7 +13,7 @@ from foliot.cli import (
     doctor,
     event,
     execution,
-    importing,
+    import_schedules,
     instance,
     key,
     notification,
@@ -28,8 +28,8 @@ from foliot.cli import (
     verify,
     version,
 )
-from foliot.cli.exits import run_command
-from foliot.cli.failures import ending
+from foliot.cli.support.api_failures import ending
+from foliot.cli.support.exits import run_command
 
 app = typer.Typer(
     name="foliot",
@@ -75,7 +75,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(secret.app, name="secret")
 app.add_typer(calendar.app, name="calendar")
 app.add_typer(notification.app, name="notification")
-app.add_typer(importing.app, name="import")
+app.add_typer(import_schedules.app, name="import")
 app.command("sign-in")(sign_in.sign_in)
 app.command()(verify.verify)
 app.command()(simulate.simulate)

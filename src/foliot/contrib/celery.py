@@ -23,13 +23,13 @@ import threading
 from typing import Any
 from uuid import UUID
 
-from foliot.celery_app import require_json_results
+from foliot.brokers.celery_app import require_json_results
 from foliot.contrib.celery_engine import Engine
+from foliot.instance.settings import Settings, load_settings
+from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.model.errors import SettingError
 from foliot.model.event import DomainEvent, ServiceFailed, ServiceRecovered
-from foliot.plan import InstanceRole, InstanceSpec
-from foliot.sdk import Foliot
-from foliot.settings import Settings, load_settings
+from foliot.sdk.app import Foliot
 from foliot.transport.celery import TASK
 
 NEVER_S = 10 * 365 * 86400

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from uuid import UUID
 
+from foliot.instance.runtime import Instance
+from foliot.instance.spec import InstanceSpec
 from foliot.model.execution import Status
-from foliot.plan import InstanceSpec
-from foliot.runtime import Instance
 from foliot.service import Loop
 from foliot.worker.attempt import Attempt
 from foliot.worker.worker import Worker

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from foliot import Foliot
-from foliot.target.protocol import AttemptFailedError
+from foliot.kinds.target_protocol import AttemptFailedError
 
 SHELL = "/bin/sh"
 PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -23,14 +23,11 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.hints import Hint, Hints
 from foliot.model.event import ConsumerLagChanged, EventsConsumed, Observer
-from foliot.outbox.delivering import Delivered, Delivering, PendingTransaction
-from foliot.outbox.handling import ConsumerSpec, Event
-from foliot.outbox.partitions import Placed, first_alone, whole_transactions
-from foliot.outbox.presence import ConsumerRegistration, give_up_crashed
-from foliot.service import Wake
-from foliot.store.claims import ConsumerClaim, end_claim
-from foliot.store.consumers import (
+from foliot.outbox.claims_sql import ConsumerClaim, end_claim
+from foliot.outbox.consumer_registration import ConsumerRegistration, give_up_crashed
+from foliot.outbox.consumers_sql import (
     Consumers,
     GroupStanding,
     PartitionPosition,
@@ -40,7 +37,10 @@ from foliot.store.consumers import (
     read_messages,
     take_partition,
 )
-from foliot.store.hints import Hint, Hints
+from foliot.outbox.handler_calls import Delivered, Delivering, PendingTransaction
+from foliot.outbox.handlers import ConsumerSpec, Event
+from foliot.outbox.partitions import Placed, first_alone, whole_transactions
+from foliot.service import Wake
 from foliot.timing.clock import Clock
 
 MIN_LOOK = 1_000

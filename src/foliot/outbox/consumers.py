@@ -2,13 +2,13 @@
 
 from typing import Protocol
 
+from foliot.db.hints import Hints
 from foliot.model.errors import SettingError
 from foliot.model.event import Observer
 from foliot.outbox.consumer import Consumer
-from foliot.outbox.handling import ConsumerSpec
+from foliot.outbox.consumers_sql import Consumers
+from foliot.outbox.handlers import ConsumerSpec
 from foliot.service import Service
-from foliot.store.consumers import Consumers
-from foliot.store.hints import Hints
 from foliot.timing.clock import Clock
 
 

@@ -6,16 +6,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.model.errors import NotFoundError
 from foliot.model.event import Observers
-from foliot.outbox.delivering import Delivering, held
-from foliot.outbox.handling import ConsumerSpec, Event, EventTransaction
-from foliot.store.consumers import Consumers
-from foliot.store.dead_letters import (
+from foliot.outbox.consumers_sql import Consumers
+from foliot.outbox.dead_letters_sql import (
     DeadLetter,
     DeadLetterRows,
     lock_dead_letter,
     note_failed_again,
     note_replayed,
 )
+from foliot.outbox.handler_calls import Delivering, held
+from foliot.outbox.handlers import ConsumerSpec, Event, EventTransaction
 from foliot.timing.clock import Clock
 
 PAGE = 100

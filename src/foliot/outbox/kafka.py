@@ -27,14 +27,14 @@ from aiokafka.errors import (
     for_code,
 )
 
+from foliot.brokers.broker_address import read_address
+from foliot.brokers.kafka_settings import access_of
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import SETTING, RelayTerm
-from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
-from foliot.store.outbox_list import OutboxMessage
-from foliot.transport.address import read_address
+from foliot.outbox.message_format import Parcel, cut, pack
+from foliot.outbox.ordered_sending import CALL_S, RefusalErrors, asking, send_in_order
+from foliot.outbox.publisher import SETTING, RelayTerm
+from foliot.queries.outbox_list import OutboxMessage
 from foliot.transport.kafka import has_controller
-from foliot.transport.kafka_access import access_of
 
 OPTIONS = ("transactions", "partitions")
 """Address options that only the relay reads."""

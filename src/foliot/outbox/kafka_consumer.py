@@ -20,19 +20,19 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.brokers.broker_address import read_address
+from foliot.brokers.kafka_settings import access_of
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import EventsConsumed, Observer
-from foliot.outbox.delivering import Delivered, Delivering, HandlerFailure, PendingTransaction
-from foliot.outbox.handling import ConsumerSpec
-from foliot.outbox.parcel import topic_at_broker
-from foliot.outbox.presence import ConsumerRegistration, give_up_crashed
-from foliot.outbox.unpacking import Arrived, Unpacked, instant_of_millis, unpack
+from foliot.outbox.claims_sql import ConsumerClaim, end_claim
+from foliot.outbox.consumer_registration import ConsumerRegistration, give_up_crashed
+from foliot.outbox.consumers_sql import Consumers, forget_consumed, mark_consumed
+from foliot.outbox.handler_calls import Delivered, Delivering, HandlerFailure, PendingTransaction
+from foliot.outbox.handlers import ConsumerSpec
+from foliot.outbox.message_format import topic_at_broker
+from foliot.outbox.message_parser import Arrived, Unpacked, instant_of_millis, unpack
 from foliot.service import Wake
-from foliot.store.claims import ConsumerClaim, end_claim
-from foliot.store.consumers import Consumers, forget_consumed, mark_consumed
 from foliot.timing.clock import Clock
-from foliot.transport.address import read_address
-from foliot.transport.kafka_access import access_of
 
 RELAY_OPTIONS = ("transactions", "partitions")
 """Options that are ignored here, so that relay and consumer can use the same address."""

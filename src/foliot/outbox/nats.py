@@ -13,12 +13,12 @@ from nats.errors import Error, MaxPayloadError
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
+from foliot.brokers.broker_address import read_address
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.parcel import Parcel, pack
-from foliot.outbox.protocol import SETTING, BrokerRefusedError, RelayTerm
-from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
-from foliot.store.outbox_list import OutboxMessage
-from foliot.transport.address import read_address
+from foliot.outbox.message_format import Parcel, pack
+from foliot.outbox.ordered_sending import CALL_S, RefusalErrors, asking, send_in_order
+from foliot.outbox.publisher import SETTING, BrokerRefusedError, RelayTerm
+from foliot.queries.outbox_list import OutboxMessage
 
 STREAM = "FOLIOT_EVENTS"
 SUBJECT = "foliot.events."

@@ -20,12 +20,12 @@ from aio_pika.exceptions import (
 )
 from aiormq.exceptions import ChannelAccessRefused
 
+from foliot.brokers.broker_address import read_address
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.parcel import CONTENT_TYPE, Parcel, pack
-from foliot.outbox.protocol import SETTING, RelayTerm
-from foliot.outbox.sending import CALL_S, RefusalErrors, asking, send_in_order
-from foliot.store.outbox_list import OutboxMessage
-from foliot.transport.address import read_address
+from foliot.outbox.message_format import CONTENT_TYPE, Parcel, pack
+from foliot.outbox.ordered_sending import CALL_S, RefusalErrors, asking, send_in_order
+from foliot.outbox.publisher import SETTING, RelayTerm
+from foliot.queries.outbox_list import OutboxMessage
 
 EXCHANGE = "foliot.events"
 QUEUE = "foliot.events."

@@ -13,12 +13,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from foliot.brokers.broker_address import read_address
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.parcel import Parcel, cut, pack
-from foliot.outbox.protocol import SETTING, BrokerRefusedError, RelayTerm, TermOverError
-from foliot.outbox.sending import CALL_S, asking
-from foliot.store.outbox_list import OutboxMessage
-from foliot.transport.address import read_address
+from foliot.outbox.message_format import Parcel, cut, pack
+from foliot.outbox.ordered_sending import CALL_S, asking
+from foliot.outbox.publisher import SETTING, BrokerRefusedError, RelayTerm, TermOverError
+from foliot.queries.outbox_list import OutboxMessage
 
 STREAM = "foliot:events:"
 FENCE = "foliot:relay:"

@@ -25,18 +25,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from foliot.lease.leadership import Leadership
+from foliot.db.hints import Hint, Hints
 from foliot.model.broker import BrokerKind
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import EventsDeadLettered, Observer, RedisFailed, RelayConfirmed, TopicRefused
 from foliot.model.lease import Lease
-from foliot.outbox.leading import WHOLE, RelayLeases, RelayObserver
-from foliot.outbox.parcel import topic_at_broker
-from foliot.outbox.protocol import BrokerRefusedError, Publisher, RelayTerm, TermOverError
+from foliot.outbox.message_format import topic_at_broker
+from foliot.outbox.publisher import BrokerRefusedError, Publisher, RelayTerm, TermOverError
+from foliot.outbox.relay_election import WHOLE, RelayLeases, RelayObserver
+from foliot.outbox.relays_sql import RELAY_GROUP, RelayReplacedError, Relays, message_of
+from foliot.queries.outbox_list import OutboxMessage
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Service, Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.outbox_list import OutboxMessage
-from foliot.store.relays import RELAY_GROUP, RelayReplacedError, Relays, message_of
 from foliot.timing.clock import ClusterClock
 
 BATCH = 500

@@ -2,7 +2,7 @@
 
 There is one ShardScheduler per shard. Its services share a LeaderState (what the leader knows in its term):
 
-    leadership   renews the lease (folder `lease/`)
+    leadership   renews the lease (folder `leases/`)
     loader       fills the wheel: the horizon by pages, changes by hints, and by polling what hints missed
     firing       takes what is due, plans it, commits it in batches
     janitor      rescues, releases, restarts, prunes; each duty is a separate service

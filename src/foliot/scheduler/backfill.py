@@ -8,16 +8,16 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
-from foliot.lease.leadership import Leadership
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import BackfillAdvance, BackfillStore
 from foliot.model.errors import FencedError, InvalidError, UnreadableError
 from foliot.model.event import BackfillAdvanced, Observer, WriteFenced, settled_at_once
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.backfill import BackfillStep, plan_backfill
 from foliot.planning.definition import compile_spec
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import BackfillAdvance, BackfillStore
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 
 PER_STEP = 100

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from foliot.db.protocol import FiringStore, LoadRange
 from foliot.model.instant import EPOCH
 from foliot.model.policy import Priority
 from foliot.planning.fire import Due
-from foliot.scheduler.term import LeaderState
-from foliot.store.protocol import FiringStore, LoadRange
+from foliot.scheduler.leader_term import LeaderState
 
 MAX_ROWS = 1_000
 """Rows per portion: converting and queueing them takes 20 to 30 ms."""

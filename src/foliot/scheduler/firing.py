@@ -13,7 +13,8 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from foliot.lease.leadership import Leadership
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import Fired, FiringStore
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     BatchFired,
@@ -28,10 +29,9 @@ from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
 from foliot.planning.fire import PLAN_HOLDS, Due, Firing, Unplanned, plan_firing
-from foliot.scheduler.term import LeaderState
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Fired, FiringStore
 from foliot.timing.clock import ClusterClock
 
 BATCH = 1000

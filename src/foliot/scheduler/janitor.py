@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from foliot.lease.leadership import Leadership
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import RegistryStore, UpkeepStore
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     AgentFailed,
@@ -32,9 +33,8 @@ from foliot.model.event import (
 )
 from foliot.model.execution import FINAL, Status
 from foliot.model.lease import Lease
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Service, Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import RegistryStore, UpkeepStore
 from foliot.timing.clock import ClusterClock
 
 BATCH = 500

@@ -14,12 +14,12 @@ Calendars are read with the poll, and first of all: a term loads no schedules be
 from datetime import timedelta
 from uuid import UUID
 
-from foliot.lease.leadership import Leadership
+from foliot.db.protocol import CalendarStore, FiringStore, LoadPosition
 from foliot.model.event import Observer, SchedulesLoaded
 from foliot.scheduler.backlog import MAX_EXCLUDED, BacklogReader
-from foliot.scheduler.term import LeaderState
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
-from foliot.store.protocol import CalendarStore, FiringStore, LoadPosition
 from foliot.timing.calendar import Calendar
 from foliot.timing.clock import ClusterClock
 

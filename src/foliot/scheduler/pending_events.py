@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from foliot.lease.leadership import Leadership
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import PendingEventStore
 from foliot.model.errors import FencedError
 from foliot.model.event import Observer, PendingEventsFailed, WriteFenced
+from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import PendingEventStore
 from foliot.timing.clock import Clock
 
 BATCH = 500

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from foliot.lease.database import MIN_WAIT_S
+from foliot.db.hints import Hint, Hints
 from foliot.model.lease import Lease, Shard
+from foliot.scheduler.cluster_sql import Survey, Surveys
+from foliot.scheduler.leases.database_lease import MIN_WAIT_S
 from foliot.scheduler.shard import ShardScheduler
-from foliot.scheduler.sharing import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
+from foliot.scheduler.shard_assignment import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
 from foliot.service import Service, Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.survey import Survey, Surveys
 from foliot.timing.clock import ClusterClock
 
 MakeShard = Callable[[Shard], ShardScheduler]

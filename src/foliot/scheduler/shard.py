@@ -4,22 +4,22 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from foliot.lease.leadership import Leadership
-from foliot.lease.protocol import LeaseProvider
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import Store
 from foliot.model.event import Observer
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
 from foliot.scheduler.backfill import Backfiller
-from foliot.scheduler.dispatcher import Dispatcher
+from foliot.scheduler.dispatch.dispatcher import Dispatcher
+from foliot.scheduler.dispatch.outgoing import Outgoing
 from foliot.scheduler.firing import FiringService
 from foliot.scheduler.janitor import HousekeepingOptions, Janitor
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.leadership import Leadership
+from foliot.scheduler.leases.lease_provider import LeaseProvider
 from foliot.scheduler.loader import Loader
-from foliot.scheduler.outgoing import Outgoing
 from foliot.scheduler.pending_events import PendingEventPublisher
-from foliot.scheduler.term import LeaderState
 from foliot.service import Service
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Store
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.clock import ClusterClock
 

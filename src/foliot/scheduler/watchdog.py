@@ -5,8 +5,8 @@ hangs or is missing.
 """
 
 from foliot.model.event import Observer, OverdueCounted, OverdueEnded, OverdueFound
+from foliot.queries.overview import Overdue, Overviews
 from foliot.service import Wake
-from foliot.store.overview import Overdue, Overviews
 from foliot.timing.clock import ClusterClock
 
 MIN_EVERY_S = 5.0

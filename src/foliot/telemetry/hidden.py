@@ -7,7 +7,7 @@ from uuid import UUID
 
 from structlog.typing import EventDict, WrappedLogger
 
-from foliot.model.hiding import HIDDEN, Mask, current_mask
+from foliot.model.redaction import HIDDEN, Mask, current_mask
 
 _HAS_NO_TEXT = (bool, UUID, date, type(None))
 

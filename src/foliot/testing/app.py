@@ -11,17 +11,17 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 from uuid import UUID
 
+from foliot.instance.runtime import Instance
+from foliot.instance.settings import Settings
+from foliot.instance.spec import InstanceSpec
 from foliot.model.errors import NotFoundError
 from foliot.model.event import DomainEvent
 from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
-from foliot.plan import InstanceSpec
 from foliot.planning.change import Author
-from foliot.runtime import Instance
-from foliot.sdk import Foliot
+from foliot.sdk.app import Foliot
 from foliot.service import Service
-from foliot.settings import Settings
 from foliot.timing.clock import VirtualClock
 
 MAX_STEPS = 10_000_000

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from foliot.transport.places import by_urgency
-from foliot.transport.protocol import ReceivedTicket
+from foliot.transport.broker_names import by_urgency
+from foliot.transport.transport_protocol import ReceivedTicket
 
 LEFT_LYING_S = 0.3
 

@@ -7,9 +7,9 @@ the execution's id. A duplicate or late message finds nothing to claim.
 import asyncio
 from collections.abc import Sequence
 
-from foliot.celery_app import CeleryApp, CeleryCall, CeleryRefusedError, CeleryUnreachableError
+from foliot.brokers.celery_app import CeleryApp, CeleryCall, CeleryRefusedError, CeleryUnreachableError
 from foliot.model.errors import BrokerUnreachableError
-from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
 TASK = "foliot.execute"
 EXPIRES_S = 3600.0

@@ -16,15 +16,15 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListen
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
+from foliot.brokers.broker_address import read_address
+from foliot.brokers.broker_calls import CALL_S, all_of, reaching
+from foliot.brokers.kafka_settings import access_of
+from foliot.brokers.quiet_logs import quieten
 from foliot.model.errors import BrokerUnreachableError
 from foliot.timing.clock import Clock
-from foliot.transport.address import read_address
-from foliot.transport.kafka_access import access_of
+from foliot.transport.broker_names import GROUP, by_urgency, in_order, place_of, read, written
 from foliot.transport.kafka_progress import OffsetTracker
-from foliot.transport.places import GROUP, by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import SETTING, BrokerQueue, ReceivedTicket, Ticket
-from foliot.transport.quiet import quieten
-from foliot.transport.reaching import CALL_S, all_of, reaching
+from foliot.transport.transport_protocol import SETTING, BrokerQueue, ReceivedTicket, Ticket
 
 PARTITIONS = 12
 """Partitions of a topic that is created here: this many workers can share a lane."""

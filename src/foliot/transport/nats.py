@@ -18,12 +18,12 @@ from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StorageType,
 from nats.js.client import JetStreamContext
 from nats.js.errors import BadRequestError
 
+from foliot.brokers.broker_calls import CALL_S, all_of, reaching
 from foliot.model.broker import name_at_broker
 from foliot.timing.clock import Clock
 from foliot.transport.arrivals import Arrivals
-from foliot.transport.places import by_urgency, in_order, read, written
-from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
-from foliot.transport.reaching import CALL_S, all_of, reaching
+from foliot.transport.broker_names import by_urgency, in_order, read, written
+from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
 STREAM = "FOLIOT_TICKETS"
 SUBJECTS = "foliot.tickets"

@@ -19,12 +19,12 @@ import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import AMQPError, ChannelClosed, ChannelInvalidStateError
 
+from foliot.brokers.broker_calls import CALL_S, all_of, reaching
+from foliot.brokers.quiet_logs import quieten
 from foliot.model.errors import BrokerUnreachableError
 from foliot.transport.arrivals import Arrivals
-from foliot.transport.places import by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
-from foliot.transport.quiet import quieten
-from foliot.transport.reaching import CALL_S, all_of, reaching
+from foliot.transport.broker_names import by_urgency, in_order, place_of, read, written
+from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
 MAX_AT_ONCE = 200
 """Fetched in one call: each takes a round trip."""

@@ -17,10 +17,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
+from foliot.brokers.broker_calls import CALL_S, reaching
 from foliot.timing.clock import Clock
-from foliot.transport.places import GROUP, by_urgency, in_order, place_of, read, written
-from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
-from foliot.transport.reaching import CALL_S, reaching
+from foliot.transport.broker_names import GROUP, by_urgency, in_order, place_of, read, written
+from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
 CONSUMER = "worker"
 """One consumer name for all workers: what matters is how long an entry is held, not by whom. No names remain

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from zoneinfo import ZoneInfo
 
-from foliot.verify.walls import DAY, REAL_TIME, DstRules, on_day
+from foliot.verify.wall_times import DAY, REAL_TIME, DstRules, on_day
 
 _NICKNAMES = {
     "@HOURLY": "0 * * * *",

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.store.schema import audit_t, execution_t, schedule_t, scheduler_lock_t
+from foliot.db.schema import audit_t, execution_t, schedule_t, scheduler_lock_t
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
 

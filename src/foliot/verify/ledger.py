@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from foliot.verify.finding import Finding, FindingKind, Tally, VerifiedSpan
 from foliot.verify.history import Row, StoredHistory
-from foliot.verify.stretches import rests_after, revived_ts
+from foliot.verify.version_periods import rests_after, revived_ts
 
 
 def compare(

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.model.ids import first_id_at
-from foliot.store.schema import (
+from foliot.db.schema import (
     event_store_t,
     execution_t,
     log_counter,
@@ -15,6 +14,7 @@ from foliot.store.schema import (
     pending_event_t,
     schedule_version_t,
 )
+from foliot.model.ids import first_id_at
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 from foliot.verify.states import MAX_ROWS
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from zoneinfo import ZoneInfo
 
 from foliot.verify.cron import UnsupportedExpressionError
-from foliot.verify.walls import DAY, REAL_TIME, DstRules, on_day
+from foliot.verify.wall_times import DAY, REAL_TIME, DstRules, on_day
 
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _BY_DAY = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY")

@@ -7,19 +7,19 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.database import Database
+from foliot.db.dialect import Dialect
 from foliot.model.instant import EPOCH
-from foliot.store.database import Database
-from foliot.store.dialect import Dialect
-from foliot.verify.allowance import Calendars, judge_rows
 from foliot.verify.cron import UnsupportedExpressionError
 from foliot.verify.epochs import check_epochs, read_epochs
 from foliot.verify.finding import Finding, Report, Tally, VerifiedSpan
 from foliot.verify.history import StoredHistory
+from foliot.verify.history_reader import first_change, oldest_kept, read_calendars, read_histories, snapshot
 from foliot.verify.ledger import compare, compare_delays
 from foliot.verify.outbox import check_outbox, count_messages
-from foliot.verify.reading import first_change, oldest_kept, read_calendars, read_histories, snapshot
+from foliot.verify.policy_checks import Calendars, judge_rows
 from foliot.verify.states import check_states
-from foliot.verify.stretches import due_times, kinds_of
+from foliot.verify.version_periods import due_times, kinds_of
 from foliot.verify.walker import Walker
 
 

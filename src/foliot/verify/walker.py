@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from foliot.verify.cron import UnsupportedExpressionError, cron_times, read_expression
 from foliot.verify.finding import VerifiedSpan
 from foliot.verify.rules import read_rule, rule_times
-from foliot.verify.walls import DstRules, instants_of
+from foliot.verify.wall_times import DstRules, instants_of
 
 Document = Mapping[str, Any]
 

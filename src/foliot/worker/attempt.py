@@ -5,18 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from foliot.model.attempt import Claim, Settlement
-from foliot.model.errors import FoliotError
-from foliot.model.execution import Status
-from foliot.model.hiding import hiding, running
-from foliot.model.schedule import ScheduleSpec
-from foliot.model.trace import Sampling, as_told, execute_span
-from foliot.security.kept import NOTHING_HIDDEN, kept_end, kept_result, kept_text
-from foliot.security.secrets import Redactor
-from foliot.store.settlement import settlement_of
-from foliot.target.failures import error_of, traceback_of
-from foliot.target.function import RemoteFailedError, UnknownTaskError
-from foliot.target.protocol import (
+from foliot.access.secrets import Redactor
+from foliot.access.stored_text import NOTHING_HIDDEN, kept_end, kept_result, kept_text
+from foliot.kinds.function_target import RemoteFailedError, UnknownTaskError
+from foliot.kinds.target_protocol import (
     PASSED_ON,
     TIMED_OUT,
     AcceptedByAgent,
@@ -26,6 +18,14 @@ from foliot.target.protocol import (
     LogLine,
     Target,
 )
+from foliot.kinds.task_failures import error_of, traceback_of
+from foliot.model.attempt import Claim, Settlement
+from foliot.model.errors import FoliotError
+from foliot.model.execution import Status
+from foliot.model.redaction import hiding, running
+from foliot.model.schedule import ScheduleSpec
+from foliot.model.trace import Sampling, as_told, execute_span
+from foliot.planning.settlement import settlement_of
 from foliot.timing.clock import ClusterClock
 from foliot.worker.journal import AttemptJournal, Journal
 

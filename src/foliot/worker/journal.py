@@ -12,12 +12,12 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
+from foliot.access.stored_text import kept_text
+from foliot.db.protocol import Note, NoteStore
+from foliot.kinds.target_protocol import LogLine
 from foliot.model.attempt import Claim
 from foliot.model.errors import DatabaseUnreachableError
-from foliot.security.kept import kept_text
 from foliot.service import Wake
-from foliot.store.protocol import Note, NoteStore
-from foliot.target.protocol import LogLine
 
 EVERY_S = 0.25
 LINES_PER_ATTEMPT = 1_000

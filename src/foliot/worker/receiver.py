@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
 from foliot.service import Wake
-from foliot.transport.carrier import Carrier
-from foliot.transport.protocol import ReceivedTicket
+from foliot.transport.monitored_transport import Carrier
+from foliot.transport.transport_protocol import ReceivedTicket
 from foliot.worker.worker import Worker
 
 MAX_AT_ONCE = 500

@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Mapping
 from uuid import UUID
 
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import WorkStore
 from foliot.model.execution import Status
 from foliot.service import Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import WorkStore
 from foliot.timing.clock import ClusterClock
 from foliot.worker.attempt import Attempt
 from foliot.worker.worker import Worker

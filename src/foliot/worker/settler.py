@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import Settled, WorkStore
 from foliot.model.attempt import Settlement
 from foliot.model.errors import DatabaseUnreachableError, UnstorableError
 from foliot.model.event import ExecutionsCancelled, ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Status
 from foliot.service import Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import Settled, WorkStore
 from foliot.timing.clock import Clock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal

@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from uuid import UUID
 
+from foliot.db.protocol import WorkStore
 from foliot.model.attempt import Claim
 from foliot.model.schedule import ScheduleSpec
-from foliot.store.protocol import WorkStore
 
 MAX_VERSIONS = 10_000
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from uuid import UUID
 
+from foliot.db.hints import Hint, Hints
+from foliot.db.protocol import ClaimScope, WorkStore
+from foliot.kinds.target_protocol import Target
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.event import (
     ClaimedExecution,
@@ -18,14 +21,11 @@ from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trace import Sampling, as_told
 from foliot.service import Wake
-from foliot.store.hints import Hint, Hints
-from foliot.store.protocol import ClaimScope, WorkStore
-from foliot.target.protocol import Target
 from foliot.timing.clock import ClusterClock
-from foliot.transport.protocol import BrokerQueue
+from foliot.transport.transport_protocol import BrokerQueue
 from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
+from foliot.worker.claim_scope import Reach
 from foliot.worker.journal import Journal
-from foliot.worker.reach import Reach
 from foliot.worker.settler import Settler
 from foliot.worker.unrunnable import Unrunnable
 from foliot.worker.versions import Versions

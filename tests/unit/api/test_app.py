@@ -10,10 +10,10 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
 
+from foliot.api.access.gate import Gate
 from foliot.api.app import make_app
-from foliot.api.gate import Gate
-from foliot.api.server import CannotListenError, listen, serving, url_of
-from foliot.probing.page import MetricsPage
+from foliot.api.http.http_server import CannotListenError, listen, serving, url_of
+from foliot.telemetry.health.metrics_page import MetricsPage
 
 
 class _Probe:

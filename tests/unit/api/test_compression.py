@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI, Response
 from starlette.responses import StreamingResponse
 
-from foliot.api.compression import MIN_BYTES, accepts_gzip
-from foliot.api.front import add_front
+from foliot.api.http.compression import MIN_BYTES, accepts_gzip
+from foliot.api.http.middleware import add_front
 
 LARGE = b'{"items": [' + b'"schedule",' * 1_000 + b'""]}'
 SMALL = b'{"items": []}'

@@ -13,7 +13,13 @@ import pytest
 from sqlalchemy import event
 from starlette.datastructures import Headers
 
-from foliot.api.credentials import (
+from foliot.access.hosts import Hosts
+from foliot.access.jwt_tokens import TokenVerifier
+from foliot.access.keys import ApiKey, OperatorKey, Purpose, hash_of
+from foliot.access.keys_sql import ApiKeys, MadeKey
+from foliot.access.principal import CredentialKind, Principal, Role
+from foliot.access.sessions import MadeSession, Sessions
+from foliot.api.access.credentials import (
     HOST_HOLDS_S,
     Authenticator,
     NotSignableError,
@@ -22,18 +28,12 @@ from foliot.api.credentials import (
     operator_principal,
     refuses_cross_site,
 )
+from foliot.db.dialect import Pool
+from foliot.db.migrate import upgrade
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.errors import DatabaseUnreachableError, UnauthenticatedError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
-from foliot.security.keys import ApiKey, OperatorKey, Purpose, hash_of
-from foliot.security.principal import CredentialKind, Principal, Role
-from foliot.security.tokens import TokenVerifier
-from foliot.store.dialect import Pool
-from foliot.store.hosts import Hosts
-from foliot.store.keys import ApiKeys, MadeKey
-from foliot.store.migrate import upgrade
-from foliot.store.sessions import MadeSession, Sessions
-from foliot.store.sql import SqlStore, open_store
 from foliot.timing.clock import VirtualClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from foliot.api.feed import (
+from foliot.api.change_feed import (
     BUSY_S,
     LINGER_S,
     MAX_KEPT,
@@ -26,10 +26,10 @@ from foliot.api.feed import (
     Subscription,
 )
 from foliot.api.routes.stream import CHECK_EVERY_S, HEARTBEAT_S, messages
+from foliot.db.hints import Hint, LocalHints
 from foliot.model.errors import DatabaseUnreachableError, OverloadedError
 from foliot.model.execution import OPEN
-from foliot.store.changes import MAX_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
-from foliot.store.hints import Hint, LocalHints
+from foliot.queries.changes import MAX_OPEN, ExecutionStanding, Look, Mark, ScheduleChange
 from foliot.timing.clock import VirtualClock
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

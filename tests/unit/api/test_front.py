@@ -12,9 +12,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from foliot.api import errors
-from foliot.api.front import API_POLICY, BodyLimit, Overload, UnhandledErrors, add_front
-from foliot.api.server import listen, serving, url_of
+from foliot.api.http import error_responses
+from foliot.api.http.http_server import listen, serving, url_of
+from foliot.api.http.middleware import API_POLICY, BodyLimit, Overload, UnhandledErrors, add_front
 from foliot.model.event import RequestAnswered
 
 LIMIT = 1000
@@ -65,12 +65,12 @@ def doors() -> Doors:
 @pytest.fixture
 def app(heard: Heard, answers: list[RequestAnswered], doors: Doors) -> FastAPI:
     made = FastAPI()
-    errors.install(made)
+    error_responses.install(made)
     add_front(made, heard, answers.append, body_limit=LIMIT, most_under_way=MAX_UNDER_WAY)
 
     @made.get("/api/v1/me")
     async def me(request: Request) -> dict[str, str]:
-        return {"request_id": errors.request_id_of(request)}
+        return {"request_id": error_responses.request_id_of(request)}
 
     @made.get("/api/v1/cached")
     async def cached() -> JSONResponse:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from foliot.api.guesses import HOLD_S, MAX_HELD, GuessLimit, names_of
-from foliot.api.rates import MemoryRates, RateKind, RateLimiter, parse_rate
+from foliot.api.access.guess_limits import HOLD_S, MAX_HELD, GuessLimit, names_of
+from foliot.api.access.rate_limits import MemoryRates, RateKind, RateLimiter, parse_rate
 from foliot.model.errors import RateLimitedError, UnauthenticatedError
 from foliot.timing.clock import SystemClock
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from foliot.api.patch import merge, merge_definition
+from foliot.api.http.patch import merge, merge_definition
 
 CRON = {"kind": "cron", "expression": "0 2 * * *", "timezone": "Europe/Berlin"}
 EVERY = {"kind": "interval", "frequency_unit": "MINUTES", "frequency_time": 5, "timezone": "UTC"}

@@ -12,8 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.servers import free_port
 
-from foliot.api import rates as rates_module
-from foliot.api.rates import (
+from foliot.access.rates_sql import Rates, RateWindow
+from foliot.api.access import rate_limits as rates_module
+from foliot.api.access.rate_limits import (
     DatabaseRates,
     MemoryRates,
     RateKind,
@@ -28,7 +29,6 @@ from foliot.api.rates import (
 from foliot.model.errors import DatabaseUnreachableError, RateLimitedError, SettingError
 from foliot.model.event import DomainEvent, Observer, RedisFailed, ServiceFailed, ServiceRecovered
 from foliot.service import Loop
-from foliot.store.rates import Rates, RateWindow
 from foliot.timing.clock import VirtualClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

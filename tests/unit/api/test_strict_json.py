@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.api.strict_json import MAX_NAMED_NUMBERS, read_json
+from foliot.api.http.strict_json import MAX_NAMED_NUMBERS, read_json
 from foliot.model.errors import InvalidError
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

@@ -3,7 +3,7 @@
 import pytest
 from fastapi import Request
 
-from foliot.api.gate import _trace_context_of
+from foliot.api.access.gate import _trace_context_of
 
 GOOD = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = b"00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203331-01"

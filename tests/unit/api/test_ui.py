@@ -14,10 +14,10 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from foliot.api import errors
-from foliot.api.front import add_front
+from foliot.access.audit import Action
+from foliot.api.http import error_responses
+from foliot.api.http.middleware import add_front
 from foliot.api.ui import POLICY, ui_routes
-from foliot.store.audit import Action
 
 WEB = Path(__file__).parents[3] / "web"
 PAGE = "<!doctype html><title>Foliot</title>"
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 async def client(folder: Path) -> AsyncIterator[httpx2.AsyncClient]:
     app = FastAPI()
-    errors.install(app)
+    error_responses.install(app)
     add_front(app, lambda _error, _request_id: None, lambda _answer: None)
 
     @app.get("/api/v1/things")

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from foliot.cli.checks import Level, check_events
-from foliot.store.event_admin import GroupRecord, ReaderState, RefusedTopic, RelayRecord, state_of
+from foliot.cli.process.checks import Level, check_events
+from foliot.outbox.readers_sql import GroupRecord, ReaderState, RefusedTopic, RelayRecord, state_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -1,7 +1,7 @@
 """What `foliot doctor` says of task functions that nobody can run."""
 
-from foliot.cli.checks import Level, check_tasks
-from foliot.store.unknown_tasks import UnknownTask
+from foliot.cli.process.checks import Level, check_tasks
+from foliot.queries.unknown_tasks import UnknownTask
 
 
 def test_tasks_that_no_live_worker_knows_are_named_with_a_schedule_and_what_to_do() -> None:

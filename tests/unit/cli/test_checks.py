@@ -4,7 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from foliot.cli.checks import Level, check_journal, check_locks, check_postgres, check_skew, check_zones
+from foliot.cli.process.checks import (
+    Level,
+    check_journal,
+    check_locks,
+    check_postgres,
+    check_skew,
+    check_zones,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TTL = timedelta(seconds=3)

@@ -7,11 +7,18 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.cli.client import ApiClient, path_of
-from foliot.cli.failures import ApiRefusedError, CommandError, TimedOutError, UnreachableError, ending, tell
-from foliot.cli.server import Server
+from foliot.cli.support.api_failures import (
+    ApiRefusedError,
+    CommandError,
+    TimedOutError,
+    UnreachableError,
+    ending,
+    tell,
+)
+from foliot.cli.support.rest_client import ApiClient, path_of
+from foliot.cli.support.server_choice import Server
+from foliot.model.error_codes import Exit
 from foliot.model.errors import InvalidError
-from foliot.model.verdict import Exit
 
 Answer = Callable[[httpx2.Request], httpx2.Response]
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from foliot.cli.cluster import warnings_of
+from foliot.cli.commands.cluster import warnings_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WELL = {

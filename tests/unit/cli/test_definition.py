@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from foliot.api.patch import merge
-from foliot.cli.definition import ScheduleOptions, arguments_of, numbers_of, replacing
+from foliot.api.http.patch import merge
+from foliot.cli.support.definition import ScheduleOptions, arguments_of, numbers_of, replacing
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from foliot.cli.demo import demo_app
+from foliot.cli.process.demo import demo_app
 from foliot.model.execution import Status
 from foliot.testing import TestApp
 

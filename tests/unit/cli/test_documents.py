@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.cli.documents import FileError, parse_text, read_document, read_schedules, to_documents, to_yaml
+from foliot.cli.support.documents import (
+    FileError,
+    parse_text,
+    read_document,
+    read_schedules,
+    to_documents,
+    to_yaml,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

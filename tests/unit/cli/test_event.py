@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.cli import main
-from foliot.cli.event import last_offset
+from foliot.cli.commands.event import last_offset
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
 

@@ -4,8 +4,8 @@ import pytest
 import typer
 from sqlalchemy.exc import DatabaseError
 
-from foliot.api.server import CannotListenError
-from foliot.cli.exits import run_command
+from foliot.api.http.http_server import CannotListenError
+from foliot.cli.support.exits import run_command
 from foliot.model.errors import (
     DatabaseUnreachableError,
     FoliotError,

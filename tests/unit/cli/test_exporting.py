@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from foliot.cli.exporting import exported
+from foliot.cli.support.export_form import exported
 from foliot.model.schedule import ScheduleSpec
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.cli.instants import (
+from foliot.cli.support.instants import (
     both,
     duration,
     first_relative,

@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from foliot.cli.operator_key import keep_given_key, keep_key, key_file, read_key, running_file
-from foliot.cli.private_file import replace_private
+from foliot.cli.process.operator_key import keep_given_key, keep_key, key_file, read_key, running_file
+from foliot.cli.support.private_file import replace_private
 from foliot.model.errors import SettingError
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import pytest
 import typer
 
-from foliot.cli.options import Listing, grouped
-from foliot.cli.output import Format
+from foliot.cli.support.options import Listing, grouped
+from foliot.cli.support.output import Format
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.cli.documents import parse_text, to_yaml
-from foliot.cli.output import (
+from foliot.cli.support.documents import parse_text, to_yaml
+from foliot.cli.support.output import (
     Cell,
     Document,
     Format,
@@ -23,8 +23,8 @@ from foliot.cli.output import (
     show_one,
     state,
 )
-from foliot.cli.table import columns_of, fitted, width_of
-from foliot.cli.text import escaped, one_line, visible
+from foliot.cli.support.table import columns_of, fitted, width_of
+from foliot.cli.support.text import escaped, one_line, visible
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.cli.client import ApiClient
-from foliot.cli.documents import Sourced
-from foliot.cli.failures import CommandError
-from foliot.cli.plan import ApplyPlan, Request, painted
-from foliot.cli.server import Server
+from foliot.cli.support.api_failures import CommandError
+from foliot.cli.support.apply_plan import ApplyPlan, Request, painted
+from foliot.cli.support.documents import Sourced
+from foliot.cli.support.rest_client import ApiClient
+from foliot.cli.support.server_choice import Server
 
 
 def _item(name: str, action: str, detail: str = "", *changes: tuple[str, Any, Any]) -> dict[str, Any]:

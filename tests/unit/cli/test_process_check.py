@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 from tests.servers import free_port
 
-from foliot.cli.checks import Level, check_overdue, check_process, examine_processes
-from foliot.settings import Settings
-from foliot.store.overview import NextFire, Overdue
+from foliot.cli.process.checks import Level, check_overdue, check_process, examine_processes
+from foliot.instance.settings import Settings
+from foliot.queries.overview import NextFire, Overdue
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

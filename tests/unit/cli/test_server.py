@@ -12,11 +12,11 @@ from threading import Thread
 import pytest
 
 from foliot.cli import main
-from foliot.cli.failures import NoKeyError, UnreachableError
-from foliot.cli.private_file import replace_private
-from foliot.cli.server import Server, find_server
+from foliot.cli.support.api_failures import NoKeyError, UnreachableError
+from foliot.cli.support.private_file import replace_private
+from foliot.cli.support.server_choice import Server, find_server
+from foliot.model.error_codes import Exit
 from foliot.model.errors import InvalidError, SettingError
-from foliot.model.verdict import Exit
 
 KEPT = "k" * 40
 HERE = "http://127.0.0.1:8700"

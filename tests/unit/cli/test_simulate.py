@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foliot.cli import main
-from foliot.model.verdict import Exit
+from foliot.model.error_codes import Exit
 
 FILE = """
 name: nightly

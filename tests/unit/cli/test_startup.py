@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ("httpx2", "pydantic", "sqlalchemy", "fastapi", "yaml", "rich", "foliot.settings")
+HEAVY = ("httpx2", "pydantic", "sqlalchemy", "fastapi", "yaml", "rich", "foliot.instance.settings")
 
 
 def test_help_and_completion_need_nothing_heavy() -> None:

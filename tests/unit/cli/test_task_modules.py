@@ -7,9 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from foliot.cli.task_modules import load_app, merge
+from foliot.cli.process.task_modules import load_app, merge
 from foliot.model.errors import SettingError
-from foliot.sdk import Foliot, every
+from foliot.sdk.app import Foliot, every
 
 MODULE = """
     from foliot import Foliot, every

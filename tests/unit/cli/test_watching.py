@@ -7,13 +7,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.cli import watching
-from foliot.cli.client import ApiClient, ListedItems
-from foliot.cli.failures import ApiRefusedError, TimedOutError, UnreachableError
-from foliot.cli.options import Listing
-from foliot.cli.output import Document, Format, View
-from foliot.cli.server import Server
-from foliot.cli.watching import follow, poll, show
+from foliot.cli.support import watch
+from foliot.cli.support.api_failures import ApiRefusedError, TimedOutError, UnreachableError
+from foliot.cli.support.options import Listing
+from foliot.cli.support.output import Document, Format, View
+from foliot.cli.support.rest_client import ApiClient, ListedItems
+from foliot.cli.support.server_choice import Server
+from foliot.cli.support.watch import follow, poll, show
 
 EXECUTION: dict[str, Any] = {"execution_id": "e1", "schedule_id": "s1", "status": "pending"}
 AWAY = httpx2.ConnectError("away")
@@ -21,8 +21,8 @@ AWAY = httpx2.ConnectError("away")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "POLL_S", 0.0)
-    monkeypatch.setattr(watching, "REFRESH_S", 0.0)
+    monkeypatch.setattr(watch, "POLL_S", 0.0)
+    monkeypatch.setattr(watch, "REFRESH_S", 0.0)
 
 
 class OneExecution:
@@ -95,7 +95,7 @@ def test_a_server_that_is_away_for_a_while_is_waited_for(capsys: pytest.CaptureF
 
 
 def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(watch, "PATIENCE_S", 0.0)
     with pytest.raises(UnreachableError):
         _follow(OneExecution("running", AWAY))
 

@@ -8,7 +8,7 @@ from celery import Celery
 from examples import celery_shop
 
 from foliot import Foliot
-from foliot.celery_app import require_json_results
+from foliot.brokers.celery_app import require_json_results
 from foliot.contrib.celery import register
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 import foliot.api.build
 import foliot.planning.definition  # noqa: F401 - for the documents that they define
-from foliot.api.body import Form
+from foliot.api.http.request_body import Form
 from foliot.model.document import Document
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec

@@ -1,6 +1,6 @@
 """What must not be said is known for as long as something that runs here has it."""
 
-from foliot.model.hiding import ActiveSecrets, current_mask, hiding
+from foliot.model.redaction import ActiveSecrets, current_mask, hiding
 
 
 def test_nothing_is_hidden_where_nothing_is_secret() -> None:

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from foliot.model.errors import InvalidError
-from foliot.outbox.handling import ConsumerSpec, Event, EventTransaction
+from foliot.outbox.handlers import ConsumerSpec, Event, EventTransaction
 from foliot.outbox.partitions import Placed, partition_of, whole_transactions
 
 HOST = UUID("00000000-0000-7000-8000-000000000001")

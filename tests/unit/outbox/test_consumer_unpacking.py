@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from foliot.outbox.unpacking import NO_HOST, UNREADABLE, Arrived, unpack
+from foliot.outbox.message_parser import NO_HOST, UNREADABLE, Arrived, unpack
 
 SENT = datetime(2026, 3, 1, tzinfo=UTC)
 ID = "0195d3a8-0000-7000-8000-000000000007"

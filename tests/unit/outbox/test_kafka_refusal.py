@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
 from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.kafka import KafkaPublisher
-from foliot.outbox.protocol import BrokerRefusedError
+from foliot.outbox.publisher import BrokerRefusedError
 
 
 class Producer:

@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
+from foliot.brokers.broker_address import read_address
+from foliot.instance.runtime import Instance
+from foliot.instance.settings import Settings, load_settings
+from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.model.errors import SettingError
 from foliot.outbox.kafka import KafkaPublisher
 from foliot.outbox.nats import NatsPublisher
-from foliot.outbox.opening import open_publisher
+from foliot.outbox.open_publisher import open_publisher
 from foliot.outbox.rabbitmq import RabbitPublisher
 from foliot.outbox.redis import RedisPublisher
-from foliot.plan import InstanceRole, InstanceSpec
-from foliot.runtime import Instance
-from foliot.settings import Settings, load_settings
-from foliot.transport.address import read_address
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_client_that_is_not_installed_is_named_by_its_extra() -> None:
     """In a process of its own, where nothing of it was imported before."""
     program = (
         "import sys; sys.modules['aio_pika'] = None\n"
-        "from foliot.outbox.opening import open_publisher\n"
+        "from foliot.outbox.open_publisher import open_publisher\n"
         "from foliot.model.errors import SettingError\n"
         "try: open_publisher('amqp://localhost')\n"
         "except SettingError as error: print(error)"
@@ -92,7 +92,7 @@ def test_a_client_that_is_not_installed_is_named_by_its_extra() -> None:
 
 def test_no_client_is_imported_for_the_sake_of_another() -> None:
     program = (
-        "import sys, foliot.runtime\n"
+        "import sys, foliot.instance.runtime\n"
         "print([name for name in ('aio_pika', 'aiokafka', 'nats', 'celery') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

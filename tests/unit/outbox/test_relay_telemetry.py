@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from foliot.db.hints import LocalHints
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import (
     OutboxMeasured,
@@ -15,10 +16,9 @@ from foliot.model.event import (
     RelayReleased,
     RelayTookOver,
 )
-from foliot.outbox.protocol import Publisher, RelayTerm
+from foliot.outbox.publisher import Publisher, RelayTerm
 from foliot.outbox.relay import Relay, RelayOptions
-from foliot.store.hints import LocalHints
-from foliot.store.relays import Relays, RelayStanding
+from foliot.outbox.relays_sql import Relays, RelayStanding
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.conformance.suites.relay import always, message_of
 
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox import sending
-from foliot.outbox.parcel import LONGEST_TOPIC, Parcel, cut, pack, topic_at_broker
-from foliot.outbox.sending import asking, send_in_order
-from foliot.testing.conformance.relay import always, message_of
+from foliot.outbox import ordered_sending
+from foliot.outbox.message_format import LONGEST_TOPIC, Parcel, cut, pack, topic_at_broker
+from foliot.outbox.ordered_sending import asking, send_in_order
 
 
 def parcels_of(keys: str) -> list[Parcel]:
@@ -77,7 +77,7 @@ async def test_when_nothing_is_confirmed_the_reason_is_told() -> None:
 async def test_when_one_fails_the_others_are_not_waited_for_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sending, "GRACE_S", 0.01)
+    monkeypatch.setattr(ordered_sending, "GRACE_S", 0.01)
     never = asyncio.Event()
 
     async def answer(parcel: Parcel) -> None:

@@ -5,14 +5,14 @@ from datetime import timedelta
 from sqlalchemy import Executable
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.lease.database import DatabaseLeases
+from foliot.db.dialect import Pool
+from foliot.db.hints import LocalHints
+from foliot.instance.store import SqlStore
 from foliot.model.lease import Shard
 from foliot.planning.fire import Due
+from foliot.scheduler.leader_term import LeaderState
+from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
-from foliot.scheduler.term import LeaderState
-from foliot.store.dialect import Pool
-from foliot.store.hints import LocalHints
-from foliot.store.sql import SqlStore
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock
 

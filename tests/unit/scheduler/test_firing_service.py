@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import insert, update
+from tests.conformance.suites.scene import STALE
 from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import Leader
 
+from foliot.db.schema import execution_t, schedule_t
 from foliot.model.event import BatchFired, LeaseLost, WriteFenced
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule, ScheduleState
-from foliot.store.schema import execution_t, schedule_t
-from foliot.testing.conformance.scene import STALE
 
 MINUTELY = {"kind": "interval", "minutes": 1}
 

@@ -9,10 +9,10 @@ import pytest
 from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import HOUR, Leader
 
+from foliot.db.protocol import Fired
 from foliot.model.event import BatchFired, LeaseLost
 from foliot.model.lease import Lease
 from foliot.planning.fire import Due, Firing
-from foliot.store.protocol import Fired
 from foliot.timing.clock import VirtualClock
 
 

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from foliot.scheduler.published import Published
+from foliot.scheduler.dispatch.published import Published
 
 
 def test_one_is_due_again_after_a_pause_that_doubles_up_to_the_longest() -> None:

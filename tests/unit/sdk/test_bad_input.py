@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from foliot import Foliot, cron, delay, every, once, rrule
+from foliot.instance.store import parse_url
 from foliot.model.errors import InvalidError, SettingError
 from foliot.model.ids import new_id
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.admit import admit_new
-from foliot.store.sql import parse_url
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

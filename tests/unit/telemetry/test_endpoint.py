@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from foliot.instance.settings import load_settings
 from foliot.model.errors import SettingError
-from foliot.settings import load_settings
 from foliot.telemetry.endpoint import traces_url
 
 TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -69,9 +69,9 @@ def test_a_wrong_address_is_refused_by_the_name_of_its_variable(
 def test_without_an_address_nothing_that_makes_spans_is_loaded() -> None:
     code = """
 import sys
-from foliot.plan import ENGINE, InstanceSpec
-from foliot.runtime import Instance
-from foliot.settings import Settings
+from foliot.instance.spec import ENGINE, InstanceSpec
+from foliot.instance.runtime import Instance
+from foliot.instance.settings import Settings
 instance = Instance(InstanceSpec(Settings(database_url="sqlite:///unused.db"), ENGINE))
 loaded = [name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))]
 print(len(instance.observer._observers), loaded, "foliot.telemetry.traces" in sys.modules)

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from tests.logging_state import logging_as_it_was
 
-from foliot.model.hiding import hiding, running
+from foliot.model.redaction import hiding, running
 from foliot.telemetry import logs
 from foliot.telemetry.rendering import LONGEST_TEXT, Format
 

@@ -14,6 +14,7 @@ import pytest
 import structlog
 from tests.logging_state import logging_as_it_was
 
+from foliot.kinds.task_logs import capturing
 from foliot.model import event as events
 from foliot.model.event import (
     BackfillAdvanced,
@@ -49,7 +50,6 @@ from foliot.model.incident import FAILING
 from foliot.model.policy import Priority
 from foliot.model.schedule import ChangeKind
 from foliot.model.trace import trace_id_text
-from foliot.target.logs import capturing
 from foliot.telemetry import logs
 from foliot.telemetry.rendering import LONGEST_TEXT, Format, LevelName
 

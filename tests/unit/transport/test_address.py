@@ -4,16 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from foliot.brokers.broker_address import read_address
+from foliot.brokers.kafka_settings import access_of
 from foliot.model.errors import SettingError
 from foliot.outbox.consumers import open_consumer
-from foliot.outbox.handling import ConsumerSpec, EventTransaction
-from foliot.outbox.opening import open_publisher
+from foliot.outbox.handlers import ConsumerSpec, EventTransaction
+from foliot.outbox.open_publisher import open_publisher
 from foliot.timing.clock import SystemClock
-from foliot.transport.address import read_address
+from foliot.transport.intervals import TransportPace
 from foliot.transport.kafka import KafkaTransport
-from foliot.transport.kafka_access import access_of
-from foliot.transport.opening import open_transport
-from foliot.transport.pace import TransportPace
+from foliot.transport.open_transport import open_transport
 
 PACE = TransportPace(patience_s=5.0)
 CLOCK = SystemClock()

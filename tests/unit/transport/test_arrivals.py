@@ -8,7 +8,7 @@ import pytest
 from foliot.model.policy import Priority
 from foliot.transport import arrivals
 from foliot.transport.arrivals import Arrivals
-from foliot.transport.protocol import ReceivedTicket, Ticket
+from foliot.transport.transport_protocol import ReceivedTicket, Ticket
 
 
 def delivery(priority: Priority = Priority.HIGH) -> ReceivedTicket:

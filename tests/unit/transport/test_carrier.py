@@ -11,10 +11,10 @@ from foliot.model.event import Observers, RedisFailed, TransportLost, TransportR
 from foliot.model.policy import Priority
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock
-from foliot.transport.carrier import Carrier, describe_carriers, open_carriers
-from foliot.transport.opening import open_transport
-from foliot.transport.pace import TransportPace
-from foliot.transport.protocol import BrokerQueue, ReceivedTicket, Ticket
+from foliot.transport.intervals import TransportPace
+from foliot.transport.monitored_transport import Carrier, describe_carriers, open_carriers
+from foliot.transport.open_transport import open_transport
+from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
 PACE = TransportPace(patience_s=5.0)
 ADDRESS = "amqp://user:secret@broker:5672/"

@@ -4,11 +4,11 @@ from uuid import uuid4
 
 import pytest
 
+from foliot.brokers.broker_calls import reaching
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
-from foliot.transport.places import in_order, place_of, read, written
-from foliot.transport.protocol import BrokerQueue, Ticket
-from foliot.transport.reaching import reaching
+from foliot.transport.broker_names import in_order, place_of, read, written
+from foliot.transport.transport_protocol import BrokerQueue, Ticket
 
 
 def test_a_ticket_can_be_read_again() -> None:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from foliot.transport.quiet import EVERY_S, Seldom
+from foliot.brokers.quiet_logs import EVERY_S, Seldom
 
 
 def record(line: int, created: float, level: int = logging.ERROR) -> logging.LogRecord:

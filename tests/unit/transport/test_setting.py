@@ -2,8 +2,8 @@
 
 import pytest
 
+from foliot.instance.settings import load_settings
 from foliot.model.errors import SettingError
-from foliot.settings import load_settings
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from foliot.model.policy import Priority
 from foliot.model.trace import fire_span
 from foliot.transport import celery, rabbitmq
-from foliot.transport.protocol import Ticket
+from foliot.transport.transport_protocol import Ticket
 
 EXECUTION = UUID("01a1e566-22b8-7d2f-893a-ff7e226f9c9e")
 CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from foliot.kinds.function_target import describe_task
 from foliot.model.errors import InvalidError
-from foliot.target.function import describe_task
 
 
 def plain() -> None: ...

@@ -6,12 +6,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from foliot.db.protocol import Note
+from foliot.kinds.target_protocol import LogLine
 from foliot.model.attempt import Claim
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import Priority
-from foliot.store.protocol import Note
-from foliot.target.protocol import LogLine
 from foliot.worker.journal import CHARACTERS_PER_LINE, LINES_PER_ATTEMPT, Journal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

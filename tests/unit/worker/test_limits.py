@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from foliot.settings import Settings
+from foliot.instance.settings import Settings
 from foliot.worker.limits import Limits, MemoryWatch, keep_to_cores, size_of
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from foliot.target.protocol import LogLine
+from foliot.kinds.target_protocol import LogLine
 from foliot.timing.clock import VirtualClock
 from foliot.worker.isolation.lines import LINE_BYTES, Lines
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from foliot.target.function import describe_task
+from foliot.kinds.function_target import describe_task
 from foliot.worker.isolation import loading
 from foliot.worker.isolation.loading import OnlyLoading, load, refuse_in_template
 from foliot.worker.isolation.origin import Origin, origin_of

@@ -3,7 +3,7 @@
 import pytest
 
 from foliot.model.policy import Priority
-from foliot.worker.pace import Pace
+from foliot.worker.poll_intervals import Pace
 
 LEASE_S = 15.0
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from foliot.db.protocol import ClaimScope
 from foliot.model.policy import Priority
-from foliot.store.protocol import ClaimScope
 from foliot.timing.clock import ClusterClock, VirtualClock
-from foliot.transport.pace import TransportPace
-from foliot.worker.reach import Reach
+from foliot.transport.intervals import TransportPace
+from foliot.worker.claim_scope import Reach
 
 PACE = TransportPace(untaken_s=10, safety_s=5)
 ALL = tuple(Priority)

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from foliot.kinds.function_target import RemoteFailedError
+from foliot.kinds.target_protocol import Fire, LogLine
 from foliot.model.ids import new_id
-from foliot.target.function import RemoteFailedError
-from foliot.target.protocol import Fire, LogLine
 from foliot.timing.clock import VirtualClock
 from foliot.worker.isolation.frames import encode, with_length
 from foliot.worker.isolation.running_child import RunningChild, why_ended

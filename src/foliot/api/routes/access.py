@@ -8,20 +8,20 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer, no_content
-from foliot.api.body import Form, JsonBody, parse, takes
-from foliot.api.credentials import SESSION_COOKIE, csrf_token
-from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.access.audit import Audit, AuditFilter, AuditRecord
+from foliot.access.hosts import HostRecord, Hosts
+from foliot.access.keys import KEY_ID_LENGTH
+from foliot.access.keys_sql import ApiKeys, KeyRecord
+from foliot.access.principal import CredentialKind, Role
+from foliot.api.access.credentials import SESSION_COOKIE, csrf_token
+from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.api.http.json_response import answer, no_content
+from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
 from foliot.model.moment import Moment
-from foliot.security.keys import KEY_ID_LENGTH
-from foliot.security.principal import CredentialKind, Role
-from foliot.store.audit import Audit, AuditFilter, AuditRecord
-from foliot.store.hosts import HostRecord, Hosts
-from foliot.store.keys import ApiKeys, KeyRecord
 
 
 class MeDocument(BaseModel):

@@ -10,15 +10,15 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from pydantic import BaseModel, Field, ValidationError
 
-from foliot.api.body import Form
-from foliot.api.errors import PROBLEM_JSON
-from foliot.api.gate import GatedRoute
+from foliot.access.callback_tokens import CallbackTokens
+from foliot.api.access.gate import GatedRoute
+from foliot.api.http.error_responses import PROBLEM_JSON
+from foliot.api.http.request_body import Form
+from foliot.commands.agents import AgentSteering
+from foliot.commands.agents_sql import RunningAttempt
 from foliot.model.errors import BadTokenError, InvalidError
 from foliot.model.execution import Status
 from foliot.model.schedule import problems_of
-from foliot.security.callback import CallbackTokens
-from foliot.steering.agents import AgentSteering
-from foliot.store.agents import RunningAttempt
 
 MAX_BYTES = 256 * 1024
 

@@ -7,15 +7,15 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.body import Form, JsonBody, parse, takes
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.services import API, Services
+from foliot.commands.apply import AppliedStep, ApplyAction, ApplyStep, count_of
+from foliot.model.error_codes import verdict_on
 from foliot.model.errors import ConflictError, Problem
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.verdict import verdict_on
 from foliot.planning.document_diff import Difference
-from foliot.steering.apply import AppliedStep, ApplyAction, ApplyStep, count_of
 
 MAX_SCHEDULES = 5000
 

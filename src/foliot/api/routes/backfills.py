@@ -7,14 +7,14 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.http.json_response import answer
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.services import API, Services
+from foliot.commands.backfills_sql import Backfills
+from foliot.commands.schedules_sql import Schedules
 from foliot.model.backfill import Backfill, BackfillState
-from foliot.store.backfills import Backfills
-from foliot.store.schedules import Schedules
 
 
 class BackfillDocument(BaseModel):

@@ -8,23 +8,23 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from foliot.api.answer import answer
-from foliot.api.body import Form, JsonBody, parse, takes
-from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer, triggered_by_of
+from foliot.access.principal import Principal, Role
+from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer, triggered_by_of
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.schedule_filters import ScheduleFilterForm
 from foliot.api.services import API, Services
+from foliot.commands.bulk import BulkResult, on_each
+from foliot.db.protocol import ExecutionFilter
+from foliot.model.error_codes import verdict_on
 from foliot.model.errors import ConflictError, ForbiddenError, InvalidError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import derived_id
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
-from foliot.model.verdict import verdict_on
 from foliot.planning.change import Author
-from foliot.security.principal import Principal, Role
-from foliot.steering.bulk import BulkResult, on_each
-from foliot.store.execution_list import ExecutionList
-from foliot.store.protocol import ExecutionFilter
-from foliot.store.schedule_list import ScheduleList
+from foliot.queries.execution_list import ExecutionList
+from foliot.queries.schedule_list import ScheduleList
 
 MAX_ITEMS = 1000
 """Maximum number of items per request, so that a request does not take too long."""

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.body import Form, JsonBody, parse, parse_optional, takes
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import Form, JsonBody, parse, parse_optional, takes
 from foliot.api.routes.executions import Because
 from foliot.api.routes.outlook import (
     LeaderDocument,
@@ -20,8 +20,8 @@ from foliot.api.routes.outlook import (
 )
 from foliot.api.routes.registry import InstanceDocument, instance_document
 from foliot.api.services import API, Services
-from foliot.store.overview import Overviews
-from foliot.store.registry_list import RegistryList
+from foliot.queries.overview import Overviews
+from foliot.queries.registry_list import RegistryList
 
 MAX_SHARDS = 1024
 MAX_INSTANCES = 500

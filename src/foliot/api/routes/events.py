@@ -9,15 +9,15 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer, no_content
-from foliot.api.body import JsonBody, parse_optional, takes
-from foliot.api.gate import GatedRoute, Writer
+from foliot.api.access.gate import GatedRoute, Writer
+from foliot.api.http.json_response import answer, no_content
+from foliot.api.http.request_body import JsonBody, parse_optional, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.routes.executions import Because
 from foliot.api.services import API, Services
-from foliot.store.dead_letters import DeadLetter
-from foliot.store.event_admin import EventAdmin, GroupRecord, ReaderState, RelayRecord
+from foliot.outbox.dead_letters_sql import DeadLetter
+from foliot.outbox.readers_sql import EventAdmin, GroupRecord, ReaderState, RelayRecord
 
 MAX_NAMED = 20
 """Maximum number of groups, and of relays, in the response of `status`."""

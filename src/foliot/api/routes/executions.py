@@ -7,17 +7,17 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.body import Form, JsonBody, parse_optional, takes
-from foliot.api.depending import made_of_query
+from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.dependencies import made_of_query
 from foliot.api.documents import ExecutionDocument, execution_document
 from foliot.api.execution_filters import ExecutionQuery, list_executions
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import Form, JsonBody, parse_optional, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged, bad_token, next_token
 from foliot.api.services import API, Services
+from foliot.commands.executions_sql import Executions
 from foliot.model.execution import AttemptRecord, LoggedLine, Status
-from foliot.store.executions import Executions
 
 
 class Because(Form):

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.gate import GatedRoute
+from foliot.api.access.gate import GatedRoute
+from foliot.api.http.json_response import answer
 from foliot.api.lists import ListOf
 from foliot.api.services import API
 from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpTarget

@@ -8,14 +8,14 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from foliot.api.answer import answer, etag_of, no_content
-from foliot.api.body import JsonBody, parse_optional, require_object, takes
-from foliot.api.conditions import IfMatch
+from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer
 from foliot.api.examples import ON_CALL_RULE
-from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.api.http.conditions import IfMatch
+from foliot.api.http.json_response import answer, etag_of, no_content
+from foliot.api.http.patch import merge
+from foliot.api.http.request_body import JsonBody, parse_optional, require_object, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
-from foliot.api.patch import merge
 from foliot.api.routes.executions import Because
 from foliot.api.services import API, Services
 from foliot.model.errors import InvalidError, Problem
@@ -26,8 +26,8 @@ from foliot.model.notification import (
     NotificationRuleSpec,
     NotificationType,
 )
-from foliot.store.notification_rules import NotificationRules
-from foliot.store.notifications import NotificationFilter, Notifications
+from foliot.notifications.notifications_sql import NotificationFilter, Notifications
+from foliot.notifications.rules_sql import NotificationRules
 
 RULES = f"{API}/notifications/rules"
 

@@ -10,13 +10,16 @@ from uuid import UUID
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.body import Form, JsonBody, parse, takes
+from foliot.api.access.gate import Caller, GatedRoute
 from foliot.api.calendar_book import book_of
-from foliot.api.gate import Caller, GatedRoute
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.routes.events import EventGroupDocument, EventRelayDocument, not_well
 from foliot.api.routes.registry import QueueDocument, queue_document
 from foliot.api.services import API, Services
+from foliot.commands.schedules_sql import Schedules
+from foliot.db.read_routing import Source, source
+from foliot.db.replica import ReplicaWatch
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, hash_key, hash_key_of_name
@@ -24,14 +27,11 @@ from foliot.model.moment import Moment
 from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
+from foliot.outbox.readers_sql import EventAdmin
 from foliot.planning.preview import MAX_FIRES, Caution, Preview, preview
-from foliot.store.event_admin import EventAdmin
-from foliot.store.overview import LeaderRecord, Overview, Overviews
-from foliot.store.queues import QueueRecord, Queues
-from foliot.store.reading import Source, source
-from foliot.store.registry_list import RegistryList, TransportRecord
-from foliot.store.replica import ReplicaWatch
-from foliot.store.schedules import Schedules
+from foliot.queries.overview import LeaderRecord, Overview, Overviews
+from foliot.queries.queues import QueueRecord, Queues
+from foliot.queries.registry_list import RegistryList, TransportRecord
 from foliot.timing.describe import describe
 
 MAX_QUEUES = 100

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.body import Form, JsonBody, parse, parse_optional, takes
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import Form, JsonBody, parse, parse_optional, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.routes.executions import Because
@@ -19,8 +19,8 @@ from foliot.api.services import API, Services
 from foliot.model.policy import Priority, RetryPolicy
 from foliot.model.schedule import QueueName
 from foliot.model.target import TaskName
-from foliot.store.queues import QueueRecord, Queues
-from foliot.store.registry_list import ListedInstance, ListedTask, RegistryList, TaskFilter
+from foliot.queries.queues import QueueRecord, Queues
+from foliot.queries.registry_list import ListedInstance, ListedTask, RegistryList, TaskFilter
 
 
 class TransportDocument(BaseModel):

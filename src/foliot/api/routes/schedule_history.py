@@ -10,20 +10,21 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
-from foliot.api.body import JsonBody, parse_optional, takes
+from foliot.api.access.gate import Caller, GatedRoute, Writer
 from foliot.api.calendar_book import book_of
-from foliot.api.conditions import IfMatch
-from foliot.api.depending import made_of_query
+from foliot.api.dependencies import made_of_query
 from foliot.api.documents import ExecutionDocument, RecentExecutionDocument, ScheduleDocument
 from foliot.api.execution_filters import ExecutionQuery, list_executions
-from foliot.api.gate import Caller, GatedRoute, Writer
+from foliot.api.http.conditions import IfMatch
+from foliot.api.http.json_response import answer
+from foliot.api.http.request_body import JsonBody, parse_optional, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged, bad_token
 from foliot.api.routes.apply import ChangeDocument, change_documents
 from foliot.api.routes.executions import Because
 from foliot.api.routes.schedules import answer_schedule
 from foliot.api.services import API, Services
+from foliot.commands.schedules_sql import Schedules
 from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
 from foliot.model.moment import Moment
@@ -31,9 +32,8 @@ from foliot.model.schedule import ChangeKind, Schedule, ScheduleSpec
 from foliot.planning.change import as_of
 from foliot.planning.document_diff import diff
 from foliot.planning.forecast import Planned, forecast
-from foliot.store.history import ExecutionHistory, PastFire, VersionRecord
-from foliot.store.schedules import Schedules
-from foliot.store.statistics import DurationSummary, ScheduleStatistics, Statistics
+from foliot.queries.execution_history import ExecutionHistory, PastFire, VersionRecord
+from foliot.queries.statistics import DurationSummary, ScheduleStatistics, Statistics
 
 _END = datetime(9000, 1, 1, tzinfo=UTC)
 

@@ -7,10 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field, JsonValue
 
-from foliot.api.answer import answer, etag_of, no_content
-from foliot.api.body import Form, JsonBody, parse, parse_optional, require_object, takes
-from foliot.api.conditions import IfMatch
-from foliot.api.depending import made_of_query
+from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer, managed_by_of, triggered_by_of
+from foliot.api.dependencies import made_of_query
 from foliot.api.documents import (
     ExecutionDocument,
     ListedScheduleDocument,
@@ -22,18 +20,20 @@ from foliot.api.documents import (
     schedule_document,
 )
 from foliot.api.examples import NIGHTLY_REPORT
-from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer, managed_by_of, triggered_by_of
+from foliot.api.http.conditions import IfMatch
+from foliot.api.http.json_response import answer, etag_of, no_content
+from foliot.api.http.patch import merge_definition
+from foliot.api.http.request_body import Form, JsonBody, parse, parse_optional, require_object, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
-from foliot.api.patch import merge_definition
 from foliot.api.routes.backfills import BackfillDocument, backfill_document
 from foliot.api.schedule_filters import ScheduleOrder, ScheduleQuery
 from foliot.api.services import API, Services
 from foliot.model.errors import StaleVersionError
 from foliot.model.moment import Moment
 from foliot.model.schedule import Schedule, ScheduleSpec
-from foliot.store.schedule_list import ListedSchedule, ScheduleList
-from foliot.store.statistics import Statistics
+from foliot.queries.schedule_list import ListedSchedule, ScheduleList
+from foliot.queries.statistics import Statistics
 
 
 class Pause(Form):

@@ -9,18 +9,18 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer, no_content
-from foliot.api.body import Form, JsonBody, parse, require_object, takes
-from foliot.api.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.access.secrets_sql import SecretName
+from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.api.http.json_response import answer, no_content
+from foliot.api.http.request_body import Form, JsonBody, parse, require_object, takes
 from foliot.api.lists import ListOf
 from foliot.api.paging import MAX_PER_PAGE, Paged
 from foliot.api.services import API, Services
+from foliot.commands.calendars_sql import Calendars
+from foliot.db.protocol import CalendarRecord
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
-from foliot.store.calendars import Calendars
-from foliot.store.outbox_list import OutboxList, OutboxMessage
-from foliot.store.protocol import CalendarRecord
-from foliot.store.secrets import SecretName
+from foliot.queries.outbox_list import OutboxList, OutboxMessage
 from foliot.timing.calendar import parse_ical
 
 

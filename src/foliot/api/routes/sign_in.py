@@ -7,16 +7,16 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer, no_content
-from foliot.api.body import Form, JsonBody, parse, takes
-from foliot.api.credentials import SESSION_COOKIE, Authenticator, refuses_cross_site
-from foliot.api.errors import request_id_of
-from foliot.api.gate import Caller, Gate, GatedRoute, Writer, address_of
-from foliot.api.guesses import names_of
+from foliot.access.sessions import SESSION_LIFETIME_S, MadeSession, Sessions
+from foliot.api.access.credentials import SESSION_COOKIE, Authenticator, refuses_cross_site
+from foliot.api.access.gate import Caller, Gate, GatedRoute, Writer, address_of
+from foliot.api.access.guess_limits import names_of
+from foliot.api.http.error_responses import request_id_of
+from foliot.api.http.json_response import answer, no_content
+from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.services import API, Services
 from foliot.model.errors import ForbiddenError
 from foliot.planning.change import Author
-from foliot.store.sessions import SESSION_LIFETIME_S, MadeSession, Sessions
 
 
 class SignIn(Form):

@@ -17,8 +17,7 @@ from fastapi.routing import APIRoute
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
-from foliot.api.errors import PROBLEM_JSON
-from foliot.api.feed import (
+from foliot.api.change_feed import (
     Feed,
     StreamFilter,
     StreamKind,
@@ -26,9 +25,10 @@ from foliot.api.feed import (
     data_of,
     message_of,
 )
+from foliot.api.http.error_responses import PROBLEM_JSON
 from foliot.model.errors import DatabaseUnreachableError, InvalidError, OverloadedError
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.store.changes import PROGRESS_LETTERS, ExecutionStanding, ScheduleChange
+from foliot.queries.changes import PROGRESS_LETTERS, ExecutionStanding, ScheduleChange
 from foliot.timing.clock import Clock
 
 HEARTBEAT_S = 15.0

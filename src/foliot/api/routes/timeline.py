@@ -11,15 +11,15 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from foliot.api.answer import answer
+from foliot.api.access.gate import Caller, GatedRoute
 from foliot.api.calendar_book import book_of
-from foliot.api.gate import Caller, GatedRoute
+from foliot.api.http.json_response import answer
 from foliot.api.services import API, Services
 from foliot.model.execution import Status
 from foliot.model.moment import Moment
 from foliot.planning.fire import Due
 from foliot.planning.forecast import Bins, PlannedLoad, count_per_bin
-from foliot.store.timeline import MAX_UPCOMING, PastLoad, RecentLoad, Timeline, max_schedules
+from foliot.queries.timeline import MAX_UPCOMING, PastLoad, RecentLoad, Timeline, max_schedules
 
 _DAY = timedelta(days=1)
 

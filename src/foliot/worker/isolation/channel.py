@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from foliot.target.failures import error_of, traceback_of
-from foliot.target.logs import LEVEL, line_of
-from foliot.target.protocol import AttemptFailedError, LogLine
+from foliot.kinds.target_protocol import AttemptFailedError, LogLine
+from foliot.kinds.task_failures import error_of, traceback_of
+from foliot.kinds.task_logs import LEVEL, line_of
 from foliot.worker.isolation.frames import FRAME_BYTES, encode, with_length
 
 CUT_LENGTH = 24_000

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any, NoReturn
 from uuid import UUID
 
-from foliot.target.function import Task
-from foliot.target.protocol import AttemptFailedError, Fire
-from foliot.target.tracing import flush as flush_spans
-from foliot.target.tracing import joined
+from foliot.kinds.function_target import Task
+from foliot.kinds.target_protocol import AttemptFailedError, Fire
+from foliot.kinds.task_tracing import flush as flush_spans
+from foliot.kinds.task_tracing import joined
 from foliot.worker.isolation.channel import Channel, log_to
 from foliot.worker.isolation.frames import receive
 from foliot.worker.isolation.kernel import adopt_orphans, die_with_parent, prefer_as_victim

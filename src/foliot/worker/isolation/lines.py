@@ -1,6 +1,6 @@
 """Turns a child's stdout or stderr into log lines."""
 
-from foliot.target.protocol import Log, LogLine
+from foliot.kinds.target_protocol import Log, LogLine
 from foliot.timing.clock import Clock
 
 LINE_BYTES = 64 * 1024

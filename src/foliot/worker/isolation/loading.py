@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from foliot.kinds.function_target import Task, describe_task
 from foliot.model.errors import SettingError
-from foliot.target.function import Task, describe_task
 from foliot.worker.isolation.origin import Origin
 
 SCRIPT_NAME = "__foliot_script__"

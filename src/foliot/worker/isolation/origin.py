@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 
-from foliot.target.function import Task
+from foliot.kinds.function_target import Task
 
 
 @dataclass(frozen=True, slots=True)

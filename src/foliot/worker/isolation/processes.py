@@ -9,9 +9,9 @@ import signal
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from foliot.kinds.function_target import RemoteFailedError, Task, why_unreachable
+from foliot.kinds.target_protocol import Fire, Log
 from foliot.model.errors import InvalidError
-from foliot.target.function import RemoteFailedError, Task, why_unreachable
-from foliot.target.protocol import Fire, Log
 from foliot.timing.clock import Clock, SystemClock
 from foliot.worker.isolation.loading import refuse_in_template
 from foliot.worker.isolation.memory import over_limit

@@ -13,8 +13,8 @@ from datetime import datetime
 from io import FileIO
 from typing import Any
 
-from foliot.target.function import RemoteFailedError
-from foliot.target.protocol import AttemptFailedError, Fire, Log, LogLine
+from foliot.kinds.function_target import RemoteFailedError
+from foliot.kinds.target_protocol import AttemptFailedError, Fire, Log, LogLine
 from foliot.timing.clock import Clock
 from foliot.worker.isolation.frames import FrameError, FrameReader, encode
 from foliot.worker.isolation.lines import Lines

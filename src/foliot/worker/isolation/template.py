@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from foliot.target.function import Task
+from foliot.kinds.function_target import Task
 from foliot.worker.isolation.cgroup import MemoryGroups
 from foliot.worker.isolation.child import DESCRIPTORS, run_child
 from foliot.worker.isolation.frames import FrameError, encode, receive

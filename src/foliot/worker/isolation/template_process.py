@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from foliot.security.environment import is_withheld, without_credentials
-from foliot.target.function import RemoteFailedError
+from foliot.access.environment import is_withheld, without_credentials
+from foliot.kinds.function_target import RemoteFailedError
 from foliot.worker.isolation.frames import FrameReader, encode
 from foliot.worker.isolation.origin import Origin
 from foliot.worker.limits import Limits

@@ -1,0 +1,1 @@
+"""Access of callers to the API: credentials, roles, rate limits and idempotency."""

@@ -1,0 +1,1 @@
+"""HTTP below the routes: the server, middleware, bodies and errors."""

@@ -1,0 +1,1 @@
+"""What every use of a broker shares: addresses, clients, timeouts and errors."""

@@ -1,0 +1,1 @@
+"""The commands of `foliot`, one file per group."""

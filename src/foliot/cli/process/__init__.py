@@ -1,0 +1,1 @@
+"""What commands need that run in this process instead of through the API."""

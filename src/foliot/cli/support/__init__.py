@@ -1,0 +1,1 @@
+"""What several commands share: the REST client, options, output and files."""

@@ -1,0 +1,139 @@
+"""Check whether a target can run, as far as this process and the database know.
+
+A process that has loaded the task functions checks with them. Other processes, for example one with only the
+role `api`, use what workers registered in the database: the name, the schema of the arguments, and whether an
+operator disabled the function.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from foliot.commands.registry_sql import Registry
+from foliot.db.database import Database
+from foliot.db.protocol import RegisteredTask
+from foliot.kinds.function_target import TaskRegistry
+from foliot.kinds.target_protocol import Target
+from foliot.model.errors import InvalidError, Problem
+from foliot.model.schedule import ScheduleSpec, pointer_to
+from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpTarget
+from foliot.model.target import Target as AnyTarget
+from foliot.planning.admit import CheckTarget
+from foliot.planning.events import takes_arguments
+from foliot.planning.task_defaults import TaskDefaults, fill_in
+
+MAX_PROBLEMS = 20
+
+
+class DefinitionChecker:
+    def __init__(
+        self,
+        database: Database,
+        tasks: TaskRegistry | None = None,
+        targets: Mapping[str, Target] | None = None,
+    ) -> None:
+        self._registry = Registry(database)
+        self._tasks = tasks or TaskRegistry()
+        self._targets = targets or {}
+
+    async def checker(self, spec: ScheduleSpec) -> CheckTarget:
+        """Return a function that checks this definition's target. It does no I/O: all data is read here."""
+        if not isinstance(spec.target, FunctionTarget) or spec.target.name in self._tasks:
+            return self._check
+        known = await self._registry.task(spec.target.name)
+        if known is None:
+            near = await self._nearest(spec.target.name)
+            problem = _unknown(spec.target.name, near)
+            return lambda _spec: [problem]
+        args = spec.target.args
+        return lambda _spec: check_registered(known, args)
+
+    async def defaults_of(self, specs: Iterable[ScheduleSpec]) -> Mapping[str, TaskDefaults]:
+        """Return the defaults of the task functions that these definitions use, by function name."""
+        names = {spec.target.name for spec in specs if isinstance(spec.target, FunctionTarget)}
+        here = {name: self._tasks.get(name).defaults for name in names if name in self._tasks}
+        others = names - here.keys()
+        return {**here, **(await self._registry.task_defaults(others) if others else {})}
+
+    async def complete(self, spec: ScheduleSpec) -> ScheduleSpec:
+        """Return the definition with missing values filled in from its task function. Raises InvalidError."""
+        return completed(spec, await self.defaults_of([spec]))
+
+    async def check_arguments(self, target: AnyTarget, args: Mapping[str, Any]) -> None:
+        """Check that a target accepts these arguments, merged over those of its schedule.
+
+        Raises InvalidError.
+        """
+        if isinstance(target, HttpTarget):
+            if target.body is not None and not isinstance(target.body, dict):
+                detail = "can't be joined with a body that is no object"
+                raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
+            return
+        if isinstance(target, EventTarget):
+            if not takes_arguments(target):
+                detail = "can't be joined with event_data whose data is no object"
+                raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
+            return
+        if isinstance(target, CeleryTarget):
+            return  # they become kwargs, merged over those of the schedule
+        whole = {**target.args, **args}
+        if target.name in self._tasks:
+            problems = self._tasks.get(target.name).check(whole, "/args")
+        else:
+            known = await self._registry.task(target.name)
+            problems = [] if known is None else check_registered(known, whole, "/args")
+        if problems:
+            raise InvalidError(problems)
+
+    def _check(self, spec: ScheduleSpec) -> list[Problem]:
+        if isinstance(spec.target, EventTarget):
+            return []  # no worker has to run it
+        target = self._targets.get(spec.target.kind)
+        if target is None:
+            kinds = ", ".join(sorted({*self._targets, "event"}))
+            if isinstance(spec.target, CeleryTarget):
+                detail = "targets of kind celery need a Celery application, and this process knows none"
+                hint = f"set FOLIOT_CELERY_APP, as proj.celery:app, here and for workers; or one of: {kinds}"
+                return [Problem("/target/kind", "unavailable", detail, hint)]
+            detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
+            return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
+        return target.check(spec)
+
+    async def _nearest(self, name: str) -> list[str]:
+        names = [*await self._registry.task_names(), *(task.name for task in self._tasks)]
+        return difflib.get_close_matches(name, names, n=1)
+
+
+def completed(spec: ScheduleSpec, defaults: Mapping[str, TaskDefaults]) -> ScheduleSpec:
+    """Fill in missing values from `defaults`, which has task function names as keys. Raises InvalidError."""
+    if not isinstance(spec.target, FunctionTarget):
+        return spec
+    return fill_in(spec, defaults.get(spec.target.name))
+
+
+def _unknown(name: str, near: list[str]) -> Problem:
+    detail = f'no worker has registered a task function "{name}"'
+    hint = (
+        f'did you mean "{near[0]}"?' if near else "start a worker that has it: foliot worker --tasks MODULE"
+    )
+    return Problem("/target/name", "unknown_task", detail, hint)
+
+
+def check_registered(
+    task: RegisteredTask, args: Mapping[str, Any], pointer: str = "/target/args"
+) -> list[Problem]:
+    """Check arguments with the schema that a worker registered for the task function."""
+    if not task.is_active:
+        detail = f'task function "{task.name}" is switched off'
+        return [Problem("/target/name", "inactive_task", detail, "another one, or switch it on again")]
+    names = sorted(task.args_schema.get("properties", {}))
+    hint = f"{task.name} takes {', '.join(names)}" if names else f"{task.name} takes no arguments"
+    found = []
+    for error in Draft202012Validator(dict(task.args_schema)).iter_errors(dict(args)):
+        where = pointer + pointer_to(error.absolute_path)
+        found.append(Problem(where, str(error.validator), error.message[:500], hint))
+        if len(found) == MAX_PROBLEMS:
+            break
+    return found

@@ -1,0 +1,197 @@
+"""Statements on single executions: cancel, retry, and read them with their attempts and logs."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import null, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.access.audit import Action, record_audit
+from foliot.db.database import Database
+from foliot.db.dialect import Pool
+from foliot.db.protocol import ExecutionFilter, Steered
+from foliot.db.rows.cancellation import cancel_locked
+from foliot.db.rows.execution_inserts import know_queue, lock_schedule, make_room
+from foliot.db.rows.execution_rows import attempt_of, line_of, read_execution
+from foliot.db.rows.row_locks import lock_executions
+from foliot.db.schema import attempt_t, execution_log_t, execution_t
+from foliot.db.types import storable
+from foliot.model.errors import IllegalTransitionError, NotFoundError
+from foliot.model.execution import (
+    AttemptRecord,
+    Execution,
+    LoggedLine,
+    Status,
+    can_be_retried,
+    can_become,
+)
+from foliot.model.policy import priority_from
+from foliot.planning.change import Author
+from foliot.queries.execution_list import ExecutionList
+
+REASON_LENGTH = 64
+
+
+class Executions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._dialect = database.dialect
+
+    # --- commands ---------------------------------------------------------------------------------
+
+    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
+        told = _told("cancelled", author.name, author.reason)
+
+        async def work(connection: AsyncConnection) -> Steered:
+            row = await self._locked(connection, execution_id, host_id)
+            status = Status(row.status)
+            if not can_become(status, Status.CANCELLED):
+                raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
+            cancelled = await cancel_locked(
+                connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told
+            )
+            await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
+            return Steered(await read_execution(connection, execution_id), cancelled)
+
+        return await self._database.write(Pool.API, work)
+
+    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
+        async def work(connection: AsyncConnection) -> Steered:
+            known = await read_execution(connection, execution_id, host_id=host_id)
+            # Lock the schedule's row first, as every inserter does; then the execution itself.
+            schedule = await lock_schedule(connection, known.schedule_id)
+            row = await self._locked(connection, execution_id, host_id)
+            status = Status(row.status)
+            if not can_be_retried(status):
+                raise IllegalTransitionError(execution_id, status, Status.PENDING)
+            await know_queue(connection, self._dialect, row.host_id, row.queue)
+            is_ready, now, replaced = await make_room(connection, self._dialect, schedule)
+            await connection.execute(
+                update(execution_t)
+                .where(execution_t.c.execution_id == execution_id)
+                .values(
+                    status=Status.PENDING.value,
+                    reason=_told("retried", author.name, None)[:REASON_LENGTH],
+                    failed_attempts=0,
+                    cancel_requested=False,
+                    is_remote=False,
+                    ready_ts=now if is_ready else null(),
+                    due_by_ts=now + timedelta(seconds=priority_from(row.priority).sla_s)
+                    if is_ready
+                    else null(),
+                    **{name: null() for name in _OF_THE_LAST_TRY},
+                )
+            )
+            await self._audit(connection, author, Action.EXECUTION_RETRIED, row)
+            return Steered(await read_execution(connection, execution_id), replaced)
+
+        return await self._database.write(Pool.API, work)
+
+    async def _audit(self, connection: AsyncConnection, author: Author, action: Action, row: Any) -> None:
+        await record_audit(
+            connection,
+            self._dialect,
+            author,
+            action,
+            row.execution_id,
+            host_id=row.host_id,
+            before={"status": row.status},
+            after={"schedule_id": str(row.schedule_id)},
+        )
+
+    async def _locked(self, connection: AsyncConnection, execution_id: UUID, host_id: UUID | None) -> Any:
+        rows = await lock_executions(connection, self._dialect, execution_t.c.execution_id == execution_id)
+        if not rows or (host_id is not None and rows[0].host_id != host_id):
+            raise NotFoundError("execution", execution_id)
+        return rows[0]
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    async def get(self, execution_id: UUID, *, host_id: UUID | None = None) -> Execution:
+        async with self._database.read(Pool.API) as connection:
+            return await read_execution(connection, execution_id, host_id=host_id)
+
+    async def page(
+        self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
+    ) -> list[Execution]:
+        return await ExecutionList(self._database).latest(wanted, after=after, limit=limit)
+
+    async def for_schedule(
+        self,
+        schedule_id: UUID,
+        *,
+        wanted: ExecutionFilter | None = None,
+        after: UUID | None = None,
+        limit: int = 50,
+    ) -> list[Execution]:
+        narrowed = replace(wanted or ExecutionFilter(), schedule_ids=(schedule_id,))
+        return await self.page(narrowed, after=after, limit=limit)
+
+    async def attempts(self, execution_id: UUID, *, host_id: UUID | None = None) -> list[AttemptRecord]:
+        async with self._database.read(Pool.API) as connection:
+            execution = await read_execution(connection, execution_id, host_id=host_id)
+            statement = (
+                select(attempt_t)
+                .where(attempt_t.c.execution_id == execution_id)
+                .order_by(attempt_t.c.attempt)
+            )
+            failed = [attempt_of(row) for row in await connection.execute(statement)]
+        return [*failed, *_current(execution)]
+
+    async def logs(
+        self,
+        execution_id: UUID,
+        *,
+        after: tuple[int, int] | None = None,
+        limit: int = 500,
+        host_id: UUID | None = None,
+    ) -> list[LoggedLine]:
+        table = execution_log_t
+        statement = (
+            select(table)
+            .where(table.c.execution_id == execution_id)
+            .order_by(table.c.attempt, table.c.line)
+            .limit(limit)
+        )
+        if after is not None:
+            statement = statement.where(tuple_(table.c.attempt, table.c.line) > tuple_(*after))
+        async with self._database.read(Pool.API) as connection:
+            await read_execution(connection, execution_id, host_id=host_id)
+            return [line_of(row) for row in await connection.execute(statement)]
+
+
+_OF_THE_LAST_TRY = (
+    "lease_until",
+    "worker_id",
+    "started_ts",
+    "ended_ts",
+    "duration_seconds",
+    "progress",
+    "result",
+    "error",
+    "traceback",
+    "external_id",
+)
+
+
+def _told(what: str, by: str | None, reason: str | None) -> str:
+    text = f"{what} by {by}" if by else what
+    return storable(f"{text}: {reason}" if reason else text)
+
+
+def _current(execution: Execution) -> list[AttemptRecord]:
+    """Return the attempt that is running or has succeeded: `attempt_t` holds only the others."""
+    if execution.status not in (Status.RUNNING, Status.SUCCESS):
+        return []
+    return [
+        AttemptRecord(
+            attempt=execution.attempt,
+            status=execution.status,
+            worker_id=execution.worker_id,
+            started_ts=execution.started_ts,
+            ended_ts=execution.ended_ts,
+            duration_seconds=execution.duration_seconds if execution.ended_ts else None,
+        )
+    ]

@@ -1,0 +1,1 @@
+"""Statements and conversions of rows that several services share."""

@@ -1,0 +1,110 @@
+"""Convert rows of `execution_t` and its related tables to values."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, bindparam, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from foliot.db.schema import execution_t, schedule_t
+from foliot.model.errors import NotFoundError
+from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
+from foliot.model.policy import priority_from
+from foliot.model.trace import trace_id_text
+
+
+@cache
+def select_executions() -> Select[Any]:
+    """Select rows that `execution_of` can convert."""
+    return select(execution_t, schedule_t.c.schedule_name).outerjoin(
+        schedule_t, schedule_t.c.schedule_id == execution_t.c.schedule_id
+    )
+
+
+@cache
+def _one() -> Select[Any]:
+    """Select one execution by id. Cached, since building the statement takes longer than running it."""
+    return select_executions().where(execution_t.c.execution_id == bindparam("wanted_execution"))
+
+
+async def read_execution(
+    connection: AsyncConnection, execution_id: UUID, *, host_id: UUID | None = None
+) -> Execution:
+    """Return an execution. Raises NotFoundError, also for an execution of another host."""
+    row = (await connection.execute(_one(), {"wanted_execution": execution_id})).one_or_none()
+    if row is None or (host_id is not None and row.host_id != host_id):
+        raise NotFoundError("execution", execution_id)
+    return execution_of(row)
+
+
+def execution_of(row: Any) -> Execution:
+    return Execution(
+        execution_id=row.execution_id,
+        schedule_id=row.schedule_id,
+        schedule_name=row.schedule_name,
+        host_id=row.host_id,
+        aggregate_version=row.aggregate_version,
+        fire_ts=row.fire_ts,
+        missed_count=row.missed_count,
+        missed_from_ts=row.missed_from_ts,
+        status=Status(row.status),
+        reason=row.reason,
+        triggered_by=TriggeredBy(row.triggered_by),
+        triggered_by_user=row.triggered_by_user,
+        args=row.args,
+        queue=row.queue,
+        priority=priority_from(row.priority),
+        ready_ts=row.ready_ts,
+        due_by_ts=row.due_by_ts,
+        lease_until=row.lease_until,
+        worker_id=row.worker_id,
+        attempt=row.attempt,
+        started_ts=row.started_ts,
+        ended_ts=row.ended_ts,
+        duration_seconds=row.duration_seconds,
+        cancel_requested=row.cancel_requested,
+        is_remote=row.is_remote,
+        progress=row.progress,
+        result=row.result,
+        error=row.error,
+        traceback=row.traceback,
+        external_id=row.external_id,
+        trace_context=row.trace_context,
+        trace_id=trace_id_text(row.execution_id, row.trace_context),
+        scheduler_instance_id=row.scheduler_instance_id,
+        created_ts=row.created_ts,
+    )
+
+
+_UNWRITTEN = {
+    **{column.name: None for column in execution_t.columns},
+    "missed_count": 0,
+    "attempt": 0,
+    "cancel_requested": False,
+    "is_remote": False,
+}
+
+
+def execution_as_written(values: Mapping[str, Any], schedule_name: str) -> Execution:
+    """Return the execution that a row written with these values would be read as."""
+    return execution_of(SimpleNamespace(**_UNWRITTEN | dict(values), schedule_name=schedule_name))
+
+
+def attempt_of(row: Any) -> AttemptRecord:
+    return AttemptRecord(
+        attempt=row.attempt,
+        status=Status(row.status),
+        worker_id=row.worker_id,
+        started_ts=row.started_ts,
+        ended_ts=row.ended_ts,
+        duration_seconds=row.duration_seconds,
+        error=row.error,
+        traceback=row.traceback,
+    )
+
+
+def line_of(row: Any) -> LoggedLine:
+    return LoggedLine(row.attempt, row.line, row.logged_ts, row.level, row.logger, row.message)

@@ -1,0 +1,59 @@
+"""An instance's row in the registry: where it runs, its roles and capacity, and whether it leads."""
+
+from collections.abc import Awaitable, Callable
+
+from foliot.db.protocol import InstanceRecord, RegistryStore
+from foliot.model.event import (
+    DomainEvent,
+    LeaderElected,
+    LeaseLost,
+    LeaseProviderLost,
+    LeaseProviderReached,
+    LeaseReleased,
+    TransportLost,
+    TransportRecovered,
+)
+from foliot.service import Wake
+
+_TOLD_AT_ONCE = (
+    LeaderElected,
+    LeaseLost,
+    LeaseReleased,
+    TransportLost,
+    TransportRecovered,
+    LeaseProviderLost,
+    LeaseProviderReached,
+)
+
+
+class InstancePresence:
+    """A service that updates the row, and reads from it whether to drain.
+
+    Changes of leadership and of brokers are written at once. Rows that are not updated are deleted.
+    """
+
+    name = "presence"
+
+    def __init__(
+        self,
+        registry: RegistryStore,
+        record: Callable[[], InstanceRecord],
+        refresh: Callable[[], Awaitable[None]],
+        every_s: float,
+        drain: Callable[[bool], None] = lambda _is_draining: None,
+    ) -> None:
+        self.wake = Wake()
+        self._registry = registry
+        self._record = record
+        self._refresh = refresh
+        self._every_s = every_s
+        self._drain = drain
+
+    def notify(self, event: DomainEvent) -> None:
+        if isinstance(event, _TOLD_AT_ONCE):
+            self.wake.set()
+
+    async def step(self) -> float | None:
+        self._drain(await self._registry.heartbeat(self._record()))
+        await self._refresh()
+        return self._every_s

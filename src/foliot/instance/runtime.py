@@ -1,0 +1,571 @@
+"""Builds a running instance from its settings. This is the only module that connects all parts."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import httpx2
+
+from foliot.access.address_guard import AddressGuard
+from foliot.access.callback_tokens import CallbackTokens
+from foliot.access.secrets import Redactor, SecretError, SecretResolver, references
+from foliot.access.secrets_sql import Secrets, callback_key
+from foliot.access.stored_text import NOTHING_HIDDEN
+from foliot.commands import Steering
+from foliot.commands.admission import DefinitionChecker
+from foliot.db.dialect import Pool
+from foliot.db.hints import Hint, Hints, LocalHints
+from foliot.db.migrate import require_schema, schema_status, upgrade
+from foliot.db.primary import require_primary
+from foliot.db.protocol import InstanceRecord, TaskRecord
+from foliot.instance.declarations import Declarer
+from foliot.instance.factories import (
+    Ground,
+    choose_pace,
+    keep_answers,
+    make_api,
+    make_consumers,
+    make_courier,
+    make_measuring,
+    make_notifier,
+    make_processes,
+    make_receivers,
+    make_relay,
+    make_scheduler,
+    make_watchdog,
+    make_worker,
+    open_celery,
+    open_plan_carriers,
+    open_shared_hints,
+    open_span_observer,
+    watch_replica,
+    worker_services,
+)
+from foliot.instance.registration import InstancePresence
+from foliot.instance.spec import InstanceRole, InstanceSpec, possible_roles
+from foliot.instance.store import SqlStore, open_store
+from foliot.kinds.celery_target import CeleryRunner
+from foliot.kinds.function_target import FunctionRunner, Task
+from foliot.kinds.http_connections import guarded_pool
+from foliot.kinds.http_request import Callback
+from foliot.kinds.http_target import HttpRunner
+from foliot.kinds.target_protocol import AttemptFailedError, Target
+from foliot.model.errors import FoliotError, SettingError
+from foliot.model.event import (
+    ClockObserved,
+    InstanceStarted,
+    InstanceStopped,
+    MemoryLimitPassed,
+    Observers,
+)
+from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.schedule import ManagedBy
+from foliot.model.trace import as_told
+from foliot.notifications.delivery import Sender
+from foliot.notifications.sender import AT_ONCE
+from foliot.outbox.consumers import EventConsumer
+from foliot.planning.change import Author
+from foliot.scheduler.dispatch.outgoing import Outgoing
+from foliot.scheduler.leases.leadership import Leadership
+from foliot.scheduler.leases.second_witness import Witness, cluster_name
+from foliot.scheduler.scheduler import Scheduler
+from foliot.scheduler.system_tasks import SYSTEM_TASKS
+from foliot.service import Loop, Service
+from foliot.telemetry.health.readiness import silence_limit_s
+from foliot.timing.clock import ClusterClock
+from foliot.transport.monitored_transport import describe_carriers
+from foliot.version import __version__
+from foliot.worker.limits import MemoryWatch, keep_to_cores
+from foliot.worker.receiver import Receiver
+from foliot.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from foliot.api.build import RestApi
+    from foliot.telemetry.health.probes import Probes
+
+REGISTRY_EVERY_S = 5.0
+WARMING_S = 30.0
+"""Timeout for importing the task functions at the start."""
+OUTGROWN_GRACE_S = 7 * 86400.0
+"""How long a worker that passed its memory limit may go on to finish its running executions."""
+
+
+class OutgrownError(FoliotError):
+    """The worker passed its memory limit. It finished its executions and ended, and must be restarted."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(
+            f"the worker had grown past its memory limit ({limit}): it has finished what ran, start it anew"
+        )
+
+
+class Instance:
+    """A running Foliot process, or the part of Foliot that runs inside an application."""
+
+    def __init__(self, plan: InstanceSpec) -> None:
+        self.plan = plan
+        self.instance_id = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        settings = plan.settings
+        self.roles = possible_roles(plan)
+        self.observer = Observers(plan.observers)
+        self.clock = ClusterClock(plan.clock)
+        self._traces = open_span_observer(plan, self.instance_id, self._roles(), self.clock)
+        if self._traces is not None:
+            self.observer.add(self._traces)
+        self.store: SqlStore = open_store(
+            settings.database_url,
+            clock=plan.clock,
+            # One connection per consumer: each holds its connection while its handler runs.
+            pools=settings.pools | {Pool.CONSUMER: max(1, len(plan.consumers))},
+            ttl_s=settings.lease_ttl_seconds,
+            uses_hints=settings.uses_hints,
+            read_url=settings.database_read_url,
+        )
+        self.store.firing.names_all = self._traces is not None
+        self._limits = settings.worker_limits
+        is_only_worker = plan.is_own_process and plan.roles == {InstanceRole.WORKER}
+        if is_only_worker and self._limits.cpu_count is not None:
+            keep_to_cores(self._limits.cpu_count)
+        self._notify = open_shared_hints(settings, self.observer)
+        self.hints: Hints = self._notify or LocalHints()
+        ground = Ground(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
+        self.processes = make_processes(plan, self._limits)
+        self.functions = FunctionRunner(plan.tasks, self.processes)
+        self.secrets = Secrets(self.store.database, settings.cipher)
+        self._resolver = SecretResolver(self.secrets, os.environ, settings.secrets_dir)
+        guard = AddressGuard(settings.http_allowed)
+        certificates = httpx2.create_ssl_context(trust_env=False)
+        pool = guarded_pool(guard, connections=settings.worker_concurrency, ssl_context=certificates)
+        # A separate pool: notifications must go out even when hanging agents use all other connections.
+        letters = guarded_pool(guard, connections=AT_ONCE, ssl_context=certificates)
+        self._sender = Sender(guard, letters, self._resolver)
+        self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool, observer=self.observer)
+        self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
+        self.celery = open_celery(plan)
+        if self.celery is not None:
+            self.targets["celery"] = CeleryRunner(self.celery, self._resolver, plan.clock)
+        self.carriers = open_plan_carriers(plan, self.clock, self.observer, self.celery)
+        self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
+        self.scheduler: Scheduler | None = None
+        self.witness: Witness | None = None
+        """The second witness of leadership beside the database (etcd or Redis); None: not configured."""
+        self._notifier = make_notifier(ground, self._first_leadership)
+        if InstanceRole.SCHEDULER in plan.roles:
+            outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
+            self.scheduler, self.witness = make_scheduler(ground, outgoing, self._notifier.wake.set)
+        self._watchdog = make_watchdog(ground)
+        self._measuring = make_measuring(ground)
+        self.relay = make_relay(ground) if InstanceRole.RELAY in self.roles else None
+        self.worker: Worker | None = None
+        self._receivers: tuple[Receiver, ...] = ()
+        self._worker_services: tuple[Service, ...] = ()
+        self.consumers: tuple[EventConsumer, ...] = ()
+        if InstanceRole.WORKER in plan.roles:
+            self._join_worker(ground)
+        self._courier = make_courier(ground, self._sender)
+        self._presence = InstancePresence(
+            self.store.registry,
+            self.record,
+            self.refresh,
+            max(REGISTRY_EVERY_S, settings.heartbeat_seconds),
+            self._set_draining,
+        )
+        self.hints.listen(Hint.INSTANCE, lambda _ids: self._presence.wake.set())
+        self.observer.add(self._presence)
+        self.steering = Steering(
+            self.store.database,
+            self.hints,
+            self.observer,
+            self.clock,
+            admission=DefinitionChecker(self.store.database, plan.tasks, self.targets),
+        )
+        self.declarer = Declarer(self.store.schedules, self.steering.schedules)
+        self.replica_watch = watch_replica(ground)
+        self.api = self._make_api(ground) if InstanceRole.API in plan.roles else None
+        self._tokens: CallbackTokens | None = None
+        self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
+        self._is_shown = False
+        self.is_running = False
+        """True from the start until a stop is requested."""
+        self._hurry = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self.has_outgrown = False
+        """Whether it stops because the process passed its memory limit."""
+
+    def _join_worker(self, ground: Ground) -> None:
+        pace = choose_pace(ground.settings, hears_others=self._notify is not None)
+        sampling = as_told if self._traces is None else self._traces.is_kept
+        worker = make_worker(ground, self.targets, self.carriers, pace, self._with_secrets, sampling)
+        self.worker = worker
+        self._receivers = make_receivers(worker, self.carriers)
+        self._worker_services = worker_services(ground, worker, pace)
+        if self.plan.is_own_process and self._limits.memory_bytes is not None:
+            self._worker_services += (MemoryWatch(self._limits.memory_bytes, self._outgrow),)
+        self.consumers = make_consumers(ground)
+
+    def _make_api(self, ground: Ground) -> "RestApi":
+        from foliot.api.services import Services
+
+        services = Services(
+            self.store.database,
+            self.steering,
+            self.secrets,
+            self.clock,
+            self.tokens,
+            ground.settings.lease_ttl_seconds,
+            self.replica_watch,
+            keep_answers(ground),
+        )
+        return make_api(ground, services, self.targets, lambda: self.is_running)
+
+    def _first_leadership(self) -> Leadership | None:
+        """Return the leadership of the first shard, whose leader also evaluates notification rules.
+
+        None: this instance has no shards.
+        """
+        shards = [] if self.scheduler is None else self.scheduler.shards
+        return shards[0].leadership if shards else None
+
+    # --- start and stop ---------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Check the database, read its clock, and declare the schedules of the code.
+
+        Raises if anything is wrong, so that an instance never runs half started.
+        """
+        database = self.store.database
+        await self._read_clock()
+        await require_primary(database)
+        await self._prepare_schema()
+        if self.api is not None and self.plan.settings.admin_key is None:
+            await self._require_key()
+        if self.plan.tasks:
+            await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
+        if self.scheduler is not None:
+            await self.store.registry.register_tasks(SYSTEM_TASKS)
+        if self.witness is not None:
+            self.witness.cluster = cluster_name(await callback_key(database))
+        await self.refresh()
+        if self.plan.settings.public_url is not None:
+            self._http.callback = Callback(
+                self.plan.settings.public_url, await self.tokens(), self.store.agents.keep_sent
+            )
+        for spec in self.plan.schedules:
+            await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
+        self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
+
+    async def _prepare_schema(self) -> None:
+        database, plan = self.store.database, self.plan
+        is_wanted = plan.upgrades_schema
+        if plan.creates_schema and not is_wanted:
+            is_wanted = (await schema_status(database)).current is None
+        if is_wanted:
+            await upgrade(database, shards=plan.settings.shards)
+        await require_schema(database, advice=", or start with upgrade=True" if plan.creates_schema else "")
+
+    async def _require_key(self) -> None:
+        if not await self.store.keys.any_exist():
+            raise SettingError(
+                "FOLIOT_ADMIN_KEY is not set and there is no key yet, so nobody could use the API: "
+                "set it to 32 random characters or more"
+            )
+
+    async def refresh(self) -> None:
+        """Read again which tasks are inactive, and the offset of this machine's clock."""
+        self.functions.inactive = await self.store.work.inactive_tasks()
+        await self._read_clock()
+        self.observer.notify(ClockObserved(self.clock.offset_s))
+
+    async def _read_clock(self) -> None:
+        sent_at = self.clock.monotonic()
+        self.clock.observe(await self.store.now(), sent_at)
+
+    async def tokens(self) -> CallbackTokens:
+        """Return the tokens with which agents prove that they were given an attempt."""
+        if self._tokens is None:
+            self._tokens = CallbackTokens(await callback_key(self.store.database))
+        return self._tokens
+
+    async def _with_secrets(self, host_id: UUID, args: dict[str, Any]) -> tuple[dict[str, Any], Redactor]:
+        if not references(args):
+            return args, NOTHING_HIDDEN
+        try:
+            return await self._resolver.fill(host_id, args)
+        except SecretError as error:
+            raise AttemptFailedError(str(error), is_permanent=True) from None
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        """All services that this instance runs."""
+        found: list[Service] = []
+        if self._notify is not None:
+            found.append(self._notify)
+        if self.scheduler is not None:
+            found += [self.scheduler, self._watchdog, *self._outgoing.values(), *self.scheduler.services]
+            found.append(self._notifier)
+            if self._is_shown:
+                found.append(self._measuring)
+        if self.witness is not None:
+            found.append(self.witness)
+        if self.worker is not None:
+            found += [self.worker, *self._receivers, *self._worker_services, self._courier]
+        found += self.consumers
+        if self.relay is not None:
+            found += self.relay.services
+        if self.replica_watch is not None:
+            found.append(self.replica_watch)
+        if self.api is not None:
+            found += self.api.services
+        return (*found, self._presence)
+
+    async def start(self) -> None:
+        try:
+            await self.prepare()
+        except BaseException:
+            await self.store.close()
+            raise
+        if self.processes is not None:
+            # Otherwise these imports would count against the timeout of the first attempt.
+            with contextlib.suppress(Exception):  # the first attempt fails the same way and reports it
+                async with asyncio.timeout(WARMING_S):
+                    await self.processes.start()
+        self.begin()
+
+    async def connect(self) -> None:
+        """Connect as a client: check the database and start sending hints. Runs no other service."""
+        try:
+            await self._read_clock()
+            await require_schema(self.store.database)
+            await self.refresh()
+        except BaseException:
+            await self.close()
+            raise
+        if self._notify is not None:
+            self._exchange((), (self._notify,))
+
+    async def disconnect(self) -> None:
+        if self._notify is not None:
+            self._loops[self._notify][0].stop()
+            await self._finished([self._notify])
+            with contextlib.suppress(Exception):
+                await self._notify.step()  # the last hints
+        await self.close()
+
+    def begin(self) -> None:
+        """Run every service from now on. Call `prepare` first."""
+        if self.scheduler is not None:
+            self.scheduler.on_changed = self._exchange
+        self._exchange((), self.services)
+        self.is_running = True
+
+    async def stop(self) -> None:
+        """Stop cleanly: finish the current steps, hand back unfinished executions, release the lease."""
+        self.is_running = False
+        if self.api is not None:
+            self.api.end_streams()
+        for loop, _task in self._loops.values():
+            # Running executions still need lease renewals and the journal; the last hints must go out.
+            if loop.service not in self._worker_services and loop.service is not self._notify:
+                loop.stop()
+        if self.scheduler is not None:
+            # Stop firing first, so that no transaction is in flight when the lease is released.
+            await self._finished([s for s in self.scheduler.services if s in self._loops])
+            with contextlib.suppress(Exception):
+                await self.scheduler.release()
+        if self.relay is not None:
+            # Stop publishing first, so that nothing is in flight when another relay takes over.
+            self.relay.wind_up()
+            await self._finished([s for s in self.relay.services if s in self._loops])
+            with contextlib.suppress(Exception):
+                await self.relay.release()
+        if self.worker is not None:
+            # A claim in flight brings more work, so wait for its step first.
+            await self._finished([s for s in (self.worker, *self._receivers) if s in self._loops])
+            with contextlib.suppress(Exception):
+                # Running executions may take minutes; other instances must not plan with this one.
+                await self.store.surveys.withdraw(self.instance_id)
+            with contextlib.suppress(Exception):
+                await self._drain(self.worker)
+        for loop, _task in self._loops.values():
+            loop.stop()
+        await self._finished(list(self._loops))
+        if self._notify is not None:
+            with contextlib.suppress(Exception):
+                await self._notify.step()  # the last hints: the lease is free, work was handed back
+        with contextlib.suppress(Exception):
+            await self.store.registry.leave(self.instance_id)
+        await self.close()
+        self.observer.notify(InstanceStopped(self.instance_id))
+
+    async def close(self) -> None:
+        if self.processes is not None:
+            await self.processes.close()
+        for consumer in self.consumers:
+            await consumer.close()
+        for carrier in self._outgoing:
+            await carrier.close()
+        if self.witness is not None:
+            await self.witness.close()
+        await self._http.close()
+        await self._sender.close()
+        if self.celery is not None:
+            self.celery.close()
+        if self.relay is not None:
+            with contextlib.suppress(Exception):
+                await self.relay.close()
+        if self.api is not None:
+            await self.api.close()
+        if self._notify is not None:
+            await self._notify.close()
+        await self.store.close()
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
+
+    async def run(
+        self,
+        *,
+        on_started: Callable[[], Awaitable[None]] | None = None,
+        on_stopping: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start, and stop cleanly on SIGTERM or SIGINT. A second signal hands back running executions."""
+        stopping = self._stopping
+        loop = asyncio.get_running_loop()
+
+        def ask() -> None:
+            (self._hurry if stopping.is_set() else stopping).set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ask)
+        try:
+            await self.start()
+            if on_started is not None:
+                await on_started()
+            await stopping.wait()
+            on_stopping()
+            await self.stop()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+        if self.has_outgrown:
+            raise OutgrownError(str(self.plan.settings.worker_memory_limit))
+
+    def _outgrow(self, resident: int) -> None:
+        self.has_outgrown = True
+        self.observer.notify(MemoryLimitPassed(self.instance_id, resident, self._limits.memory_bytes or 0))
+        self._stopping.set()
+
+    async def _drain(self, worker: Worker) -> None:
+        # After the memory limit, finishing harms nobody. A supervisor may still end the process earlier.
+        grace_s = OUTGROWN_GRACE_S if self.has_outgrown else self.plan.settings.stop_grace_seconds
+        draining = asyncio.create_task(worker.drain(grace_s))
+        hurried = asyncio.create_task(self._hurry.wait())
+        await asyncio.wait({draining, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        hurried.cancel()
+        if not draining.done():
+            draining.cancel()
+            await worker.drain(0)
+        else:
+            draining.result()
+
+    def _set_draining(self, is_draining: bool) -> None:
+        """Stop or resume claiming. The scheduler finds out by itself to whom it hands its shards."""
+        if self.worker is not None:
+            self.worker.rest(is_draining)
+
+    def _exchange(self, old: Iterable[Service], new: Iterable[Service]) -> None:
+        for service in old:
+            if service in self._loops:
+                self._loops.pop(service)[0].stop()
+        for service in new:
+            loop = Loop(service, self.observer, self.plan.clock)
+            self._loops[service] = (loop, asyncio.create_task(loop.run(), name=service.name))
+
+    def stuck(self, limit_s: float) -> Mapping[str, float]:
+        """Return the required services that are stuck longer than the limit, with their seconds."""
+        needed: list[Service] = []
+        if self.scheduler is not None:
+            needed += [self.scheduler, *(each for shard in self.scheduler.shards for each in shard.services)]
+        if self.worker is not None:
+            needed += [self.worker, *self._worker_services]
+        if self.relay is not None and self.api is None:
+            # A broker that is away is no reason to take the API out of a load balancer.
+            needed += self.relay.services
+        ages = [(each.name, self._loops[each][0].stuck_s) for each in needed if each in self._loops]
+        # Services of several shards share a name: the longest time counts.
+        return {name: age_s for name, age_s in sorted(ages) if age_s > limit_s}
+
+    def show(self, probes: "Probes") -> None:
+        """Tell the probes what to watch, and start measuring the figures that only they need."""
+        self._is_shown = True
+        settings = self.plan.settings
+        probes.watch(
+            self.store.database,
+            is_running=lambda: self.is_running,
+            limit_s=silence_limit_s(settings.poll_seconds, settings.lease_ttl_seconds),
+            stuck=self.stuck,
+            replica=self.replica_watch,
+        )
+
+    async def _finished(self, services: Sequence[Service]) -> None:
+        tasks = [self._loops[service][1] for service in services]
+        if tasks:
+            _done, late = await asyncio.wait(tasks, timeout=self.plan.settings.lease_ttl_seconds + 1)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- registry ---------------------------------------------------------------------------------
+
+    def _roles(self) -> tuple[str, ...]:
+        return tuple(sorted(role.value for role in self.roles))
+
+    def record(self) -> InstanceRecord:
+        """Return this instance's row for the registry."""
+        return InstanceRecord(
+            instance_id=self.instance_id,
+            hostname=socket.gethostname(),
+            pid=os.getpid(),
+            roles=self._roles(),
+            version=__version__,
+            capacity=self.worker.concurrency if self.worker else 0,
+            load=len(self.worker.running) if self.worker else 0,
+            queues=None if self.plan.queues is None else tuple(self.plan.queues),
+            known_tasks=tuple(task.name for task in self.plan.tasks) if self.worker else None,
+            is_leader=self.scheduler is not None and bool(self.scheduler.leases),
+            clock_offset_s=self.clock.offset_s,
+            transports=describe_carriers(self.carriers),
+            lease_provider=None if self.witness is None else self.witness.describe(),
+        )
+
+
+def spare_collector() -> None:
+    """Make the cyclic garbage collector run less often. Only for a process that is Foliot's own.
+
+    A leader holds hundreds of thousands of small tuples and creates thousands a second, none of them in
+    cycles. With default thresholds the collector scans them again and again: 15 % of the time of firing, and
+    pauses of half a second with half a million schedules in memory.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _record_of(task: Task) -> TaskRecord:
+    return TaskRecord(
+        name=task.name,
+        display_name=task.display_name,
+        description=task.description,
+        handler_path=task.handler_path,
+        handler_type=task.handler_type,
+        queue=task.queue,
+        default_timeout_seconds=task.timeout_s,
+        args_schema=task.args_schema,
+        is_system=task.is_system,
+        default_retry=None if task.retry is None else task.retry.model_dump(mode="json"),
+    )

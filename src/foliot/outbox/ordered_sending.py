@@ -1,0 +1,109 @@
+"""Sends messages of one aggregate one by one, and those of different aggregates in parallel."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from foliot.model.broker import shown
+from foliot.model.errors import BrokerUnreachableError
+from foliot.outbox.message_format import Parcel
+from foliot.outbox.publisher import BrokerRefusedError
+
+CALL_S = 10.0
+"""Maximum seconds for a broker's answer. Independent of the lease's TTL: heartbeats don't wait for it."""
+GRACE_S = 1.0
+"""Seconds to wait for other confirmations after one has failed. Unconfirmed messages are sent again."""
+
+Send = Callable[[Parcel], Awaitable[None]]
+
+
+class RefusalErrors(NamedTuple):
+    """The exceptions by which a client library reports that the broker refuses something."""
+
+    of_message: tuple[type[BaseException], ...] = ()
+    of_topic: tuple[type[BaseException], ...] = ()
+
+    def error_of(self, error: BaseException, reason: str, topic: str | None) -> BrokerRefusedError | None:
+        if isinstance(error, self.of_message):
+            return BrokerRefusedError(reason, is_topic=False)
+        return (
+            BrokerRefusedError(reason, is_topic=True, topic=topic)
+            if isinstance(error, self.of_topic)
+            else None
+        )
+
+
+NOTHING = RefusalErrors()
+
+
+@asynccontextmanager
+async def asking(
+    broker: str,
+    *errors: type[BaseException],
+    call_s: float = CALL_S,
+    refusal: RefusalErrors = NOTHING,
+    topic: str | None = None,
+) -> AsyncIterator[None]:
+    """Limit a broker call to `call_s` seconds, and turn its errors into BrokerUnreachableError.
+
+    A refusal becomes BrokerRefusedError. `topic`: what the call is about.
+    """
+    try:
+        async with asyncio.timeout(call_s):
+            yield
+    except TimeoutError:
+        raise BrokerUnreachableError(f"{broker} did not answer within {call_s:g} s") from None
+    except errors as error:
+        reason = f"{broker}: {shown(str(error)) or type(error).__name__}"
+        raise (refusal.error_of(error, reason, topic) or BrokerUnreachableError(reason)) from error
+    except asyncio.CancelledError:
+        # Some clients cancel waiting calls when the connection breaks. Our own task was not cancelled.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise BrokerUnreachableError(f"{broker}: the connection broke") from None
+
+
+async def send_in_order(parcels: Sequence[Parcel], send: Send, is_trusted: Callable[[], bool]) -> int:
+    """Send parcels; return how many, from the first on, are confirmed. If none is, raise the first error.
+
+    `send` returns when the broker has confirmed. Only then the next message of the same aggregate is sent. So
+    a message never arrives for the first time before one that precedes it in its aggregate, even if messages
+    are lost or refused, or a replaced relay still has one in flight.
+    """
+    chains: dict[str, list[int]] = {}
+    for position, parcel in enumerate(parcels):
+        chains.setdefault(parcel.key, []).append(position)
+    confirmed = bytearray(len(parcels))
+    errors: list[Exception] = []
+    has_failed = asyncio.Event()
+
+    async def send_chain(positions: Sequence[int]) -> None:
+        for position in positions:
+            if errors or not is_trusted():
+                return
+            try:
+                await send(parcels[position])
+            except Exception as error:
+                errors.append(error)
+                has_failed.set()
+                return
+            confirmed[position] = 1
+
+    sending = asyncio.gather(*(send_chain(positions) for positions in chains.values()))
+    failing = asyncio.create_task(has_failed.wait())
+    try:
+        either: list[asyncio.Future[Any]] = [sending, failing]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({sending}, timeout=GRACE_S)
+    finally:
+        failing.cancel()
+        sending.cancel()
+        await asyncio.gather(sending, failing, return_exceptions=True)
+    first_missing = confirmed.find(0)
+    count = len(parcels) if first_missing < 0 else first_missing
+    if not count and errors:
+        # Prefer a refusal: other errors may only follow from the connection that it broke.
+        raise next((each for each in errors if isinstance(each, BrokerRefusedError)), errors[0])
+    return count

@@ -1,0 +1,1 @@
+"""Reads for lists and pages. They change nothing."""

@@ -1,0 +1,1 @@
+"""Publishes waiting executions to brokers."""

@@ -1,0 +1,50 @@
+"""Queue of tickets to be published to one broker."""
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+from foliot.model.errors import BrokerUnreachableError
+from foliot.service import Wake
+from foliot.transport.monitored_transport import Carrier
+from foliot.transport.transport_protocol import Ticket
+
+BATCH = 1000
+MAX_KEPT = 20_000
+AGAIN_S = 0.5
+"""Pause after the broker did not answer."""
+
+
+class Outgoing:
+    """A service that publishes tickets, so that their senders never wait for a broker.
+
+    Tickets are queued while the broker does not answer for a moment. If it is away they are dropped: workers
+    then poll the database. When it is back, executions still waiting are published again by their age.
+    """
+
+    def __init__(self, carrier: Carrier) -> None:
+        self.name = f"publishing ({carrier.kind})"
+        self.wake = Wake()
+        self.carrier = carrier
+        self._tickets: deque[Ticket] = deque()
+
+    def put(self, tickets: Iterable[Ticket]) -> None:
+        if self.carrier.is_away:
+            return
+        self._tickets.extend(islice(tickets, MAX_KEPT - len(self._tickets)))
+        self.wake.set()
+
+    async def step(self) -> float | None:
+        if self.carrier.is_away:
+            self._tickets.clear()
+        if not self._tickets and not self.carrier.is_failing:
+            return None
+        # After a failure an empty batch is published too, to find out whether the broker is back.
+        batch = list(islice(self._tickets, BATCH))
+        try:
+            await self.carrier.publish(batch)
+        except BrokerUnreachableError:
+            return AGAIN_S
+        for _ in batch:
+            self._tickets.popleft()
+        return 0.0 if self._tickets else None
