@@ -11,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -90,7 +91,9 @@ class PostgresServer:
             finally:
                 await connection.close()
 
-        asyncio.run(done())
+        # In a separate thread, because an open browser runs an event loop in this one.
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            thread.submit(asyncio.run, done()).result()
 
     @contextmanager
     def database(self, *, template: str = TEMPLATE) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The UI in a real browser: one server and one browser per module, a new context per test."""
+"""The UI in a real browser: one browser per test process, a server per module, a new context per test."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from foliot.api.access.credentials import SESSION_COOKIE
 from foliot.api.ui import WEB_DIST
@@ -83,16 +83,26 @@ def server(module_url: str, built_ui: None) -> Iterator[WebServed]:
         yield served
 
 
-# The browser depends on the server, so that it closes first. While open, it runs an event loop in this
-# thread.
-@pytest.fixture(scope="module")
-def browser(server: WebServed) -> Iterator[Browser]:
-    with launched() as made:
+@pytest.fixture(scope="package")
+def playwright(postgres_server: PostgresServer) -> Iterator[Playwright]:
+    """Start Playwright once for all modules: it takes two CPU-seconds.
+
+    While open, it runs an event loop in this thread, so it must close before tests outside of this package.
+    It depends on the database server, because starting that one needs a loop of its own.
+    """
+    with sync_playwright() as made:
+        expect.set_options(timeout=WITHIN_MS)
+        yield made
+
+
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with launched(playwright) as made:
         yield made
 
 
 @contextmanager
-def launched(*, without_default_args: Sequence[str] = ()) -> Iterator[Browser]:
+def launched(playwright: Playwright, *, without_default_args: Sequence[str] = ()) -> Iterator[Browser]:
     """Start Chromium. `without_default_args`: default arguments of Playwright to leave out."""
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -100,24 +110,31 @@ def launched(*, without_default_args: Sequence[str] = ()) -> Iterator[Browser]:
     arguments = ["--disable-dev-shm-usage", "--disable-gpu"]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")  # Chromium can't use its sandbox as root
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(
-            executable_path=chromium, args=arguments, ignore_default_args=list(without_default_args)
-        )
-        expect.set_options(timeout=WITHIN_MS)
-        yield made
-        made.close()
+    made = playwright.chromium.launch(
+        executable_path=chromium, args=arguments, ignore_default_args=list(without_default_args)
+    )
+    yield made
+    made.close()
+
+
+class Cookies(dict[str, str]):
+    """Session cookies by role, made when first used. `operator's key`: the session of the operator's key."""
+
+    def __init__(self, server: WebServed) -> None:
+        self._server = server
+
+    def __missing__(self, role: str) -> str:
+        key = OPERATOR_KEY if role == "operator's key" else self._server.key(role)
+        return self.setdefault(role, self._server.cookie(key))
 
 
 @pytest.fixture(scope="module")
-def cookies(server: WebServed) -> dict[str, str]:
-    """Return a session cookie per role. `operator's key` is the session of the operator's own key."""
-    by_role = {role: server.cookie(server.key(role)) for role in ("viewer", "operator", "editor", "admin")}
-    return {**by_role, "operator's key": server.cookie(OPERATOR_KEY)}
+def cookies(server: WebServed) -> Cookies:
+    return Cookies(server)
 
 
 @pytest.fixture
-def open_page(server: WebServed, browser: Browser, cookies: dict[str, str]) -> Iterator[OpenPage]:
+def open_page(server: WebServed, browser: Browser, cookies: Cookies) -> Iterator[OpenPage]:
     """Yield a function that opens pages, each in its own context.
 
     Errors on a page fail the test that opened it.

@@ -6,7 +6,7 @@ Chromium runs here with its back/forward cache, as everybody's does: Playwright 
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Playwright, expect
 
 from tests.api.hosts import unique
 from tests.web.conftest import launched
@@ -18,8 +18,8 @@ MAX_CONNECTIONS = 6
 
 
 @pytest.fixture(scope="module")
-def browser(server: WebServed) -> Iterator[Browser]:
-    with launched(without_default_args=["--disable-back-forward-cache"]) as made:
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    with launched(playwright, without_default_args=["--disable-back-forward-cache"]) as made:
         yield made
 
 
