@@ -1,6 +1,7 @@
 """Open pages and the six connections that a browser has per server.
 
-Chromium runs here with its back/forward cache, as everybody's does: Playwright switches it off by default.
+Chromium runs here with its back/forward cache, as everybody's does: Playwright switches it off by default,
+and the headless shell has none.
 """
 
 from collections.abc import Iterator
