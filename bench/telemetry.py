@@ -33,7 +33,7 @@ from foliot.model.event import Observer, Observers
 from foliot.scheduler.leader_term import LeaderState
 from foliot.telemetry import logs
 from foliot.telemetry.health.probes import Probes
-from foliot.telemetry.shipping import Shipping
+from foliot.telemetry.shipping import SpanQueue
 from foliot.telemetry.traces import TraceObserver
 from foliot.timing.clock import SystemClock
 
@@ -63,7 +63,7 @@ def logs_and_metrics() -> list[Observer]:
 
 
 def everything() -> list[Observer]:
-    traces = TraceObserver(Shipping("", Nowhere()), "bench", ("scheduler", "worker"), SystemClock().now)
+    traces = TraceObserver(SpanQueue("", Nowhere()), "bench", ("scheduler", "worker"), SystemClock().now)
     return [*logs_and_metrics(), traces]
 
 

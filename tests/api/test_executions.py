@@ -1,4 +1,4 @@
-"""Executions over REST: what is told of them, how they are found, and steering them."""
+"""Executions over REST: what is told of them, how they are found, and commands them."""
 
 import uuid
 from datetime import datetime

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from sqlalchemy import func, select
 
-from foliot.commands import Steering
+from foliot.commands import Commands
 from foliot.db.dialect import Pool
 from foliot.db.hints import PostgresHints
 from foliot.db.schema import execution_t, schedule_status_t
@@ -363,10 +363,10 @@ async def test_a_cancel_from_another_process_ends_an_isolated_function(scene: Sc
     assert pid in {each.pid for each in children_of(worker)}
 
     hints, clock = PostgresHints(parse_url(scene.url)), SystemClock()
-    steering = Steering(scene.store.database, hints, Observers(), ClusterClock(clock))
+    commands = Commands(scene.store.database, hints, Observers(), ClusterClock(clock))
     sent_at = clock.monotonic()
     try:
-        await steering.executions.cancel(execution_id, author=Author("ann"))
+        await commands.executions.cancel(execution_id, author=Author("ann"))
         await hints.step()
         await until(lambda: not psutil.pid_exists(pid), within_s=5)
         gone_s = clock.monotonic() - sent_at

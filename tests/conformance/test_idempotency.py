@@ -18,11 +18,11 @@ from tests.plans import explain, primary_key
 from foliot.access.idempotency_sql import (
     KEPT_S,
     IdempotencyKeys,
-    KeptAnswer,
     KeyClaim,
     KeyedRequest,
     Pending,
     Reused,
+    StoredResponse,
 )
 from foliot.api.access.idempotency_keys import LARGEST_BODY, RECOUNT_S, Idempotency, KeyInUseError, WaitLimits
 from foliot.db.database import Database
@@ -43,7 +43,7 @@ QUICK = WaitLimits(poll_s=0.005)
 IMPATIENT = WaitLimits(wait_s=0)
 REQUEST = KeyedRequest("key:1", "/api/v1/schedules", "once", "hash")
 OTHER_BODY = REQUEST._replace(body_hash="other")
-CREATED = KeptAnswer(201, {"location": "/here"}, '{"a": 1}')
+CREATED = StoredResponse(201, {"location": "/here"}, '{"a": 1}')
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ class TestRows:
     async def test_no_body_an_empty_one_and_any_text_are_told_apart(
         self, keys: IdempotencyKeys, body: str | None
     ) -> None:
-        await keys.finish(await held(keys), KeptAnswer(204, {}, body))
-        assert await claim(keys) == KeptAnswer(204, {}, body)
+        await keys.finish(await held(keys), StoredResponse(204, {}, body))
+        assert await claim(keys) == StoredResponse(204, {}, body)
 
     async def test_another_body_is_told_from_the_start(self, keys: IdempotencyKeys) -> None:
         mine = await held(keys)
@@ -156,12 +156,12 @@ class TestRows:
         ghost = await held(keys)
         await grow_old(31)
         successor = await held(keys)
-        assert not await keys.finish(ghost, KeptAnswer(200, {}, "ghost"))
+        assert not await keys.finish(ghost, StoredResponse(200, {}, "ghost"))
         await keys.give_back(ghost)
         await keys.let_go(ghost)
         assert await claim(keys) == Pending()
         assert await keys.finish(successor, CREATED)
-        assert not await keys.finish(ghost, KeptAnswer(200, {}, "ghost"))
+        assert not await keys.finish(ghost, StoredResponse(200, {}, "ghost"))
         await keys.give_back(successor)
         assert await claim(keys) == CREATED, "what is answered stays"
 

@@ -28,7 +28,7 @@ from foliot.notifications.deliveries_sql import DueNotification
 from foliot.notifications.delivery import Sender
 from foliot.notifications.notifications_sql import NotificationFilter
 from foliot.notifications.send_order import AT_ONCE, LONGEST_PAUSE_S, MAX_AWAY
-from foliot.notifications.sender import Courier
+from foliot.notifications.sender import MessageSender
 from foliot.testing.app import Recorder
 from foliot.timing.clock import Clock, ClusterClock, VirtualClock
 
@@ -80,7 +80,7 @@ class Post:
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         self.clock.observe(await self._stage.scene.now(), self.clock.monotonic())
-        courier = Courier(
+        courier = MessageSender(
             self._stage.scene.store.notifications,
             cast("Sender", self.receivers),
             self.clock,

@@ -12,7 +12,7 @@ from tests.conformance.suites.transport import ABANDONED_S
 from foliot.model.policy import Priority
 from foliot.timing.clock import SystemClock
 from foliot.transport.broker_names import place_of
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 from foliot.transport.open_transport import open_transport
 from foliot.transport.transport_protocol import BrokerQueue, Transport
 
@@ -41,7 +41,7 @@ class BrokerScene:
         self._opened: list[Transport] = []
 
     def open(self, *, abandoned_s: float = ABANDONED_S) -> Transport:
-        pace = TransportPace(abandoned_s=abandoned_s)
+        pace = TransportIntervals(abandoned_s=abandoned_s)
         transport = open_transport(self._broker.url, SystemClock(), pace)
         self._opened.append(transport)
         return transport

@@ -41,7 +41,7 @@ async def client(instance: Instance) -> AsyncIterator[httpx2.AsyncClient]:
     nobody: Any = None  # agents have tokens of their own
     limiter = RateLimiter(MemoryRates(SystemClock()), dict.fromkeys(RateKind))
     gate = Gate(nobody, limiter, nobody, nobody, lambda: True)
-    routes = agent_routes(instance.steering.agents, instance.tokens)
+    routes = agent_routes(instance.commands.agents, instance.tokens)
     app = make_app(
         no_problems,
         MetricsPage(CollectorRegistry()),

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.commands import Steering
+from foliot.commands import Commands
 from foliot.commands.apply import AppliedStep, ApplyAction, ApplyStep
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
@@ -26,11 +26,11 @@ HOURLY = {"kind": "interval", "hours": 1}
 
 
 @pytest.fixture
-async def steering(store: SqlStore) -> Steering:
+async def commands(store: SqlStore) -> Commands:
     schema = {"type": "object", "properties": {"region": {"type": "string"}}, "additionalProperties": False}
     task = TaskRecord("clean", "Clean", "", "app.clean", "async_function", None, 300.0, schema)
     await store.registry.register_tasks([task])
-    return Steering(store.database, LocalHints(), Observers(()), ClusterClock(SystemClock()))
+    return Commands(store.database, LocalHints(), Observers(()), ClusterClock(SystemClock()))
 
 
 def spec(name: str, **fields: Any) -> ScheduleSpec:
@@ -38,15 +38,15 @@ def spec(name: str, **fields: Any) -> ScheduleSpec:
     return ScheduleSpec.parse({"name": name, "trigger": HOURLY, "target": target, **fields})
 
 
-async def plan(steering: Steering, *specs: ScheduleSpec, **options: Any) -> list[ApplyStep]:
+async def plan(commands: Commands, *specs: ScheduleSpec, **options: Any) -> list[ApplyStep]:
     given: dict[str, Any] = {"source": "files", "author": ANN, "prunes": False, "adopts": False, **options}
-    return await steering.apply.plan(DEFAULT_HOST_ID, specs, **given)
+    return await commands.apply.plan(DEFAULT_HOST_ID, specs, **given)
 
 
-async def apply(steering: Steering, *specs: ScheduleSpec, **options: Any) -> list[AppliedStep]:
-    steps = await plan(steering, *specs, **options)
+async def apply(commands: Commands, *specs: ScheduleSpec, **options: Any) -> list[AppliedStep]:
+    steps = await plan(commands, *specs, **options)
     source = options.get("source", "files")
-    return await steering.apply.carry_out(DEFAULT_HOST_ID, steps, source=source, author=ANN)
+    return await commands.apply.carry_out(DEFAULT_HOST_ID, steps, source=source, author=ANN)
 
 
 def actions(steps: list[ApplyStep]) -> dict[str, str]:
@@ -54,66 +54,66 @@ def actions(steps: list[ApplyStep]) -> dict[str, str]:
 
 
 async def test_what_is_not_there_is_made_and_what_is_the_same_is_left_alone(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
-    assert actions(await plan(steering, spec("a"), spec("b"))) == {"a": "create", "b": "create"}
+    assert actions(await plan(commands, spec("a"), spec("b"))) == {"a": "create", "b": "create"}
     assert await store.schedules.find(DEFAULT_HOST_ID, "a") is None
-    await apply(steering, spec("a"), spec("b"))
-    assert actions(await plan(steering, spec("a"), spec("b"))) == {"a": "unchanged", "b": "unchanged"}
+    await apply(commands, spec("a"), spec("b"))
+    assert actions(await plan(commands, spec("a"), spec("b"))) == {"a": "unchanged", "b": "unchanged"}
     made = await store.schedules.find(DEFAULT_HOST_ID, "a")
     assert made is not None
     assert (made.managed_by, made.managed_source, made.aggregate_version) == (ManagedBy.FILE, "files", 1)
 
 
 async def test_a_plan_says_what_would_change_and_carrying_it_out_changes_it(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
-    await apply(steering, spec("a"))
-    [step] = await plan(steering, spec("a", queue="slow"))
+    await apply(commands, spec("a"))
+    [step] = await plan(commands, spec("a", queue="slow"))
     assert step.action is ApplyAction.UPDATE
     assert [(each.pointer, each.before, each.after) for each in step.changes] == [
         ("/queue", "default", "slow")
     ]
-    await apply(steering, spec("a", queue="slow"))
+    await apply(commands, spec("a", queue="slow"))
     changed = await store.schedules.find(DEFAULT_HOST_ID, "a")
     assert changed is not None
     assert (changed.spec.queue, changed.aggregate_version) == ("slow", 2)
 
 
 async def test_only_what_is_the_sources_own_is_pruned_and_only_when_asked(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
-    await steering.schedules.create(DEFAULT_HOST_ID, spec("by hand"), ANN)
-    await apply(steering, spec("ours"), spec("kept"))
-    await apply(steering, spec("theirs"), source="others")
-    assert actions(await plan(steering, spec("kept"))) == {"kept": "unchanged"}
-    pruning = await plan(steering, spec("kept"), prunes=True)
+    await commands.schedules.create(DEFAULT_HOST_ID, spec("by hand"), ANN)
+    await apply(commands, spec("ours"), spec("kept"))
+    await apply(commands, spec("theirs"), source="others")
+    assert actions(await plan(commands, spec("kept"))) == {"kept": "unchanged"}
+    pruning = await plan(commands, spec("kept"), prunes=True)
     assert actions(pruning) == {"kept": "unchanged", "ours": "delete"}
-    await apply(steering, spec("kept"), prunes=True)
+    await apply(commands, spec("kept"), prunes=True)
     left = {each.spec.name for each in await store.schedules.list_all(DEFAULT_HOST_ID)}
     assert left == {"by hand", "kept", "theirs"}
 
 
 @pytest.mark.parametrize("managed_by", [ManagedBy.API, ManagedBy.UI])
 async def test_what_people_made_is_taken_over(
-    store: SqlStore, steering: Steering, managed_by: ManagedBy
+    store: SqlStore, commands: Commands, managed_by: ManagedBy
 ) -> None:
-    await steering.schedules.create(DEFAULT_HOST_ID, spec("a"), ANN, managed_by=managed_by)
-    await apply(steering, spec("a", queue="slow"))
+    await commands.schedules.create(DEFAULT_HOST_ID, spec("a"), ANN, managed_by=managed_by)
+    await apply(commands, spec("a", queue="slow"))
     found = await store.schedules.find(DEFAULT_HOST_ID, "a")
     assert found is not None
     assert (found.managed_by, found.spec.queue) == (ManagedBy.FILE, "slow")
 
 
 async def test_what_code_or_other_files_manage_is_a_conflict_until_it_is_adopted(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
-    await steering.schedules.create(DEFAULT_HOST_ID, spec("code"), ANN, managed_by=ManagedBy.CODE)
-    await apply(steering, spec("file"), source="others")
+    await commands.schedules.create(DEFAULT_HOST_ID, spec("code"), ANN, managed_by=ManagedBy.CODE)
+    await apply(commands, spec("file"), source="others")
     changed = [spec("code", queue="slow"), spec("file", queue="slow")]
-    assert actions(await plan(steering, *changed)) == {"code": "conflict", "file": "conflict"}
-    assert actions(await plan(steering, *changed, adopts=True)) == {"code": "update", "file": "update"}
-    await apply(steering, *changed, adopts=True)
+    assert actions(await plan(commands, *changed)) == {"code": "conflict", "file": "conflict"}
+    assert actions(await plan(commands, *changed, adopts=True)) == {"code": "update", "file": "update"}
+    await apply(commands, *changed, adopts=True)
     for name in ("code", "file"):
         found = await store.schedules.find(DEFAULT_HOST_ID, name)
         assert found is not None
@@ -121,10 +121,10 @@ async def test_what_code_or_other_files_manage_is_a_conflict_until_it_is_adopted
 
 
 async def test_adopting_what_is_the_same_changes_hands_and_nothing_else(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
-    made = await steering.schedules.create(DEFAULT_HOST_ID, spec("a"), ANN, managed_by=ManagedBy.CODE)
-    await apply(steering, spec("a"), adopts=True)
+    made = await commands.schedules.create(DEFAULT_HOST_ID, spec("a"), ANN, managed_by=ManagedBy.CODE)
+    await apply(commands, spec("a"), adopts=True)
     found = await store.schedules.get(made.schedule_id)
     assert (found.managed_by, found.spec, found.next_fire_ts) == (
         ManagedBy.FILE,
@@ -134,7 +134,7 @@ async def test_adopting_what_is_the_same_changes_hands_and_nothing_else(
 
 
 async def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_written(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
     wrong = [
         spec("good"),
@@ -143,7 +143,7 @@ async def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_written(
         spec("calendar", calendars=["holidays"]),
     ]
     with pytest.raises(InvalidError) as refused:
-        await plan(steering, *wrong)
+        await plan(commands, *wrong)
     pointers = [problem.pointer for problem in refused.value.problems]
     assert pointers == [
         "/schedules/1/window/timezone",
@@ -153,40 +153,40 @@ async def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_written(
     assert await store.schedules.list_all(DEFAULT_HOST_ID) == []
 
 
-async def test_a_name_that_is_there_twice_is_refused(steering: Steering) -> None:
+async def test_a_name_that_is_there_twice_is_refused(commands: Commands) -> None:
     with pytest.raises(InvalidError, match=r"schedules\.1\.name: is the name of schedule 0 too"):
-        await plan(steering, spec("a"), spec("a", queue="slow"))
+        await plan(commands, spec("a"), spec("a", queue="slow"))
 
 
 async def test_a_schedule_that_changed_since_the_plan_is_left_alone_and_told(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
-    await apply(steering, spec("a"), spec("b"))
-    steps = await plan(steering, spec("a", queue="slow"), spec("b", queue="slow"))
+    await apply(commands, spec("a"), spec("b"))
+    steps = await plan(commands, spec("a", queue="slow"), spec("b", queue="slow"))
     known = await store.schedules.find(DEFAULT_HOST_ID, "a")
     assert known is not None
-    await steering.schedules.pause(known.schedule_id, ANN)
-    done = await steering.apply.carry_out(DEFAULT_HOST_ID, steps, source="files", author=ANN)
+    await commands.schedules.pause(known.schedule_id, ANN)
+    done = await commands.apply.carry_out(DEFAULT_HOST_ID, steps, source="files", author=ANN)
     assert [type(each.error).__name__ for each in done] == ["StaleVersionError", "NoneType"]
 
 
 async def test_a_schedule_that_could_not_be_planned_comes_back_when_it_is_applied_or_declared_again(
-    store: SqlStore, steering: Steering
+    store: SqlStore, commands: Commands
 ) -> None:
     parked = {"state": "error", "state_reason": "broken", "next_fire_ts": None, "next_run_ts": None}
 
     async def park(connection: AsyncConnection) -> None:
         await connection.execute(update(schedule_t).values(parked))
 
-    await apply(steering, spec("a"))
+    await apply(commands, spec("a"))
     await store.database.write(Pool.API, park)
-    assert actions(await plan(steering, spec("a"))) == {"a": "update"}
-    await apply(steering, spec("a"))
+    assert actions(await plan(commands, spec("a"))) == {"a": "update"}
+    await apply(commands, spec("a"))
     assert await _is_active(store)
-    assert actions(await plan(steering, spec("a"))) == {"a": "unchanged"}
+    assert actions(await plan(commands, spec("a"))) == {"a": "unchanged"}
 
     await store.database.write(Pool.API, park)
-    await Declarer(store.schedules, steering.schedules).declare(
+    await Declarer(store.schedules, commands.schedules).declare(
         DEFAULT_HOST_ID, spec("a"), ANN, ManagedBy.FILE
     )
     assert await _is_active(store)

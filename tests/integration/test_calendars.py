@@ -10,7 +10,7 @@ from sqlalchemy import delete
 
 from foliot.commands.admission import DefinitionChecker
 from foliot.commands.calendars_sql import Calendars
-from foliot.commands.schedules import ScheduleSteering
+from foliot.commands.schedules import ScheduleCommands
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, LocalHints
 from foliot.db.schema import calendar_t
@@ -185,7 +185,7 @@ class AnyTarget(DefinitionChecker):
 
 def declarer(store: SqlStore) -> Declarer:
     return Declarer(
-        store.schedules, ScheduleSteering(store.database, LocalHints(), Recorder(), AnyTarget(store.database))
+        store.schedules, ScheduleCommands(store.database, LocalHints(), Recorder(), AnyTarget(store.database))
     )
 
 

@@ -18,7 +18,7 @@ from foliot.model.ids import new_id
 from foliot.model.policy import Priority
 from foliot.planning.change import Author
 from foliot.transport.celery import CeleryTransport
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 from foliot.transport.transport_protocol import Ticket
 from tests.brokers import Broker
 from tests.cluster.celery_apps import over, without_broker
@@ -107,7 +107,7 @@ async def scheduler(url: str) -> AsyncIterator[Instance]:
         InstanceSpec(
             quick_settings(url, transport="celery", celery_app=f"{APP}:app"),
             roles=SCHEDULER,
-            transport_pace=TransportPace(untaken_s=1.0),
+            transport_pace=TransportIntervals(untaken_s=1.0),
         )
     )
     await instance.start()

@@ -3,7 +3,7 @@
 import pytest
 
 from foliot.access.cipher import Cipher
-from foliot.access.secrets_sql import Secrets, SecretsStanding
+from foliot.access.secrets_sql import ReadableSecrets, Secrets
 from foliot.cli.process.checks import Level, check_secrets
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author
@@ -40,5 +40,5 @@ async def test_stored_secrets_are_tried_with_the_keys_that_there_are(
 async def test_without_secrets_no_key_is_needed(database_url: str, open_test_store: OpenStore) -> None:
     database = (await open_test_store(database_url)).database
     standing = await Secrets(database, None).standing()
-    assert standing == SecretsStanding(0)
+    assert standing == ReadableSecrets(0)
     assert check_secrets(standing, has_key=False).level is Level.OK

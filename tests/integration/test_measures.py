@@ -20,7 +20,7 @@ from foliot.scheduler.measures import (
     MAX_REST_S,
     MIN_EVERY_S,
     MIN_REST,
-    Measuring,
+    MeasureService,
 )
 from foliot.scheduler.measures_sql import Measures
 from foliot.testing.app import Recorder
@@ -115,7 +115,7 @@ async def test_a_scheduler_tells_what_it_measured_and_rests_the_longer_the_longe
 ) -> None:
     await add(store, every_second("one"))
     clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
-    measuring = Measuring(measures, store.leases, clock, recorder, every_s=0.1)
+    measuring = MeasureService(measures, store.leases, clock, recorder, every_s=0.1)
     assert await measuring.step() == MIN_EVERY_S
     assert seen(recorder, QueuesMeasured) == [QueuesMeasured({"default": dict.fromkeys(Priority, 0)})]
     assert seen(recorder, SchedulesCounted) == [SchedulesCounted(active=1, shards=1)]
@@ -136,7 +136,7 @@ async def test_what_no_relay_has_shipped_is_measured_once_there_has_been_one(sto
     for _ in range(3):
         await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
     clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
-    measuring = Measuring(measures, store.leases, clock, recorder, every_s=0.1)
+    measuring = MeasureService(measures, store.leases, clock, recorder, every_s=0.1)
     await measuring.step()
     assert seen(recorder, OutboxMeasured) == [], "nobody waits for them"
     relay = await store.relays.take("relay", ttl_s=3)
@@ -151,7 +151,7 @@ async def test_a_scheduler_that_was_stopped_in_mid_measure_does_not_rest_for_hou
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, measures = VirtualClock(await store.now()), Measures(store.database)
-    measuring = Measuring(measures, store.leases, clock, Recorder(), every_s=1)
+    measuring = MeasureService(measures, store.leases, clock, Recorder(), every_s=1)
 
     async def stopped_meanwhile() -> int:
         clock.advance(3600)
@@ -168,7 +168,7 @@ async def test_a_database_that_is_too_slow_to_be_measured_is_not_asked_again_at_
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, took_s: float, rest_s: float
 ) -> None:
     clock, recorder, measures = VirtualClock(await store.now()), Recorder(), Measures(store.database)
-    measuring = Measuring(measures, store.leases, clock, recorder, every_s=1)
+    measuring = MeasureService(measures, store.leases, clock, recorder, every_s=1)
 
     async def in_vain() -> int:
         clock.advance(took_s)

@@ -16,7 +16,7 @@ from foliot.sdk.app import Fire, Foliot, every
 from foliot.telemetry import logs
 from foliot.telemetry.health.readiness import Pulse
 from foliot.telemetry.metrics import MetricsObserver
-from foliot.telemetry.shipping import Shipping
+from foliot.telemetry.shipping import SpanQueue
 from foliot.telemetry.traces import TraceObserver
 from foliot.testing import TestApp
 from tests.logging_state import logging_as_it_was
@@ -78,7 +78,7 @@ def _logging_as_it_was() -> Iterator[None]:
 async def test_all_observers_together_add_no_statement(capsys: pytest.CaptureFixture[str]) -> None:
     registry, spans = CollectorRegistry(), InMemorySpanExporter()
     logs.configure("json", "debug")
-    traces = TraceObserver(Shipping("", spans), "one", ("scheduler", "worker"), lambda: NOW)
+    traces = TraceObserver(SpanQueue("", spans), "one", ("scheduler", "worker"), lambda: NOW)
     pulse = Pulse(TestApp(Foliot(), now=NOW).clock)
     try:
         watched = await issued_meanwhile([MetricsObserver(registry), logs.LogObserver(), traces, pulse])

@@ -12,7 +12,7 @@ from foliot.instance.store import SqlStore
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import NotificationRule, NotificationRuleSpec
 from foliot.notifications.lateness_sql import Behind
-from foliot.notifications.missed_runs_sql import ScheduleWindow, Since
+from foliot.notifications.missed_runs_sql import ScheduleWindow, SearchStart
 from foliot.notifications.notifications_sql import NotificationFilter
 from foliot.planning.change import Author
 from tests.integration.test_queries import NOW, NUMBERS, UUID_OF
@@ -159,7 +159,7 @@ async def test_silence_is_looked_for_by_the_runs_of_each_schedule(full: SqlStore
     now, silence = await full.now(), full.sightings.silence
     ids = [schedule_id(number) for number in range(0, SCHEDULES, 4)]
     hour = timedelta(hours=1)
-    since = [Since(each, now - hour) for each in ids]
+    since = [SearchStart(each, now - hour) for each in ids]
     assert await planned(full, Pool.FIRING, silence.successes(since, now), "uq_execution_scheduled")
     assert await planned(full, Pool.FIRING, silence.first_fires(since), "uq_execution_scheduled")
     spans = [ScheduleWindow(each, now - hour, now) for each in ids]

@@ -28,7 +28,7 @@ from foliot.model.notification import DeliveryState, Notification, NotificationR
 from foliot.model.schedule import Schedule
 from foliot.notifications.delivery import Sender
 from foliot.notifications.notifications_sql import NotificationFilter
-from foliot.notifications.sender import AT_ONCE, MAX_OF_RULE, Courier
+from foliot.notifications.sender import AT_ONCE, MAX_OF_RULE, MessageSender
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, SystemClock
 from tests.engine import AUTHOR, add, registry, running, seen, spec, until
@@ -58,7 +58,7 @@ class Stage:
         if kind == "webhook":
             to["secret"] = "${secret:hook_key}"
         document = {"name": path, "on": list(on), "to": to, **fields}
-        return await self.instance.steering.notifications.create(
+        return await self.instance.commands.notifications.create(
             DEFAULT_HOST_ID, NotificationRuleSpec.parse(document), AUTHOR
         )
 
@@ -74,7 +74,7 @@ class Stage:
         return await add(self.instance.store, definition)
 
     async def run(self, schedule: Schedule, *, fails: bool) -> None:
-        made = await self.instance.steering.schedules.trigger(
+        made = await self.instance.commands.schedules.trigger(
             schedule.schedule_id, AUTHOR, by=TriggeredBy.API, args={"fails": fails}
         )
 
@@ -165,16 +165,16 @@ async def test_nothing_is_told_while_the_schedule_is_paused_or_the_rule_muted(st
     await stage.rule("/heard", FAILURE, {"kind": "recovery"})
     muted = await stage.rule("/muted", FAILURE, {"kind": "recovery"}, muted_until_ts="2999-01-01T00:00:00Z")
     paused, other, last = [await stage.schedule(name) for name in ("paused", "other", "last")]
-    await stage.instance.steering.schedules.pause(paused.schedule_id, AUTHOR)
+    await stage.instance.commands.schedules.pause(paused.schedule_id, AUTHOR)
     await stage.run(paused, fails=True)
     await stage.run(other, fails=True)
     await stage.told("/heard", "schedule.failed")
-    await stage.instance.steering.schedules.resume(paused.schedule_id, AUTHOR)
+    await stage.instance.commands.schedules.resume(paused.schedule_id, AUTHOR)
 
     def heard(rule: NotificationRule) -> NotificationRuleSpec:
         return rule.spec.model_copy(update={"muted_until_ts": None})
 
-    await stage.instance.steering.notifications.edit(muted.rule_id, DEFAULT_HOST_ID, heard, AUTHOR)
+    await stage.instance.commands.notifications.edit(muted.rule_id, DEFAULT_HOST_ID, heard, AUTHOR)
     await stage.run(last, fails=True)
     await stage.told("/muted", "schedule.failed")
     assert stage.receiver.at("/muted")[0].document["data"]["schedule"]["name"] == "last"
@@ -186,7 +186,7 @@ async def test_nothing_is_told_while_the_schedule_is_paused_or_the_rule_muted(st
 async def test_what_does_not_arrive_is_tried_again_under_its_id_and_given_up_where_that_is_vain(
     stage: Stage,
 ) -> None:
-    steering, store = stage.instance.steering.notifications, stage.instance.store
+    commands, store = stage.instance.commands.notifications, stage.instance.store
     stage.receiver.answers = {"/away": [503, 429], "/gone": [410], "/moved": [302]}
     refused = await stage.rule("/refused", FAILURE)
 
@@ -195,7 +195,7 @@ async def test_what_does_not_arrive_is_tried_again_under_its_id_and_given_up_whe
         return NotificationRuleSpec.parse({**rule.spec.model_dump(mode="json"), "to": to})
 
     with pytest.raises(InvalidError) as told:
-        await steering.edit(refused.rule_id, DEFAULT_HOST_ID, elsewhere, AUTHOR)
+        await commands.edit(refused.rule_id, DEFAULT_HOST_ID, elsewhere, AUTHOR)
     assert [each.pointer for each in told.value.problems] == ["/to/url"]
     # As if it had been allowed when it was saved.
     await store.notification_rules.change(refused.rule_id, DEFAULT_HOST_ID, elsewhere, AUTHOR)
@@ -205,10 +205,10 @@ async def test_what_does_not_arrive_is_tried_again_under_its_id_and_given_up_whe
         to = {**rule.spec.to.model_dump(), "secret": "${secret:not_set}"}
         return NotificationRuleSpec.parse({**rule.spec.model_dump(mode="json"), "to": to})
 
-    await steering.edit(unsigned.rule_id, DEFAULT_HOST_ID, with_other_secret, AUTHOR)
+    await commands.edit(unsigned.rule_id, DEFAULT_HOST_ID, with_other_secret, AUTHOR)
     rules = {path: await stage.rule(path, FAILURE) for path in ("/away", "/gone", "/moved")}
     for rule in (refused, unsigned, *rules.values()):
-        await steering.test(rule.rule_id, DEFAULT_HOST_ID, AUTHOR)
+        await commands.test(rule.rule_id, DEFAULT_HOST_ID, AUTHOR)
 
     away = await stage.ended(rules["/away"])
     assert (away.status, away.attempts) == (DeliveryState.DELIVERED, 3)
@@ -226,7 +226,7 @@ async def test_what_does_not_arrive_is_tried_again_under_its_id_and_given_up_whe
     assert (waiting.status, "not_set" in (waiting.error or "")) == (DeliveryState.PENDING, True)
 
     gone = await stage.one(rules["/gone"])
-    await steering.retry(gone.notification_id, DEFAULT_HOST_ID, AUTHOR)
+    await commands.retry(gone.notification_id, DEFAULT_HOST_ID, AUTHOR)
     await until(lambda: len(stage.receiver.at("/gone")) == 2)
     assert (await stage.ended(rules["/gone"])).status is DeliveryState.DELIVERED
     results = [each.retry_in_s is None for each in seen(stage.recorder, NotificationFailed)]
@@ -248,7 +248,7 @@ async def test_one_that_dies_between_sending_and_writing_so_leaves_it_to_be_sent
     async with receiving() as receiver:
         sender = Sender(guard, guarded_pool(guard), SecretResolver(None, os.environ))
         couriers = [
-            Courier(store.notifications, sender, clock, LocalHints(), Recorder(), every_s=1.0)
+            MessageSender(store.notifications, sender, clock, LocalHints(), Recorder(), every_s=1.0)
             for _ in range(2)
         ]
         to = {"kind": "webhook", "url": receiver.url(), "secret": "${secret:hook_key}"}
@@ -283,7 +283,7 @@ async def test_a_receiver_that_never_answers_does_not_keep_the_messages_of_other
     clock.observe(await store.now(), clock.monotonic())
     async with receiving() as receiver:
         sender = Sender(guard, guarded_pool(guard), SecretResolver(None, os.environ))
-        courier = Courier(store.notifications, sender, clock, LocalHints(), Recorder(), every_s=1.0)
+        courier = MessageSender(store.notifications, sender, clock, LocalHints(), Recorder(), every_s=1.0)
         rules = []
         for path in ("/away", "/well"):
             to = {"kind": "webhook", "url": receiver.url(path), "secret": "${secret:hook_key}"}

@@ -24,7 +24,7 @@ from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
 from foliot.notifications.lateness_sql import Behind
-from foliot.notifications.missed_runs_sql import ScheduleWindow, Since
+from foliot.notifications.missed_runs_sql import ScheduleWindow, SearchStart
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.scheduler.measures_sql import Measures
@@ -331,8 +331,8 @@ async def test_the_notifier_looks_only_at_what_failed_or_is_watched(store: SqlSt
         (late.running(hosts, now, since=since, limit=500), "idx_execution_lease"),
         (silence.standings(hosts[0], now, after_name="schedule-5", limit=500), "uq_schedule_name"),
         (silence.latest_due([ScheduleWindow(each, since, now) for each in ids]), "uq_execution_scheduled"),
-        (silence.successes([Since(each, since) for each in ids], now), "uq_execution_scheduled"),
-        (silence.first_fires([Since(each, since) for each in ids]), "uq_execution_scheduled"),
+        (silence.successes([SearchStart(each, since) for each in ids], now), "uq_execution_scheduled"),
+        (silence.first_fires([SearchStart(each, since) for each in ids]), "uq_execution_scheduled"),
     ]
     for look, index in guards:
         _, plan = await explain(store, Pool.FIRING, look)

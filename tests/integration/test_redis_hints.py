@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from redis import Redis
 
 from foliot.api.access import response_cache
-from foliot.api.access.response_cache import AWAY_S, KeptAnswers
+from foliot.api.access.response_cache import AWAY_S, ResponseCache
 from foliot.db.hints import Hint
 from foliot.db.redis_hints import RedisHints
 from foliot.instance.settings import load_settings
@@ -136,7 +136,7 @@ async def test_hints_over_redis_wake_the_other_instance_without_sessions_of_the_
     ):
         # The first may be found by looking when the subscription began; not those after it.
         for _ in range(3):
-            made = await scheduler.steering.schedules.trigger(
+            made = await scheduler.commands.schedules.trigger(
                 schedule.schedule_id, AUTHOR, by=TriggeredBy.API
             )
 
@@ -200,8 +200,8 @@ async def test_an_answer_is_made_once_for_all_who_ask_in_all_processes(
 ) -> None:
     monkeypatch.setattr(response_cache, "KEPT_S", 600.0)
     cluster, clock, make = uuid4().hex, VirtualClock(NOW), Maker()
-    processes = [KeptAnswers(redis_broker.url, clock, Recorder(), cluster) for _ in range(2)]
-    other = KeptAnswers(redis_broker.url, clock, Recorder(), uuid4().hex)
+    processes = [ResponseCache(redis_broker.url, clock, Recorder(), cluster) for _ in range(2)]
+    other = ResponseCache(redis_broker.url, clock, Recorder(), uuid4().hex)
     try:
         answers = await asyncio.gather(*[processes[0].get("status", make) for _ in range(50)])
         assert set(answers) == {b"made 1"}
@@ -221,7 +221,7 @@ async def test_without_redis_everybody_makes_their_own_answer_and_waits_for_noth
     redis_broker: Broker,
 ) -> None:
     clock, make, recorder = VirtualClock(NOW), Maker(), Recorder()
-    answers = KeptAnswers(redis_broker.url, clock, recorder, uuid4().hex)
+    answers = ResponseCache(redis_broker.url, clock, recorder, uuid4().hex)
     redis_broker.stop()
     try:
         for _ in range(3):

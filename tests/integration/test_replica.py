@@ -10,11 +10,11 @@ import asyncpg
 import pytest
 from sqlalchemy import event, text
 
-from foliot.api.replica_reads import AT_PRIMARY, AT_REPLICA, LISTED, LISTS, Way, ways
+from foliot.api.replica_reads import AT_PRIMARY, AT_REPLICA, LISTED, LISTS, ReadServer, ways
 from foliot.cli.process.checks import examine
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
-from foliot.db.replica import ReplicaStanding
+from foliot.db.replica import ReplicaState
 from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.instance.store import open_store
@@ -358,17 +358,17 @@ async def test_doctor_looks_at_the_replica(pair: Pair, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("standing", "is_list", "expected"),
     [
-        (ReplicaStanding(), True, [AT_PRIMARY]),
-        (ReplicaStanding(is_primary_away=True), True, [AT_PRIMARY]),
-        (ReplicaStanding(False, False, 0.0), True, [LISTED, AT_PRIMARY, AT_REPLICA]),
-        (ReplicaStanding(False, False, None), True, [LISTED, AT_PRIMARY, AT_REPLICA]),
-        (ReplicaStanding(False, False, 5.1), True, [AT_PRIMARY, AT_REPLICA]),
-        (ReplicaStanding(False, False, 0.0), False, [AT_PRIMARY, AT_REPLICA]),
-        (ReplicaStanding(True, False, 90.0), True, [AT_REPLICA, AT_PRIMARY]),
-        (ReplicaStanding(True, False, 90.0), False, [AT_REPLICA, AT_PRIMARY]),
+        (ReplicaState(), True, [AT_PRIMARY]),
+        (ReplicaState(is_primary_away=True), True, [AT_PRIMARY]),
+        (ReplicaState(False, False, 0.0), True, [LISTED, AT_PRIMARY, AT_REPLICA]),
+        (ReplicaState(False, False, None), True, [LISTED, AT_PRIMARY, AT_REPLICA]),
+        (ReplicaState(False, False, 5.1), True, [AT_PRIMARY, AT_REPLICA]),
+        (ReplicaState(False, False, 0.0), False, [AT_PRIMARY, AT_REPLICA]),
+        (ReplicaState(True, False, 90.0), True, [AT_REPLICA, AT_PRIMARY]),
+        (ReplicaState(True, False, 90.0), False, [AT_REPLICA, AT_PRIMARY]),
     ],
 )
 def test_where_a_request_is_answered_from(
-    standing: ReplicaStanding, is_list: bool, expected: list[Way]
+    standing: ReplicaState, is_list: bool, expected: list[ReadServer]
 ) -> None:
     assert list(ways(standing, 5.0, is_list=is_list)) == expected

@@ -139,7 +139,7 @@ async def test_the_number_of_shards_changes_under_load_and_every_second_is_decid
         await until_decided(store, ids)
         fired_by = set()
         for count in (4, 2):
-            assert await both[0].steering.cluster.reshard(count, AUTHOR) != count
+            assert await both[0].commands.cluster.reshard(count, AUTHOR) != count
             await group.evens_out(count // 2, count // 2, among=both)
             await until_decided(store, ids)
             latest = [(await store.schedules.executions(each, limit=1))[0] for each in ids]

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from sqlalchemy import update
 
-from foliot.commands import Steering
+from foliot.commands import Commands
 from foliot.commands.admission import DefinitionChecker
 from foliot.db.hints import LocalHints
 from foliot.db.schema import schedule_t
@@ -67,13 +67,13 @@ class Stage:
         self.hints = LocalHints()
         tasks = registry(noop)
         admission = DefinitionChecker(store.database, tasks, {"function": FunctionRunner(tasks)})
-        self.steering = Steering(store.database, self.hints, self.observer, self.clock, admission=admission)
+        self.commands = Commands(store.database, self.hints, self.observer, self.clock, admission=admission)
 
     async def add(self, name: str = "each", **fields: Any) -> Schedule:
         return await self.scene.add(name, **{"target": TASK, **fields})
 
     async def trigger(self, schedule: Schedule) -> UUID:
-        made = await self.steering.schedules.trigger(schedule.schedule_id, ANN, by=TriggeredBy.API)
+        made = await self.commands.schedules.trigger(schedule.schedule_id, ANN, by=TriggeredBy.API)
         return made.execution_id
 
     def told(self, kind: type[DomainEvent]) -> Any:
@@ -99,7 +99,7 @@ def stage(store: SqlStore) -> Stage:
 async def test_cancelling_what_waits_is_told_and_counted(stage: Stage) -> None:
     schedule = await stage.add()
     execution_id = await stage.trigger(schedule)
-    await stage.steering.executions.cancel(execution_id, Author("ann", "enough"))
+    await stage.commands.executions.cancel(execution_id, Author("ann", "enough"))
     [ended] = stage.told(ExecutionsCancelled).cancelled
     assert (ended.execution_id, ended.schedule_id, ended.schedule_name) == (
         execution_id,
@@ -115,7 +115,7 @@ async def test_cancelling_what_an_agent_has_taken_over_is_an_attempt_that_ended(
     execution_id = await stage.trigger(await stage.add())
     claim = await stage.scene.claim_one()
     await stage.store.work.accept("worker", claim, lease_s=LONG, external_id="7")
-    await stage.steering.executions.cancel(execution_id, ANN)
+    await stage.commands.executions.cancel(execution_id, ANN)
     [ended] = stage.told(ExecutionsCancelled).cancelled
     assert (ended.worker_id, ended.started_ts, ended.attempt) == ("worker", claim.started_ts, 1)
     assert stage.counted("execution_status", status="cancelled") == 1
@@ -125,14 +125,14 @@ async def test_cancelling_what_an_agent_has_taken_over_is_an_attempt_that_ended(
 async def test_asking_what_runs_in_a_worker_to_stop_ends_nothing_yet(stage: Stage) -> None:
     execution_id = await stage.trigger(await stage.add())
     await stage.scene.claim_one()
-    await stage.steering.executions.cancel(execution_id, ANN)
+    await stage.commands.executions.cancel(execution_id, ANN)
     assert stage.kinds() == ["ExecutionTriggered"]
 
 
 async def test_a_cancel_that_meets_the_agents_202_is_told_by_the_worker(stage: Stage) -> None:
     execution_id = await stage.trigger(await stage.add())
     claim = await stage.scene.claim_one()
-    await stage.steering.executions.cancel(execution_id, ANN)
+    await stage.commands.executions.cancel(execution_id, ANN)
     journal = Journal("worker", stage.store.notes)
     settler = Settler("worker", stage.store.work, stage.hints, stage.observer, journal, stage.clock)
     settler.accept(Handover(claim, "7", LONG))
@@ -146,7 +146,7 @@ async def test_what_a_run_by_hand_takes_the_place_of_is_told(stage: Stage) -> No
     first, second = await stage.trigger(schedule), await stage.trigger(schedule)
     [ended] = stage.told(ExecutionsCancelled).cancelled
     assert (ended.execution_id, ended.reason) == (first, "replaced")
-    await stage.steering.executions.retry(first, ANN)
+    await stage.commands.executions.retry(first, ANN)
     assert [each.execution_id for each in stage.recorder.events[-1].cancelled] == [second]  # type: ignore[attr-defined]
     assert stage.counted("execution_status", status="cancelled") == 2
 
@@ -154,7 +154,7 @@ async def test_what_a_run_by_hand_takes_the_place_of_is_told(stage: Stage) -> No
 async def test_deleting_a_schedule_tells_of_all_that_waited(stage: Stage) -> None:
     schedule = await stage.add(overlap={"policy": "allow"})
     waiting = {await stage.trigger(schedule) for _ in range(3)}
-    await stage.steering.schedules.delete(schedule.schedule_id, ANN)
+    await stage.commands.schedules.delete(schedule.schedule_id, ANN)
     assert {each.execution_id for each in stage.told(ExecutionsCancelled).cancelled} == waiting
     assert stage.counted("execution_status", status="cancelled") == 3
 
@@ -162,12 +162,12 @@ async def test_deleting_a_schedule_tells_of_all_that_waited(stage: Stage) -> Non
 async def test_cancelling_a_backfill_tells_of_what_waited(stage: Stage) -> None:
     backfill_id = await backfill(stage, await stage.add(trigger=HOURLY), hours=3)
     await advance_backfills(stage)
-    await stage.steering.schedules.cancel_backfill(backfill_id, ANN)
+    await stage.commands.schedules.cancel_backfill(backfill_id, ANN)
     assert {each.reason for each in stage.told(ExecutionsCancelled).cancelled} == {
         "its backfill was cancelled by ann"
     }
     assert stage.counted("execution_status", status="cancelled") == 3
-    await stage.steering.schedules.cancel_backfill(backfill_id, ANN)
+    await stage.commands.schedules.cancel_backfill(backfill_id, ANN)
     assert stage.kinds().count("ExecutionsCancelled") == 1, "nothing was left to cancel"
 
 
@@ -184,7 +184,7 @@ async def test_a_try_by_hand_is_told_and_counted_with_the_retries(stage: Stage) 
     schedule = await stage.add()
     execution_id = await stage.trigger(schedule)
     await stage.scene.settle(await stage.scene.claim_one(), Status.FAILED)
-    await stage.steering.executions.retry(execution_id, ANN)
+    await stage.commands.executions.retry(execution_id, ANN)
     assert stage.told(ExecutionRetried) == ExecutionRetried(
         execution_id, schedule.schedule_id, "each", 1, "ann", None
     )
@@ -200,7 +200,7 @@ async def test_a_due_time_that_a_change_holds_back_is_counted_by_its_reason(
 ) -> None:
     """Three are due, in one row."""
     schedule = await stage.add(age_s=210)
-    acts = stage.steering.schedules
+    acts = stage.commands.schedules
     match reason:
         case SkipReason.PAUSED:
             await acts.pause(schedule.schedule_id, ANN)
@@ -219,14 +219,14 @@ async def test_a_due_time_that_a_change_holds_back_is_counted_by_its_reason(
 async def test_due_times_that_an_edit_gives_up_are_counted_as_misfires(stage: Stage) -> None:
     schedule = await stage.add(age_s=210)
     retimed = spec_of("each", target=TASK, trigger=HOURLY)
-    await stage.steering.schedules.edit(schedule.schedule_id, retimed, ANN)
+    await stage.commands.schedules.edit(schedule.schedule_id, retimed, ANN)
     assert stage.counted("scheduler_skips", reason="misfire") == 2, "the last of three still fires"
     assert stage.counted("execution_status", status="skipped") == 1
 
 
 async def test_a_change_that_holds_nothing_back_counts_no_skip(stage: Stage) -> None:
     schedule = await stage.add(age_s=0)
-    await stage.steering.schedules.pause(schedule.schedule_id, ANN)
+    await stage.commands.schedules.pause(schedule.schedule_id, ANN)
     assert stage.told(ScheduleChanged).skipped is None
     assert stage.counted("scheduler_skips", reason="paused") == 0
 
@@ -249,7 +249,7 @@ async def test_a_schedule_that_can_not_be_planned_is_reported_once_and_counts_no
 async def test_a_run_that_is_asked_for_again_by_its_id_is_told_once(stage: Stage) -> None:
     schedule, execution_id = await stage.add(), new_id()
     for _ in range(2):
-        await stage.steering.schedules.trigger(
+        await stage.commands.schedules.trigger(
             schedule.schedule_id, ANN, by=TriggeredBy.MANUAL, execution_id=execution_id
         )
     assert stage.told(ExecutionTriggered).execution_id == execution_id
@@ -313,7 +313,7 @@ async def test_an_agent_that_never_reported_has_timed_out_and_no_worker_vanished
 async def backfill(stage: Stage, schedule: Schedule, *, hours: int) -> UUID:
     to_ts = (await stage.scene.now()).replace(minute=0, second=0, microsecond=0)
     from_ts = to_ts - timedelta(hours=hours)
-    made = await stage.steering.schedules.backfill(schedule.schedule_id, from_ts, to_ts, ANN)
+    made = await stage.commands.schedules.backfill(schedule.schedule_id, from_ts, to_ts, ANN)
     return made.backfill_id
 
 

@@ -23,7 +23,7 @@ from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from foliot.testing.app import Recorder
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 from foliot.transport.transport_protocol import Ticket
 from tests.brokers import Broker, GivenKafka, MockKafka
 from tests.conformance.transports import wait_until_kept
@@ -34,9 +34,9 @@ NEVER = {"kind": "cron", "expression": "0 0 29 2 *"}
 SOON = {"kind": "interval", "seconds": 1}
 LONG = 3600.0
 LANES = [f"foliot.default.{priority}" for priority in Priority]
-PATIENT = TransportPace(untaken_s=LONG, safety_s=LONG)
+PATIENT = TransportIntervals(untaken_s=LONG, safety_s=LONG)
 """Nothing is made good: what arrives has come over the broker."""
-HURRIED = TransportPace(patience_s=0.2, untaken_s=1.0, safety_s=1.0)
+HURRIED = TransportIntervals(patience_s=0.2, untaken_s=1.0, safety_s=1.0)
 
 
 @pytest.fixture(params=["redis", "nats", "rabbitmq", "kafka"])
@@ -54,7 +54,7 @@ async def store(postgres_url: str, open_test_store: OpenStore) -> SqlStore:
 async def engine(
     url: str,
     transport: str,
-    pace: TransportPace,
+    pace: TransportIntervals,
     *,
     roles: frozenset[InstanceRole] = ENGINE,
     tasks: TaskRegistry | None = None,
@@ -184,7 +184,7 @@ async def test_a_paused_queue_is_not_served_over_the_broker(
     store: SqlStore, postgres_url: str, redis_broker: Broker
 ) -> None:
     [schedule, other, _] = await on_any_priority(store, "paused", NEVER, queue="still")
-    pace = TransportPace(untaken_s=0.2, safety_s=0.2)
+    pace = TransportIntervals(untaken_s=0.2, safety_s=0.2)
     await store.work.pause_queue(schedule.host_id, "still", Author(), is_paused=True)
     async with engine(postgres_url, redis_broker.url, pace) as (instance, _recorder):
         held, free = await trigger(store, schedule), await on_any_priority(store, "free", NEVER)
@@ -214,7 +214,7 @@ async def test_a_worker_runs_no_more_than_it_has_room_for_however_work_comes_to_
     wanted = {await trigger(store, schedule) for schedule in schedules for _ in range(15)}
     transport = f"high={redis_broker.url};low={redis_broker.url}"
     async with engine(
-        postgres_url, transport, TransportPace(), tasks=registry(busy), worker_concurrency=3
+        postgres_url, transport, TransportIntervals(), tasks=registry(busy), worker_concurrency=3
     ) as (instance, _):
         lanes = [Ticket(each, "default", Priority.HIGH) for each in wanted]
         await instance.carriers[Priority.HIGH].publish(lanes)
@@ -257,7 +257,7 @@ async def test_a_ticket_that_was_lost_is_published_again(
     store: SqlStore, postgres_url: str, redis_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [schedule, *_] = await on_any_priority(store, "lost", NEVER)
-    pace = TransportPace(untaken_s=0.3, safety_s=LONG)
+    pace = TransportIntervals(untaken_s=0.3, safety_s=LONG)
     # A worker looks for what was left lying when it starts; this one finds nothing then.
     async with engine(postgres_url, redis_broker.url, pace) as (instance, recorder):
         looks = Looks(instance, monkeypatch)
@@ -283,7 +283,7 @@ async def test_what_nobody_publishes_is_claimed_by_its_age(
 ) -> None:
     """No leader is there at all."""
     [schedule, *_] = await on_any_priority(store, "aged", NEVER)
-    pace = TransportPace(untaken_s=0.2, safety_s=0.2)
+    pace = TransportIntervals(untaken_s=0.2, safety_s=0.2)
     async with engine(postgres_url, redis_broker.url, pace, roles=WORKER):
         await succeed(store, {await trigger(store, schedule)})
 
@@ -346,7 +346,7 @@ async def test_an_engine_starts_and_works_while_its_broker_is_not_there(
     store: SqlStore, postgres_url: str
 ) -> None:
     [schedule, *_] = await on_any_priority(store, "alone", NEVER)
-    pace = TransportPace(patience_s=0.2, untaken_s=LONG, safety_s=LONG)
+    pace = TransportIntervals(patience_s=0.2, untaken_s=LONG, safety_s=LONG)
     async with engine(postgres_url, "redis://127.0.0.1:1/0", pace) as (_, recorder):
         await succeed(store, {await trigger(store, schedule)})
         assert seen(recorder, TransportLost)

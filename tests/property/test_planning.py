@@ -23,7 +23,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import MisfirePolicy
 from foliot.model.schedule import Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author, PlannedChange, create, delete, due_of, edit, is_due, pause, resume
-from foliot.planning.definition import Cadence, compile_definition, compile_spec
+from foliot.planning.definition import CompiledSchedule, compile_definition, compile_spec
 from foliot.planning.fire import (
     ALLOWED_WALK,
     CATCHUP_PACE_S,
@@ -85,7 +85,7 @@ BOOK = {
 }
 
 
-def is_excluded_by_hand(cadence: Cadence, instant: datetime) -> bool:
+def is_excluded_by_hand(cadence: CompiledSchedule, instant: datetime) -> bool:
     for name in cadence.policies.calendars:
         _, own, excludes = CALENDARS[name]
         zone_name = str(own or getattr(cadence.trigger, "timezone", "UTC"))
@@ -161,7 +161,7 @@ class Life:
                 self.expected = [each for each in self.expected if each <= self.decided[-1]]
             self.pass_to(self.now + timedelta(seconds=CATCHUP_PACE_S))
 
-    def _check(self, decision: FireDecision, cadence: Cadence) -> None:
+    def _check(self, decision: FireDecision, cadence: CompiledSchedule) -> None:
         """What fires is allowed by window and calendars, and not later than its policy allows."""
         misfire, window = cadence.policies.misfire, cadence.policies.window
         late_s = (self.now - decision.run_ts).total_seconds()
@@ -182,7 +182,7 @@ class Life:
         else:
             assert decision.reason is SkipReason.MISFIRE
 
-    def _record(self, decision: FireDecision, cadence: Cadence) -> None:
+    def _record(self, decision: FireDecision, cadence: CompiledSchedule) -> None:
         times = list(unfolded(decision, cadence))
         assert len(times) == decision.missed_count + 1
         self.decided += times
@@ -215,11 +215,11 @@ def lapsed(schedule: Schedule, now: datetime) -> Schedule:
     return replace(schedule, paused=False, paused_until_ts=None, state=ScheduleState.ACTIVE)
 
 
-def cadence_of(schedule: Schedule) -> Cadence:
+def cadence_of(schedule: Schedule) -> CompiledSchedule:
     return compile_spec(schedule.spec, SCHEDULE_ID, schedule.effective_ts)
 
 
-def unfolded(decision: FireDecision, cadence: Cadence) -> Iterator[datetime]:
+def unfolded(decision: FireDecision, cadence: CompiledSchedule) -> Iterator[datetime]:
     """The times a row says it decides: from the first missed one, by the recurrence, to its own."""
     assert (decision.missed_from_ts is None) == (decision.missed_count == 0)
     moment = decision.missed_from_ts or decision.fire_ts

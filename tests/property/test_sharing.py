@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.scheduler.cluster_sql import SeenScheduler, SeenShard, Survey
+from foliot.scheduler.cluster_sql import ClusterSnapshot, SeenScheduler, SeenShard
 from foliot.scheduler.shard_assignment import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
 
 TTL_S = 3.0
@@ -138,7 +138,7 @@ def test_a_single_shard_is_campaigned_for_by_every_candidate_and_by_nobody_else(
 
 def view(shards: Sequence[tuple[str, float]], *schedulers: SeenScheduler, me: str = "me") -> ClusterView:
     seen = tuple(SeenShard(number, holder, age_s) for number, (holder, age_s) in enumerate(shards))
-    return view_of(Survey(None, seen, schedulers), me, TTL_S)
+    return view_of(ClusterSnapshot(None, seen, schedulers), me, TTL_S)
 
 
 def test_who_gives_signs_of_life_and_does_not_drain_is_to_lead() -> None:

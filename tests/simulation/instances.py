@@ -13,7 +13,7 @@ from uuid import UUID
 
 from foliot.db.hints import Hint, Listener, LocalHints
 from foliot.db.protocol import InstanceRecord
-from foliot.instance.registration import InstancePresence
+from foliot.instance.registration import InstanceRegistration
 from foliot.instance.store import SqlStore
 from foliot.kinds.target_protocol import Target
 from foliot.model.errors import FoliotError
@@ -29,7 +29,7 @@ from foliot.model.event import (
 )
 from foliot.model.lease import Shard
 from foliot.scheduler.leases.database_lease import DatabaseLeases
-from foliot.scheduler.scheduler import Scheduler, SharingPace
+from foliot.scheduler.scheduler import Scheduler, SharingIntervals
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.service import Loop, Service
 from foliot.timing.clock import Clock, ClusterClock
@@ -152,7 +152,7 @@ class Instance:
         self.is_started = False
         self.is_stopping = False
         self._network = around.network
-        self._presence = InstancePresence(self.store.registry, self._record, self._refresh, PRESENCE_S)
+        self._presence = InstanceRegistration(self.store.registry, self._record, self._refresh, PRESENCE_S)
         self.observer.add(self._presence)
         self._loops: dict[Service, Loop] = {}
         self._wanted_at: dict[Service, float | None] = {}
@@ -266,7 +266,7 @@ class SchedulerInstance(Instance):
         def make(shard: Shard) -> ShardScheduler:
             return ShardScheduler(shard, leases, self.store, self.clock, self.hints, self.observer, options)
 
-        pace = SharingPace(POLL_S, around.ttl_s)
+        pace = SharingIntervals(POLL_S, around.ttl_s)
         self.scheduler = Scheduler(name, self.store.surveys, self.clock, self.hints, make, pace)
 
     @property

@@ -52,7 +52,7 @@ class KeyClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class StoredResponse:
     status: int
     headers: Mapping[str, str]
     body: str | None
@@ -79,7 +79,7 @@ class IdempotencyKeys:
         *,
         stale_s: float,
         before_insert: Callable[[], Awaitable[None]] | None = None,
-    ) -> KeyClaim | KeptAnswer | Pending | Reused:
+    ) -> KeyClaim | StoredResponse | Pending | Reused:
         """Claim the request, or return why it must not be carried out.
 
         `resource_id` is reserved, unless an earlier claim of the request has reserved one. `before_insert` is
@@ -94,7 +94,7 @@ class IdempotencyKeys:
         if row.body_hash != request.body_hash:
             return Reused()
         if row.status is not None:
-            return KeptAnswer(row.status, row.headers or {}, row.body)
+            return StoredResponse(row.status, row.headers or {}, row.body)
         if not row.is_stale:
             return Pending()
         return await self._take_over(KeyClaim(request, row.resource_id, row.claimed_ts)) or Pending()
@@ -106,7 +106,7 @@ class IdempotencyKeys:
         async with self._database.read(Pool.API) as connection:
             return int((await connection.execute(statement)).scalar_one())
 
-    async def finish(self, claim: KeyClaim, answer: KeptAnswer) -> bool:
+    async def finish(self, claim: KeyClaim, answer: StoredResponse) -> bool:
         """Store the answer for repeated requests. False: the claim was taken over."""
         statement = (
             update(idempotency_t)

@@ -31,7 +31,7 @@ class SecretName(NamedTuple):
     updated_ts: datetime
 
 
-class SecretsStanding(NamedTuple):
+class ReadableSecrets(NamedTuple):
     """How many stored secrets the configured keys can read. Covers all hosts, up to a limit."""
 
     stored: int
@@ -123,7 +123,7 @@ class Secrets:
         await self._database.write(Pool.API, tell)
         return count
 
-    async def standing(self, *, limit: int = 1000) -> SecretsStanding:
+    async def standing(self, *, limit: int = 1000) -> ReadableSecrets:
         """Check whether the secrets can be read, without returning any value."""
         wanted = select(secret_t.c.name, secret_t.c.value).limit(limit)
         async with self._database.read(Pool.API) as connection:
@@ -131,7 +131,7 @@ class Secrets:
         unreadable = tuple(sorted(row.name for row in rows if not self._is_readable(row.value)))
         cipher = self._cipher
         outdated = 0 if cipher is None else sum(not cipher.is_current(row.value) for row in rows)
-        return SecretsStanding(len(rows), unreadable, outdated - (len(unreadable) if cipher else 0))
+        return ReadableSecrets(len(rows), unreadable, outdated - (len(unreadable) if cipher else 0))
 
     def _is_readable(self, token: str) -> bool:
         try:

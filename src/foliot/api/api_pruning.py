@@ -15,7 +15,7 @@ AGAIN_S = 1.0
 MAX_ROWS = 1000
 
 
-class Tidy:
+class ApiPruner:
     """The cleanup service. Any number of instances may run it at once, because deletes can be repeated."""
 
     name = "tidy"

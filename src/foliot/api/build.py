@@ -23,7 +23,7 @@ from foliot.api.access.rate_limits import (
     RedisRates,
     parse_rate,
 )
-from foliot.api.api_pruning import Tidy
+from foliot.api.api_pruning import ApiPruner
 from foliot.api.app import Problems, make_app
 from foliot.api.change_feed import Feed
 from foliot.api.replica_reads import Reads
@@ -119,7 +119,11 @@ class RestApi:
             self._own_names,
             Reads(services.replica),
         )
-        self.services: tuple[Service, ...] = (self.limiter, self.feed, Tidy(database, options.retention_s))
+        self.services: tuple[Service, ...] = (
+            self.limiter,
+            self.feed,
+            ApiPruner(database, options.retention_s),
+        )
 
     def _verifier(self, options: ApiOptions) -> TokenVerifier | None:
         if options.jwt_secret is None and self._issuer_keys is None:
@@ -141,7 +145,7 @@ class RestApi:
             bulk_routes(services),
             apply_routes(services),
             execution_routes(services),
-            agent_routes(services.steering.agents, services.tokens),
+            agent_routes(services.commands.agents, services.tokens),
             outlook_routes(services),
             timeline_routes(services),
             kind_routes(self._available_targets),

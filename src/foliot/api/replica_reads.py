@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fastapi import Request, Response
 
 from foliot.db.read_routing import Source, reading_from
-from foliot.db.replica import ReplicaStanding, ReplicaWatch
+from foliot.db.replica import ReplicaState, ReplicaWatch
 from foliot.model.errors import DatabaseUnreachableError, FoliotError, NotFoundError
 
 STALE_HEADER = "X-Foliot-Stale"
@@ -46,7 +46,7 @@ Handle = Callable[[Request], Awaitable[Response]]
 Admit = Callable[[Handle], Awaitable[Response]]
 
 
-class Way(NamedTuple):
+class ReadServer(NamedTuple):
     """Which server a request reads from."""
 
     caller: Source
@@ -54,12 +54,12 @@ class Way(NamedTuple):
     answer: Source
 
 
-AT_PRIMARY = Way(Source.PRIMARY, Source.PRIMARY)
-LISTED = Way(Source.PRIMARY, Source.REPLICA)
-AT_REPLICA = Way(Source.REPLICA, Source.REPLICA)
+AT_PRIMARY = ReadServer(Source.PRIMARY, Source.PRIMARY)
+LISTED = ReadServer(Source.PRIMARY, Source.REPLICA)
+AT_REPLICA = ReadServer(Source.REPLICA, Source.REPLICA)
 
 
-def ways(standing: ReplicaStanding, most_lag_s: float, *, is_list: bool) -> tuple[Way, ...]:
+def ways(standing: ReplicaState, most_lag_s: float, *, is_list: bool) -> tuple[ReadServer, ...]:
     """Return the ways to try, in order."""
     if standing.is_replica_away:
         return (AT_PRIMARY,)

@@ -8,7 +8,7 @@ import logging
 EVERY_S = 60.0
 
 
-class Seldom(logging.Filter):
+class RepeatedWarningFilter(logging.Filter):
     """Passes each kind of warning at most once per EVERY_S seconds."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Seldom(logging.Filter):
         return True
 
 
-_SELDOM = Seldom()
+_SELDOM = RepeatedWarningFilter()
 
 
 def quieten(*loggers: str) -> None:

@@ -16,20 +16,20 @@ services find the change at their next poll.
 """
 
 from foliot.commands.admission import DefinitionChecker
-from foliot.commands.agents import AgentSteering
-from foliot.commands.apply import ApplySteering
-from foliot.commands.cluster import ClusterSteering
-from foliot.commands.executions import ExecutionSteering
-from foliot.commands.notifications import NotificationSteering
-from foliot.commands.schedules import ScheduleSteering
-from foliot.commands.shared import SharedSteering
+from foliot.commands.agents import AgentCommands
+from foliot.commands.apply import ApplyCommands
+from foliot.commands.cluster import ClusterCommands
+from foliot.commands.executions import ExecutionCommands
+from foliot.commands.notifications import NotificationCommands
+from foliot.commands.schedules import ScheduleCommands
+from foliot.commands.shared import SharedCommands
 from foliot.db.database import Database
 from foliot.db.hints import Hints
 from foliot.model.event import Observer
 from foliot.timing.clock import ClusterClock
 
 
-class Steering:
+class Commands:
     """All commands, over one database."""
 
     def __init__(
@@ -42,10 +42,10 @@ class Steering:
         admission: DefinitionChecker | None = None,
     ) -> None:
         admission = admission or DefinitionChecker(database)
-        self.schedules = ScheduleSteering(database, hints, observer, admission)
-        self.apply = ApplySteering(database, self.schedules, admission)
-        self.executions = ExecutionSteering(database, hints, observer)
-        self.shared = SharedSteering(database, hints)
-        self.cluster = ClusterSteering(database, hints)
-        self.notifications = NotificationSteering(database, hints, admission)
-        self.agents = AgentSteering(database, hints, observer, clock)
+        self.schedules = ScheduleCommands(database, hints, observer, admission)
+        self.apply = ApplyCommands(database, self.schedules, admission)
+        self.executions = ExecutionCommands(database, hints, observer)
+        self.shared = SharedCommands(database, hints)
+        self.cluster = ClusterCommands(database, hints)
+        self.notifications = NotificationCommands(database, hints, admission)
+        self.agents = AgentCommands(database, hints, observer, clock)

@@ -27,7 +27,7 @@ WITHHELD = (
 )
 
 
-class AgentSteering:
+class AgentCommands:
     def __init__(
         self,
         database: Database,

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from foliot.commands.admission import DefinitionChecker, completed
 from foliot.commands.calendars_sql import Calendars
-from foliot.commands.schedules import ScheduleSteering
+from foliot.commands.schedules import ScheduleCommands
 from foliot.db.database import Database
 from foliot.model.errors import FoliotError, InvalidError, Problem
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
@@ -56,8 +56,8 @@ class AppliedStep:
     error: FoliotError | None = None
 
 
-class ApplySteering:
-    def __init__(self, database: Database, schedules: ScheduleSteering, admission: DefinitionChecker) -> None:
+class ApplyCommands:
+    def __init__(self, database: Database, schedules: ScheduleCommands, admission: DefinitionChecker) -> None:
         self._database = database
         self._schedule_list = ScheduleList(database)
         self._calendars = Calendars(database)

@@ -7,7 +7,7 @@ from foliot.queries.registry_list import RegistryList
 from foliot.scheduler.leases.leases_sql import Leases
 
 
-class ClusterSteering:
+class ClusterCommands:
     def __init__(self, database: Database, hints: Hints) -> None:
         self._registry_list = RegistryList(database)
         self._leases = Leases(database)

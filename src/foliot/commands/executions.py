@@ -12,7 +12,7 @@ from foliot.model.execution import FINAL, Execution
 from foliot.planning.change import Author
 
 
-class ExecutionSteering:
+class ExecutionCommands:
     def __init__(self, database: Database, hints: Hints, observer: Observer) -> None:
         self._executions = Executions(database)
         self._schedules = Schedules(database)

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import ExecutionFilter, Steered
+from foliot.db.protocol import ChangedExecution, ExecutionFilter
 from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule, make_room
 from foliot.db.rows.execution_rows import attempt_of, line_of, read_execution
@@ -41,10 +41,12 @@ class Executions:
 
     # --- commands ---------------------------------------------------------------------------------
 
-    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
+    async def cancel(
+        self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> ChangedExecution:
         told = _told("cancelled", author.name, author.reason)
 
-        async def work(connection: AsyncConnection) -> Steered:
+        async def work(connection: AsyncConnection) -> ChangedExecution:
             row = await self._locked(connection, execution_id, host_id)
             status = Status(row.status)
             if not can_become(status, Status.CANCELLED):
@@ -53,12 +55,14 @@ class Executions:
                 connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told
             )
             await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
-            return Steered(await read_execution(connection, execution_id), cancelled)
+            return ChangedExecution(await read_execution(connection, execution_id), cancelled)
 
         return await self._database.write(Pool.API, work)
 
-    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
-        async def work(connection: AsyncConnection) -> Steered:
+    async def retry(
+        self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> ChangedExecution:
+        async def work(connection: AsyncConnection) -> ChangedExecution:
             known = await read_execution(connection, execution_id, host_id=host_id)
             # Lock the schedule's row first, as every inserter does; then the execution itself.
             schedule = await lock_schedule(connection, known.schedule_id)
@@ -85,7 +89,7 @@ class Executions:
                 )
             )
             await self._audit(connection, author, Action.EXECUTION_RETRIED, row)
-            return Steered(await read_execution(connection, execution_id), replaced)
+            return ChangedExecution(await read_execution(connection, execution_id), replaced)
 
         return await self._database.write(Pool.API, work)
 

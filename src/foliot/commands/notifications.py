@@ -23,7 +23,7 @@ class _ChecksDifferError(Exception):
     """The rule's address changed after it was checked: check again."""
 
 
-class NotificationSteering:
+class NotificationCommands:
     """Commands on notification rules and notifications. Those of other hosts raise NotFoundError."""
 
     def __init__(self, database: Database, hints: Hints, admission: DefinitionChecker) -> None:

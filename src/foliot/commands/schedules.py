@@ -43,7 +43,7 @@ class _ChecksDifferError(Exception):
     """The target or calendars changed after the data for checking them was read: read it again."""
 
 
-class ScheduleSteering:
+class ScheduleCommands:
     """Commands on schedules. If `host_id` is given, schedules of other hosts raise NotFoundError."""
 
     def __init__(

@@ -11,7 +11,7 @@ from foliot.planning.change import Author
 from foliot.worker.work_sql import Work
 
 
-class SharedSteering:
+class SharedCommands:
     def __init__(self, database: Database, hints: Hints) -> None:
         self._calendars = Calendars(database)
         self._work = Work(database)

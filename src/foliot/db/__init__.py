@@ -8,7 +8,7 @@ its own, written once in SQLAlchemy Core for both databases:
     schedules.py   definitions, their versions, and every change of them
     work.py        what workers do: claim, renew, settle
     notes.py       what running work says of itself: progress and log lines
-    executions.py  steering and reading single executions
+    executions.py  commands and reading single executions
     agents.py      executions that an agent finishes by itself
     backfills.py   the times of the past that somebody asked to run
     upkeep.py      what the leader's janitor does: rescue, release, prune

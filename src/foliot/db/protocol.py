@@ -16,7 +16,7 @@ from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.backfill import BackfillStep
 from foliot.planning.change import Author, PlannedChange
-from foliot.planning.fire import Due, Firing, Unplanned
+from foliot.planning.fire import Due, Firing, UnplannedSchedule
 from foliot.planning.task_defaults import TaskDefaults
 
 # --- leading ---------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class FiringStore(Protocol):
         """
         ...
 
-    async def park(self, lease: Lease, unplanned: Sequence[Unplanned], *, now: datetime) -> set[UUID]:
+    async def park(self, lease: Lease, unplanned: Sequence[UnplannedSchedule], *, now: datetime) -> set[UUID]:
         """Put schedules that can't be planned into state `error` until their next try. Return their ids.
 
         Their fire times stay undecided. An instance that can plan them later, for example a newer version,
@@ -266,7 +266,7 @@ class ExecutionFilter:
     """Exclusive; `fire_from` is inclusive."""
 
 
-class Steered(NamedTuple):
+class ChangedExecution(NamedTuple):
     execution: Execution
     cancelled: Sequence[CancelledExecution] = ()
     """Executions that ended at once: this execution, or those it replaced."""
@@ -275,7 +275,9 @@ class Steered(NamedTuple):
 class ExecutionStore(Protocol):
     """Commands and queries on single executions. With a `host_id`, those of other hosts are not found."""
 
-    async def cancel(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
+    async def cancel(
+        self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> ChangedExecution:
         """Cancel an execution. If it waits or is with an agent, it ends at once.
 
         A running one is asked to stop, and stays `running` until it has. Raises IllegalTransitionError if the
@@ -283,7 +285,9 @@ class ExecutionStore(Protocol):
         """
         ...
 
-    async def retry(self, execution_id: UUID, author: Author, *, host_id: UUID | None = None) -> Steered:
+    async def retry(
+        self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
+    ) -> ChangedExecution:
         """Run an unsuccessful execution again: the same execution, with a new retry budget.
 
         Held, never skipped, if overlap forbids it. Raises IllegalTransitionError, NotFoundError (also if its

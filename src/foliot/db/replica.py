@@ -33,7 +33,7 @@ _LAG = text(
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaStanding:
+class ReplicaState:
     """State of primary and replica at the last check."""
 
     is_primary_away: bool = False
@@ -54,7 +54,7 @@ class ReplicaWatch:
         self.wake = Wake()
         self.most_lag_s = most_lag_s
         """Max lag in seconds. A replica further behind is not used while the primary answers."""
-        self.standing = ReplicaStanding()
+        self.standing = ReplicaState()
         self._primary = primary
         self._replica = replica
         self._observer = observer
@@ -73,9 +73,9 @@ class ReplicaWatch:
             async with asyncio.timeout(PROBE_LIMIT_S):
                 lag_s = await self._lag(position)
         except (FoliotError, TimeoutError) as error:
-            self._stands(ReplicaStanding(is_primary_away=position is None), str(error) or "does not answer")
+            self._stands(ReplicaState(is_primary_away=position is None), str(error) or "does not answer")
         else:
-            self._stands(ReplicaStanding(position is None, not self._has_schema, lag_s), "has no schema yet")
+            self._stands(ReplicaState(position is None, not self._has_schema, lag_s), "has no schema yet")
         return EVERY_S
 
     async def _position(self) -> str | None:
@@ -97,7 +97,7 @@ class ReplicaWatch:
         self._has_schema = self._has_schema or (await schema_status(self._replica)).is_usable
         return lag_s
 
-    def _stands(self, standing: ReplicaStanding, reason: str) -> None:
+    def _stands(self, standing: ReplicaState, reason: str) -> None:
         self.standing = standing
         if standing.is_replica_away and not self._is_lost:
             self._observer.notify(ReplicaLost(self._replica.url, reason))

@@ -25,7 +25,7 @@ from foliot.importers.cron_conversion import (
 )
 from foliot.importers.import_result import (
     RUN_LIMIT_S,
-    Finds,
+    ImportBuilder,
     ImportResult,
     LeftOutError,
     every,
@@ -53,7 +53,7 @@ _ON_SHORT_GRACE = (
 
 def read(scheduler: Any, *, now: datetime, prefix: str = "") -> ImportResult:
     """Return the schedules of a scheduler that was not started, or that keeps its jobs in memory."""
-    finds = Finds(now, prefix)
+    finds = ImportBuilder(now, prefix)
     for alias in _unread_stores(scheduler):
         why = "its jobs are pickles in a database, which are never read; only jobs that your code adds are"
         finds.leave_out(f'job store "{alias}"', alias, why)

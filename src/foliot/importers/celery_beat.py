@@ -21,7 +21,7 @@ from foliot.importers.cron_conversion import (
 )
 from foliot.importers.import_result import (
     RUN_LIMIT_S,
-    Finds,
+    ImportBuilder,
     ImportResult,
     LeftOutError,
     every,
@@ -55,7 +55,7 @@ def read(
     app: Any, *, now: datetime, as_function: bool = False, timezone: str | None = None, prefix: str = ""
 ) -> ImportResult:
     """Return the schedules of an application. `timezone`: used for crontabs if the application has none."""
-    finds = Finds(now, prefix)
+    finds = ImportBuilder(now, prefix)
     zone = _zone_of(app) or timezone
     for key, entry in dict(app.conf.beat_schedule or {}).items():
         where = f'beat_schedule["{key}"]'

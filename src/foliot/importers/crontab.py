@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from foliot.importers.import_result import RUN_LIMIT_S, Finds, ImportResult, LeftOutError, literal
+from foliot.importers.import_result import RUN_LIMIT_S, ImportBuilder, ImportResult, LeftOutError, literal
 
 SHELL_TASK = "shell"
 """The task function of `foliot.contrib.shell`."""
@@ -56,7 +56,7 @@ class Reading:
 
 def read(text: str, reading: Reading) -> ImportResult:
     """Return the schedules of a crontab."""
-    finds = Finds(reading.now, reading.prefix)
+    finds = ImportBuilder(reading.now, reading.prefix)
     environment: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()

@@ -16,7 +16,13 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from foliot.importers.celery_beat import AS_BEAT_DOES, ON_ALL, BeatCall, crontab_timing, on_options, target_of
-from foliot.importers.import_result import LONGEST_DESCRIPTION, Finds, ImportResult, LeftOutError, every
+from foliot.importers.import_result import (
+    LONGEST_DESCRIPTION,
+    ImportBuilder,
+    ImportResult,
+    LeftOutError,
+    every,
+)
 from foliot.model.errors import DatabaseUnreachableError, SettingError
 
 _PREFIX = "django_celery_beat_"
@@ -29,14 +35,14 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class BeatTables:
     """The content of the tables: the tasks, and the schedules they refer to, by kind and id."""
 
     tasks: Sequence[Row]
     schedules: Mapping[str, Mapping[int, Row]]
 
 
-async def load(url: str) -> Tables:
+async def load(url: str) -> BeatTables:
     """Read the tables of a database: `sqlite:///…` or `postgresql://…`. Raises SettingError."""
     engine = _engine(url)
     try:
@@ -50,10 +56,15 @@ async def load(url: str) -> Tables:
 
 
 def read(
-    tables: Tables, *, now: datetime, as_function: bool = False, timezone: str | None = None, prefix: str = ""
+    tables: BeatTables,
+    *,
+    now: datetime,
+    as_function: bool = False,
+    timezone: str | None = None,
+    prefix: str = "",
 ) -> ImportResult:
     """Return the schedules in the tables. `timezone`: for crontabs without one, as in old versions."""
-    finds = Finds(now, prefix)
+    finds = ImportBuilder(now, prefix)
     for row in tables.tasks:
         where = f"periodic task {row['id']}"
         try:
@@ -66,7 +77,7 @@ def read(
 
 
 def _schedule(
-    row: Row, tables: Tables, timezone: str | None, as_function: bool
+    row: Row, tables: BeatTables, timezone: str | None, as_function: bool
 ) -> tuple[dict[str, Any], list[str]]:
     if row.get("one_off") and row.get("total_run_count"):
         raise LeftOutError("it was to run once, and has")
@@ -92,7 +103,7 @@ def _schedule(
     return document, [*notes, *on_options({**sent_along, "headers": headers})]
 
 
-def _timing(row: Row, tables: Tables, timezone: str | None) -> dict[str, Any]:
+def _timing(row: Row, tables: BeatTables, timezone: str | None) -> dict[str, Any]:
     kinds = [kind for kind in _KINDS if row.get(f"{kind}_id") is not None]
     if len(kinds) != 1:
         raise LeftOutError("it has no schedule" if not kinds else f"it has {' and '.join(kinds)}")
@@ -167,7 +178,7 @@ def _wrong(why: str) -> SettingError:
     return SettingError(f"--database {why}; give sqlite:///file or postgresql://user:password@host/database")
 
 
-def _tables(connection: Connection) -> Tables:
+def _tables(connection: Connection) -> BeatTables:
     known = set(inspect(connection).get_table_names())
     if _PREFIX + _TASKS not in known:
         raise SettingError(f"--database has no table {_PREFIX}{_TASKS}: is it the one of the Django site?")
@@ -176,7 +187,7 @@ def _tables(connection: Connection) -> Tables:
         for kind in _KINDS
         if f"{_PREFIX}{kind}schedule" in known
     }
-    return Tables(_rows(connection, _TASKS), schedules)
+    return BeatTables(_rows(connection, _TASKS), schedules)
 
 
 def _rows(connection: Connection, name: str) -> list[Row]:

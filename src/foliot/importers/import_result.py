@@ -55,7 +55,7 @@ class LeftOutError(FoliotError):
     """An entry can't be imported. The text says why."""
 
 
-class Finds:
+class ImportBuilder:
     """Builds an ImportResult. Checks each added schedule; one that can't be created is left out."""
 
     def __init__(self, now: datetime, prefix: str = "") -> None:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from foliot.commands.schedules import ScheduleSteering
+from foliot.commands.schedules import ScheduleCommands
 from foliot.db.protocol import ScheduleStore
 from foliot.model.errors import InvalidError, NameTakenError
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
@@ -12,9 +12,9 @@ TRIES = 5
 
 
 class Declarer:
-    def __init__(self, store: ScheduleStore, steering: ScheduleSteering) -> None:
+    def __init__(self, store: ScheduleStore, commands: ScheduleCommands) -> None:
         self._store = store
-        self._steering = steering
+        self._commands = commands
 
     async def declare(
         self, host_id: UUID, spec: ScheduleSpec, author: Author, managed_by: ManagedBy
@@ -24,10 +24,10 @@ class Declarer:
             known = await self._store.find(host_id, spec.name)
             if known is not None:
                 if spec != known.spec:
-                    return await self._steering.edit(known.schedule_id, spec, author)
+                    return await self._commands.edit(known.schedule_id, spec, author)
                 return known if known.state is not ScheduleState.ERROR else await self._revive(known, author)
             try:
-                return await self._steering.create(host_id, spec, author, managed_by=managed_by)
+                return await self._commands.create(host_id, spec, author, managed_by=managed_by)
             except NameTakenError:
                 continue  # another process declared it between our read and our insert
         raise NameTakenError(spec.name)
@@ -35,6 +35,6 @@ class Declarer:
     async def _revive(self, known: Schedule, author: Author) -> Schedule:
         """Try again to plan a schedule in state `error`. Leave it unchanged if that still fails."""
         try:
-            return await self._steering.edit(known.schedule_id, known.spec, author)
+            return await self._commands.edit(known.schedule_id, known.spec, author)
         except InvalidError:
             return known

@@ -26,7 +26,7 @@ from foliot.model.policy import Priority
 from foliot.model.trace import Sampling
 from foliot.notifications.delivery import Sender
 from foliot.notifications.notifier import Notifier, NotifierOptions
-from foliot.notifications.sender import Courier
+from foliot.notifications.sender import MessageSender
 from foliot.outbox.consumers import EventConsumer, open_consumer
 from foliot.outbox.open_publisher import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions
@@ -34,33 +34,33 @@ from foliot.scheduler.dispatch.outgoing import Outgoing
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.scheduler.leases.open_lease import LeaseOptions, open_leases
 from foliot.scheduler.leases.second_witness import Witness
-from foliot.scheduler.measures import Measuring
+from foliot.scheduler.measures import MeasureService
 from foliot.scheduler.measures_sql import Measures
-from foliot.scheduler.scheduler import Scheduler, SharingPace
+from foliot.scheduler.scheduler import Scheduler, SharingIntervals
 from foliot.scheduler.shard import SchedulerOptions, ShardScheduler
 from foliot.scheduler.watchdog import Watchdog
 from foliot.service import Service
 from foliot.timing.clock import ClusterClock
-from foliot.transport.monitored_transport import Carrier, open_carriers
+from foliot.transport.monitored_transport import MonitoredTransport, open_carriers
 from foliot.worker.attempt import Prepare
-from foliot.worker.claim_scope import Reach
+from foliot.worker.claim_scope import PollScope
 from foliot.worker.isolation.processes import Processes
 from foliot.worker.journal import Journal
 from foliot.worker.limits import Limits
-from foliot.worker.poll_intervals import Pace
+from foliot.worker.poll_intervals import PollIntervals
 from foliot.worker.receiver import Receiver
 from foliot.worker.renewer import Renewer
 from foliot.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from foliot.api.access.response_cache import KeptAnswers
+    from foliot.api.access.response_cache import ResponseCache
     from foliot.api.build import ApiOptions, RestApi
     from foliot.api.services import Services
     from foliot.telemetry.traces import TraceObserver
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class InstanceContext:
     """The objects that all parts of an instance share."""
 
     instance_id: str
@@ -79,7 +79,7 @@ class Ground:
 
 
 def make_scheduler(
-    ground: Ground, outgoing: Mapping[Priority, Outgoing], on_led: Callable[[], None]
+    ground: InstanceContext, outgoing: Mapping[Priority, Outgoing], on_led: Callable[[], None]
 ) -> tuple[Scheduler, Witness | None]:
     """Make the scheduler, and the witness of its leases if one is configured.
 
@@ -111,12 +111,14 @@ def make_scheduler(
             made.leadership.on_elected(lambda _lease: on_led())
         return made
 
-    pace = SharingPace(min(settings.poll_seconds, settings.heartbeat_seconds), settings.lease_ttl_seconds)
+    pace = SharingIntervals(
+        min(settings.poll_seconds, settings.heartbeat_seconds), settings.lease_ttl_seconds
+    )
     scheduler = Scheduler(ground.instance_id, ground.store.surveys, ground.clock, ground.hints, make, pace)
     return scheduler, witness
 
 
-def make_watchdog(ground: Ground) -> Watchdog:
+def make_watchdog(ground: InstanceContext) -> Watchdog:
     settings = ground.settings
     return Watchdog(
         ground.store.overviews,
@@ -127,12 +129,12 @@ def make_watchdog(ground: Ground) -> Watchdog:
     )
 
 
-def make_measuring(ground: Ground) -> Measuring:
+def make_measuring(ground: InstanceContext) -> MeasureService:
     measures, every_s = Measures(ground.store.database), ground.settings.poll_seconds
-    return Measuring(measures, ground.store.leases, ground.clock, ground.observer, every_s=every_s)
+    return MeasureService(measures, ground.store.leases, ground.clock, ground.observer, every_s=every_s)
 
 
-def make_notifier(ground: Ground, leadership: Callable[[], Leadership | None]) -> Notifier:
+def make_notifier(ground: InstanceContext, leadership: Callable[[], Leadership | None]) -> Notifier:
     settings, store = ground.settings, ground.store
     return Notifier(
         leadership,
@@ -151,10 +153,10 @@ def make_notifier(ground: Ground, leadership: Callable[[], Leadership | None]) -
 
 
 def make_worker(
-    ground: Ground,
+    ground: InstanceContext,
     targets: Mapping[str, Target],
-    carriers: Mapping[Priority, Carrier],
-    pace: Pace,
+    carriers: Mapping[Priority, MonitoredTransport],
+    pace: PollIntervals,
     prepare: Prepare,
     sampling: Sampling,
 ) -> Worker:
@@ -172,23 +174,23 @@ def make_worker(
         lease_s=settings.worker_lease_seconds,
         poll_s=pace.poll_s,
         prepare=prepare,
-        reach=Reach(carriers, ground.clock, plan.transport_pace) if carriers else None,
+        reach=PollScope(carriers, ground.clock, plan.transport_pace) if carriers else None,
         sampling=sampling,
     )
 
 
-def worker_services(ground: Ground, worker: Worker, pace: Pace) -> tuple[Service, ...]:
+def worker_services(ground: InstanceContext, worker: Worker, pace: PollIntervals) -> tuple[Service, ...]:
     """The services that a worker needs until its last execution has ended."""
     lease_s = ground.settings.worker_lease_seconds
     renewer = Renewer(worker, ground.store.work, ground.clock, ground.hints, lease_s, pace.renew_s)
     return renewer, worker.journal, worker.settler
 
 
-def choose_pace(settings: Settings, *, hears_others: bool) -> Pace:
+def choose_pace(settings: Settings, *, hears_others: bool) -> PollIntervals:
     lease_s = settings.worker_lease_seconds
     if settings.worker_poll_seconds is not None:
-        return Pace.at(settings.worker_poll_seconds, lease_s=lease_s, hears_others=hears_others)
-    return Pace.of(
+        return PollIntervals.at(settings.worker_poll_seconds, lease_s=lease_s, hears_others=hears_others)
+    return PollIntervals.of(
         poll_s=settings.poll_seconds,
         lease_s=lease_s,
         uses_hints=settings.hints != "off",
@@ -196,7 +198,7 @@ def choose_pace(settings: Settings, *, hears_others: bool) -> Pace:
     )
 
 
-def make_receivers(worker: Worker, carriers: Mapping[Priority, Carrier]) -> tuple[Receiver, ...]:
+def make_receivers(worker: Worker, carriers: Mapping[Priority, MonitoredTransport]) -> tuple[Receiver, ...]:
     return tuple(
         Receiver(worker, carrier, [each for each in Priority if carriers.get(each) is carrier])
         for carrier in dict.fromkeys(carriers.values())
@@ -207,7 +209,7 @@ def make_receivers(worker: Worker, carriers: Mapping[Priority, Carrier]) -> tupl
 
 def open_plan_carriers(
     plan: InstanceSpec, clock: ClusterClock, observer: Observer, celery: CeleryApp | None
-) -> Mapping[Priority, Carrier]:
+) -> Mapping[Priority, MonitoredTransport]:
     """Open the brokers that carry tickets; empty for instances that neither publish nor receive them."""
     if not plan.roles & ENGINE:
         return {}
@@ -227,14 +229,14 @@ def make_processes(plan: InstanceSpec, limits: Limits) -> Processes | None:
     return Processes(plan.tasks, limits=limits)
 
 
-def make_courier(ground: Ground, sender: Sender) -> Courier:
+def make_courier(ground: InstanceContext, sender: Sender) -> MessageSender:
     every_s = ground.settings.poll_seconds
-    return Courier(
+    return MessageSender(
         ground.store.notifications, sender, ground.clock, ground.hints, ground.observer, every_s=every_s
     )
 
 
-def make_consumers(ground: Ground) -> tuple[EventConsumer, ...]:
+def make_consumers(ground: InstanceContext) -> tuple[EventConsumer, ...]:
     return tuple(
         open_consumer(
             spec,
@@ -251,7 +253,7 @@ def make_consumers(ground: Ground) -> tuple[EventConsumer, ...]:
 # --- events ----------------------------------------------------------------------------------------
 
 
-def make_relay(ground: Ground) -> Relay:
+def make_relay(ground: InstanceContext) -> Relay:
     settings = ground.settings
     assert settings.relay is not None
     return Relay(
@@ -269,7 +271,10 @@ def make_relay(ground: Ground) -> Relay:
 
 
 def make_api(
-    ground: Ground, services: "Services", targets: Mapping[str, Target], is_running: Callable[[], bool]
+    ground: InstanceContext,
+    services: "Services",
+    targets: Mapping[str, Target],
+    is_running: Callable[[], bool],
 ) -> "RestApi":
     # Imported here: a process that serves no HTTP then starts in half the time.
     from foliot.api.build import RestApi
@@ -306,7 +311,7 @@ def _revealed(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 
-def watch_replica(ground: Ground) -> ReplicaWatch | None:
+def watch_replica(ground: InstanceContext) -> ReplicaWatch | None:
     database = ground.store.database
     if database.replica is None or InstanceRole.API not in ground.plan.roles:
         return None
@@ -345,15 +350,15 @@ def open_shared_hints(settings: Settings, observer: Observer) -> SharedHints | N
     return None
 
 
-def keep_answers(ground: Ground) -> "KeptAnswers | None":
+def keep_answers(ground: InstanceContext) -> "ResponseCache | None":
     url = ground.settings.redis_url
     if url is None:
         return None
     cluster = hashlib.sha256(ground.store.database.url.encode()).hexdigest()[:12]
     with _redis_there():
-        from foliot.api.access.response_cache import KeptAnswers
+        from foliot.api.access.response_cache import ResponseCache
 
-        return KeptAnswers(url, ground.plan.clock, ground.observer, cluster)
+        return ResponseCache(url, ground.plan.clock, ground.observer, cluster)
 
 
 @contextlib.contextmanager

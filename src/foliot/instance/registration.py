@@ -26,7 +26,7 @@ _TOLD_AT_ONCE = (
 )
 
 
-class InstancePresence:
+class InstanceRegistration:
     """A service that updates the row, and reads from it whether to drain.
 
     Changes of leadership and of brokers are written at once. Rows that are not updated are deleted.

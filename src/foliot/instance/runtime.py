@@ -18,7 +18,7 @@ from foliot.access.callback_tokens import CallbackTokens
 from foliot.access.secrets import Redactor, SecretError, SecretResolver, references
 from foliot.access.secrets_sql import Secrets, callback_key
 from foliot.access.stored_text import NOTHING_HIDDEN
-from foliot.commands import Steering
+from foliot.commands import Commands
 from foliot.commands.admission import DefinitionChecker
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, Hints, LocalHints
@@ -27,7 +27,7 @@ from foliot.db.primary import require_primary
 from foliot.db.protocol import InstanceRecord, TaskRecord
 from foliot.instance.declarations import Declarer
 from foliot.instance.factories import (
-    Ground,
+    InstanceContext,
     choose_pace,
     keep_answers,
     make_api,
@@ -48,7 +48,7 @@ from foliot.instance.factories import (
     watch_replica,
     worker_services,
 )
-from foliot.instance.registration import InstancePresence
+from foliot.instance.registration import InstanceRegistration
 from foliot.instance.spec import InstanceRole, InstanceSpec, possible_roles
 from foliot.instance.store import SqlStore, open_store
 from foliot.kinds.celery_target import CeleryRunner
@@ -135,7 +135,7 @@ class Instance:
             keep_to_cores(self._limits.cpu_count)
         self._notify = open_shared_hints(settings, self.observer)
         self.hints: Hints = self._notify or LocalHints()
-        ground = Ground(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
+        ground = InstanceContext(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
         self.processes = make_processes(plan, self._limits)
         self.functions = FunctionRunner(plan.tasks, self.processes)
         self.secrets = Secrets(self.store.database, settings.cipher)
@@ -170,7 +170,7 @@ class Instance:
         if InstanceRole.WORKER in plan.roles:
             self._join_worker(ground)
         self._courier = make_courier(ground, self._sender)
-        self._presence = InstancePresence(
+        self._presence = InstanceRegistration(
             self.store.registry,
             self.record,
             self.refresh,
@@ -179,14 +179,14 @@ class Instance:
         )
         self.hints.listen(Hint.INSTANCE, lambda _ids: self._presence.wake.set())
         self.observer.add(self._presence)
-        self.steering = Steering(
+        self.commands = Commands(
             self.store.database,
             self.hints,
             self.observer,
             self.clock,
             admission=DefinitionChecker(self.store.database, plan.tasks, self.targets),
         )
-        self.declarer = Declarer(self.store.schedules, self.steering.schedules)
+        self.declarer = Declarer(self.store.schedules, self.commands.schedules)
         self.replica_watch = watch_replica(ground)
         self.api = self._make_api(ground) if InstanceRole.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
@@ -199,7 +199,7 @@ class Instance:
         self.has_outgrown = False
         """Whether it stops because the process passed its memory limit."""
 
-    def _join_worker(self, ground: Ground) -> None:
+    def _join_worker(self, ground: InstanceContext) -> None:
         pace = choose_pace(ground.settings, hears_others=self._notify is not None)
         sampling = as_told if self._traces is None else self._traces.is_kept
         worker = make_worker(ground, self.targets, self.carriers, pace, self._with_secrets, sampling)
@@ -210,12 +210,12 @@ class Instance:
             self._worker_services += (MemoryWatch(self._limits.memory_bytes, self._outgrow),)
         self.consumers = make_consumers(ground)
 
-    def _make_api(self, ground: Ground) -> "RestApi":
+    def _make_api(self, ground: InstanceContext) -> "RestApi":
         from foliot.api.services import Services
 
         services = Services(
             self.store.database,
-            self.steering,
+            self.commands,
             self.secrets,
             self.clock,
             self.tokens,

@@ -13,7 +13,7 @@ from foliot.model.event import Observer
 from foliot.model.schedule import ScheduleSpec
 from foliot.outbox.handlers import ConsumerSpec
 from foliot.timing.clock import Clock, SystemClock
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 
 
 class InstanceRole(StrEnum):
@@ -52,7 +52,7 @@ class InstanceSpec:
     """Whether the process runs only this instance. Then the worker's limits apply to the process."""
     observers: Sequence[Observer] = ()
     clock: Clock = field(default_factory=SystemClock)
-    transport_pace: TransportPace = field(default_factory=TransportPace)
+    transport_pace: TransportIntervals = field(default_factory=TransportIntervals)
 
 
 def possible_roles(plan: InstanceSpec) -> frozenset[InstanceRole]:

@@ -29,7 +29,7 @@ from foliot.db.postgres_url import parse_postgres_url
 from foliot.db.sqlite import open_sqlite
 from foliot.model.errors import SettingError
 from foliot.notifications.incidents_sql import Incidents
-from foliot.notifications.notification_queries import Sightings
+from foliot.notifications.notification_queries import NotificationQueries
 from foliot.notifications.notifications_sql import Notifications
 from foliot.notifications.rules_sql import NotificationRules
 from foliot.outbox.consumers_sql import Consumers
@@ -46,7 +46,7 @@ from foliot.queries.registry_list import RegistryList
 from foliot.queries.schedule_list import ScheduleList
 from foliot.queries.statistics import Statistics
 from foliot.queries.timeline import Timeline
-from foliot.scheduler.cluster_sql import Surveys
+from foliot.scheduler.cluster_sql import ClusterQueries
 from foliot.scheduler.dispatch.dispatching_sql import Dispatching
 from foliot.scheduler.firing_sql import FiringStatements
 from foliot.scheduler.housekeeping_sql import Upkeep
@@ -85,7 +85,7 @@ class SqlStore:
     agents: Agents
     upkeep: Upkeep
     registry: Registry
-    surveys: Surveys
+    surveys: ClusterQueries
     calendars: Calendars
     schedule_list: ScheduleList
     execution_list: ExecutionList
@@ -110,7 +110,7 @@ class SqlStore:
     notification_rules: NotificationRules
     notifications: Notifications
     incidents: Incidents
-    sightings: Sightings
+    sightings: NotificationQueries
 
     @classmethod
     def over(cls, database: Database) -> "SqlStore":
@@ -128,7 +128,7 @@ class SqlStore:
             agents=Agents(database),
             upkeep=Upkeep(database),
             registry=Registry(database),
-            surveys=Surveys(database),
+            surveys=ClusterQueries(database),
             calendars=Calendars(database),
             schedule_list=ScheduleList(database),
             execution_list=ExecutionList(database),
@@ -153,7 +153,7 @@ class SqlStore:
             notification_rules=NotificationRules(database),
             notifications=Notifications(database),
             incidents=Incidents(database),
-            sightings=Sightings(database),
+            sightings=NotificationQueries(database),
         )
 
     async def now(self) -> datetime:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from foliot.db.hints import Hint, Hints
 from foliot.model.event import NotificationDecided, Observer
-from foliot.notifications.decisions import Deciding
+from foliot.notifications.decisions import DecisionCollector
 from foliot.notifications.incidents_sql import Decisions, Incidents
 from foliot.notifications.notifier_term import NotifierState
 from foliot.scheduler.leases.leadership import Leadership
@@ -14,7 +14,7 @@ REMEMBER_EVERY_S = 60.0
 """Interval for writing the read position while nothing is decided."""
 
 
-class Writing:
+class DecisionWriter:
     def __init__(self, incidents: Incidents, clock: ClusterClock, hints: Hints, observer: Observer) -> None:
         self._incidents = incidents
         self._clock = clock
@@ -22,7 +22,7 @@ class Writing:
         self._observer = observer
 
     async def write(
-        self, leadership: Leadership, term: NotifierState, deciding: Deciding, now: datetime
+        self, leadership: Leadership, term: NotifierState, deciding: DecisionCollector, now: datetime
     ) -> None:
         """Write the decisions and the read position. Raises FencedError."""
         at = self._clock.monotonic()

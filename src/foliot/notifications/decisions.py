@@ -112,7 +112,7 @@ def tells_recovery_alone(rule: NotificationRule) -> bool:
     )
 
 
-class Deciding:
+class DecisionCollector:
     """Collects decisions. Earlier decisions are taken into account by later ones."""
 
     def __init__(

@@ -18,7 +18,7 @@ MAX_NAMED = 50
 """Maximum number of schedules that a combined message names."""
 
 
-class Gathering:
+class MessageDigest:
     """Remembers what each rule sent recently. Lost with the lease: then a rule may exceed its limit once."""
 
     def __init__(self) -> None:

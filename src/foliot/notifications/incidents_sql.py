@@ -28,9 +28,15 @@ from foliot.model.ids import ids_at
 from foliot.model.incident import FAILING, Incident, IncidentKey, IncidentKind, Notice
 from foliot.model.instant import instant_of, micros_of
 from foliot.model.lease import Lease
-from foliot.notifications.missed_runs_sql import Since, first_successes
+from foliot.notifications.missed_runs_sql import SearchStart, first_successes
 from foliot.notifications.notifications_sql import notification_row
-from foliot.notifications.observed_rows import Seen, seen_of, select_seen, wanted_executions, wanted_schedules
+from foliot.notifications.observed_rows import (
+    ObservedExecution,
+    seen_of,
+    select_seen,
+    wanted_executions,
+    wanted_schedules,
+)
 from foliot.scheduler.leases.leases_sql import require_lease
 
 POSITION = "notified_until"
@@ -74,7 +80,9 @@ class Incidents:
         async with self._database.read(Pool.FIRING) as connection:
             return [_incident_of(row) for row in await connection.execute(statement)]
 
-    async def over(self, now: datetime, *, since: datetime, limit: int) -> list[tuple[Incident, Seen]]:
+    async def over(
+        self, now: datetime, *, since: datetime, limit: int
+    ) -> list[tuple[Incident, ObservedExecution]]:
         """Return open incidents whose schedule has succeeded after they opened, each with that run.
 
         Usually that run is the schedule's last one. A last run may also prove nothing: it was cancelled,
@@ -111,9 +119,11 @@ class Incidents:
 
     async def _ended_before(
         self, connection: AsyncConnection, incidents: Sequence[Incident], since: datetime, now: datetime
-    ) -> list[tuple[Incident, Seen]]:
+    ) -> list[tuple[Incident, ObservedExecution]]:
         """Return the incidents that were ended by a success other than the last run."""
-        asked = {each.key: Since(each.key.schedule_id, max(each.opened_ts, since)) for each in incidents}
+        asked = {
+            each.key: SearchStart(each.key.schedule_id, max(each.opened_ts, since)) for each in incidents
+        }
         if not asked:
             return []
         successes = await first_successes(connection, self._dialect, set(asked.values()), now)

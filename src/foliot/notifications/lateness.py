@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from foliot.notifications.decision_writer import Writing
-from foliot.notifications.decisions import Deciding, Rules, parts
+from foliot.notifications.decision_writer import DecisionWriter
+from foliot.notifications.decisions import DecisionCollector, Rules, parts
 from foliot.notifications.expected_since import last_beginning
 from foliot.notifications.incidents_sql import Incidents
 from foliot.notifications.lateness_sql import NONE_BEFORE, Behind
-from foliot.notifications.notification_queries import Sightings
+from foliot.notifications.notification_queries import NotificationQueries
 from foliot.notifications.notifier_term import NotifierState
-from foliot.notifications.observed_rows import Seen
+from foliot.notifications.observed_rows import ObservedExecution
 from foliot.scheduler.leases.leadership import Leadership
 
 PAGE = 500
@@ -25,9 +25,13 @@ MAX_PAGES = 20
 """Maximum number of pages per scan."""
 
 
-class LateLook:
+class LatenessScan:
     def __init__(
-        self, sightings: Sightings, incidents: Incidents, writing: Writing, public_url: str | None
+        self,
+        sightings: NotificationQueries,
+        incidents: Incidents,
+        writing: DecisionWriter,
+        public_url: str | None,
     ) -> None:
         self._lateness = sightings.lateness
         self._silence = sightings.silence
@@ -77,7 +81,12 @@ class LateLook:
             term.running = (start, after)
 
     async def _decide(
-        self, leadership: Leadership, term: NotifierState, rules: Rules, found: Iterable[Seen], now: datetime
+        self,
+        leadership: Leadership,
+        term: NotifierState,
+        rules: Rules,
+        found: Iterable[ObservedExecution],
+        now: datetime,
     ) -> None:
         watched = [each for each in _ends(found) if rules.about(each.subject, now)]
         if not watched:
@@ -85,16 +94,18 @@ class LateLook:
         versions = await self._silence.versions({each.subject.schedule_id for each in watched})
         for part in parts(watched, rules):
             ids = {each.subject.schedule_id for each in part}
-            deciding = Deciding(rules, await self._incidents.of_schedules(ids), now, self._public_url)
+            deciding = DecisionCollector(
+                rules, await self._incidents.of_schedules(ids), now, self._public_url
+            )
             for each in part:
                 began = last_beginning(versions.get(each.subject.schedule_id, ()), now)
                 deciding.late(each.subject, each.run, began)
             await self._writing.write(leadership, term, deciding, now)
 
 
-def _ends(found: Iterable[Seen]) -> list[Seen]:
+def _ends(found: Iterable[ObservedExecution]) -> list[ObservedExecution]:
     """Return the most and the least overdue execution of each schedule: they decide all its messages."""
-    of_schedule: dict[UUID, list[Seen]] = {}
+    of_schedule: dict[UUID, list[ObservedExecution]] = {}
     for each in found:
         of_schedule.setdefault(each.subject.schedule_id, []).append(each)
     return [

@@ -14,7 +14,7 @@ from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
 from foliot.db.types import Instant
-from foliot.notifications.observed_rows import Seen, seen_of, wanted_executions
+from foliot.notifications.observed_rows import ObservedExecution, seen_of, wanted_executions
 
 Queue = tuple[UUID, str]
 """(host_id, name)."""
@@ -31,7 +31,7 @@ class Behind(NamedTuple):
 class LateQueue(NamedTuple):
     """Late executions of a queue."""
 
-    seen: list[Seen]
+    seen: list[ObservedExecution]
     """Most overdue first."""
     behind: Behind | None
     """Cursor to continue at. None: there are no more."""
@@ -120,7 +120,7 @@ class Lateness:
         since: datetime,
         after: UUID = NONE_BEFORE,
         limit: int,
-    ) -> list[Seen]:
+    ) -> list[ObservedExecution]:
         """Return running executions that started too late since `since`, in order of id, behind `after`."""
         table = execution_t
         given = self._dialect.rows("hosts", {"host_id": Uuid()}, [(each,) for each in hosts])
@@ -149,7 +149,7 @@ class Lateness:
         seen = await self._seen(ids, now)
         return [seen[each] for each in ids if each in seen]
 
-    async def _seen(self, execution_ids: Sequence[UUID], now: datetime) -> dict[UUID, Seen]:
+    async def _seen(self, execution_ids: Sequence[UUID], now: datetime) -> dict[UUID, ObservedExecution]:
         if not execution_ids:
             return {}
         statement = wanted_executions(self._dialect, execution_ids)

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from foliot.model.notification import NotificationRule, OnDidNotRun
 from foliot.notifications.decisions import condition_of
-from foliot.notifications.missed_runs_sql import ScheduleWindow, SilenceState, Since, Success
+from foliot.notifications.missed_runs_sql import ScheduleWindow, SearchStart, Success, WatchedSchedule
 
 NEXT = timedelta(microseconds=1)
 """Added to the start of the allowed period: a success at exactly that instant is too old."""
@@ -27,7 +27,7 @@ class Question(NamedTuple):
     """A rule and a schedule that may have been silent for longer than the rule allows."""
 
     rule: NotificationRule
-    standing: SilenceState
+    standing: WatchedSchedule
     began_ts: datetime
     """Since when the schedule is expected to run, for this rule, as far as its state row shows."""
     well_ts: datetime | None
@@ -41,19 +41,19 @@ class Question(NamedTuple):
         return self.standing.subject.schedule_id
 
 
-class Doubt(NamedTuple):
+class OpenQuestion(NamedTuple):
     """A question that depends only on whether there was a success since `since`."""
 
     question: Question
     began_ts: datetime
-    since: Since
+    since: SearchStart
 
 
-class Silent(NamedTuple):
+class MissedRun(NamedTuple):
     """A schedule that has been silent for longer than a rule allows."""
 
     rule: NotificationRule
-    standing: SilenceState
+    standing: WatchedSchedule
     opened_ts: datetime
     """There was no success since then. A success that is found later closes the incident."""
     since_ts: datetime
@@ -66,12 +66,12 @@ class Evidence:
 
     due: Mapping[ScheduleWindow, datetime] = field(default_factory=dict)
     began: Mapping[UUID, datetime] = field(default_factory=dict)
-    successes: Mapping[Since, Success] = field(default_factory=dict)
-    first_fires: Mapping[Since, datetime] = field(default_factory=dict)
+    successes: Mapping[SearchStart, Success] = field(default_factory=dict)
+    first_fires: Mapping[SearchStart, datetime] = field(default_factory=dict)
 
 
 def questions(
-    asked: Iterable[tuple[NotificationRule, SilenceState]],
+    asked: Iterable[tuple[NotificationRule, WatchedSchedule]],
     now: datetime,
     *,
     known: Mapping[UUID, datetime],
@@ -102,27 +102,27 @@ def questions(
     return found
 
 
-def doubts(asked: Iterable[Question], evidence: Evidence, now: datetime) -> list[Doubt]:
+def doubts(asked: Iterable[Question], evidence: Evidence, now: datetime) -> list[OpenQuestion]:
     """Return the questions that remain once fire times and last beginnings are known."""
     found = []
     for question in asked:
         began = max(question.began_ts, evidence.began.get(question.schedule_id, question.began_ts))
         if question.within is not None:
             if began + question.within <= now:
-                since = Since(question.schedule_id, now - question.within + NEXT)
-                found.append(Doubt(question, began, since))
+                since = SearchStart(question.schedule_id, now - question.within + NEXT)
+                found.append(OpenQuestion(question, began, since))
         elif (due := due_of(question, evidence)) is not None and due >= began:
-            found.append(Doubt(question, began, Since(question.schedule_id, due)))
+            found.append(OpenQuestion(question, began, SearchStart(question.schedule_id, due)))
     return found
 
 
-def judged(doubted: Iterable[Doubt], evidence: Evidence, now: datetime) -> list[Silent]:
+def judged(doubted: Iterable[OpenQuestion], evidence: Evidence, now: datetime) -> list[MissedRun]:
     """Return the schedules that were silent for too long."""
     found = []
     for question, began, since in doubted:
         if since in evidence.successes:
             continue
-        silent = Silent(question.rule, question.standing, since.since_ts, since.since_ts, None)
+        silent = MissedRun(question.rule, question.standing, since.since_ts, since.since_ts, None)
         if question.within is None:
             found.append(silent._replace(due_ts=since.since_ts))
             continue
@@ -147,7 +147,7 @@ def due_of(question: Question, evidence: Evidence) -> datetime | None:
     return None if due is None or (question.well_ts is not None and question.well_ts >= due) else due
 
 
-def has_run(doubt: Doubt) -> bool:
+def has_run(doubt: OpenQuestion) -> bool:
     """Whether it succeeded since it began: then its first fire time need not be read."""
     return doubt.question.well_ts is not None and doubt.question.well_ts >= doubt.began_ts
 
@@ -155,17 +155,17 @@ def has_run(doubt: Doubt) -> bool:
 def _silent_since(question: Question, began: datetime, evidence: Evidence) -> datetime:
     if question.well_ts is not None and question.well_ts >= began:
         return question.well_ts
-    first = evidence.first_fires.get(Since(question.schedule_id, began), question.standing.next_fire_ts)
+    first = evidence.first_fires.get(SearchStart(question.schedule_id, began), question.standing.next_fire_ts)
     return began if first is None else max(began, first)
 
 
-def _pause_end(standing: SilenceState, now: datetime) -> Iterable[datetime]:
+def _pause_end(standing: WatchedSchedule, now: datetime) -> Iterable[datetime]:
     """Yield the end of an expired pause after which nothing has fired yet."""
     if standing.paused_until_ts is not None and standing.paused_until_ts <= now:
         yield standing.paused_until_ts
 
 
-def _successes(standing: SilenceState, known: Mapping[UUID, datetime]) -> Iterable[datetime]:
+def _successes(standing: WatchedSchedule, known: Mapping[UUID, datetime]) -> Iterable[datetime]:
     last = standing.last
     if last is not None and last.is_success and last.ended_ts is not None:
         yield last.ended_ts

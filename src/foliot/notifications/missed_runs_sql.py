@@ -43,7 +43,7 @@ _NOT_DUE = tuple(
 """Reasons of skipped times that were not supposed to run."""
 
 
-class SilenceState(NamedTuple):
+class WatchedSchedule(NamedTuple):
     """Current state of a schedule."""
 
     subject: Subject
@@ -53,7 +53,7 @@ class SilenceState(NamedTuple):
     paused_until_ts: datetime | None
 
 
-class Since(NamedTuple):
+class SearchStart(NamedTuple):
     """A schedule, and the instant from which to search."""
 
     schedule_id: UUID
@@ -73,7 +73,7 @@ class Success(NamedTuple):
     ended_ts: datetime
 
 
-class Silence:
+class MissedRunQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
@@ -86,7 +86,7 @@ class Silence:
         named: Collection[str] | None = None,
         after_name: str = "",
         limit: int,
-    ) -> list[SilenceState]:
+    ) -> list[WatchedSchedule]:
         """Return a page of a host's schedules in order of name. `named`: names or ids; None: all."""
         status, last = schedule_status_t, execution_t
         statement = (
@@ -118,7 +118,7 @@ class Silence:
         async with self._database.read(Pool.FIRING) as connection:
             rows = (await connection.execute(statement)).all()
         return [
-            SilenceState(
+            WatchedSchedule(
                 subject_of(row, now),
                 None if row.execution_id is None else run_of(row),
                 row.next_fire_ts,
@@ -166,14 +166,14 @@ class Silence:
                 found.setdefault(row.schedule_id, []).append(version)
         return found
 
-    async def successes(self, wanted: Collection[Since], now: datetime) -> dict[Since, Success]:
+    async def successes(self, wanted: Collection[SearchStart], now: datetime) -> dict[SearchStart, Success]:
         """Return the first success of each since then, until `now`. Backfills do not count."""
         if not wanted:
             return {}
         async with self._database.read(Pool.FIRING) as connection:
             return await first_successes(connection, self._dialect, wanted, now)
 
-    async def first_fires(self, wanted: Collection[Since]) -> dict[Since, datetime]:
+    async def first_fires(self, wanted: Collection[SearchStart]) -> dict[SearchStart, datetime]:
         """Return the first decided fire time of each since then. Missed times count too."""
         if not wanted:
             return {}
@@ -194,7 +194,7 @@ class Silence:
         )
         statement = self._dialect.of_each(given, first, table.c.execution_id)
         rows = await self._read(statement.add_columns(given.c.since_ts))
-        return {Since(row.schedule_id, row.since_ts): row.missed_from_ts or row.fire_ts for row in rows}
+        return {SearchStart(row.schedule_id, row.since_ts): row.missed_from_ts or row.fire_ts for row in rows}
 
     async def latest_due(self, spans: Collection[ScheduleWindow]) -> dict[ScheduleWindow, datetime]:
         """Return the latest time in each span that should have run, whatever its outcome."""
@@ -230,8 +230,8 @@ class Silence:
 
 
 async def first_successes(
-    connection: AsyncConnection, dialect: Dialect, wanted: Collection[Since], now: datetime
-) -> dict[Since, Success]:
+    connection: AsyncConnection, dialect: Dialect, wanted: Collection[SearchStart], now: datetime
+) -> dict[SearchStart, Success]:
     """Return the first success of each. Oldest first, so that failures after a success are not read."""
     table = execution_t
     given = dialect.rows(
@@ -239,7 +239,7 @@ async def first_successes(
         {"schedule_id": Uuid(), "since_ts": Instant(), "from_ts": Instant()},
         [(*each, each.since_ts - LONGEST_RUN) for each in wanted],
     )
-    found: dict[Since, Success] = {}
+    found: dict[SearchStart, Success] = {}
     for kind in (IS_BY_SCHEDULE, IS_BY_HAND):
         first = (
             select(table.c.execution_id, table.c.schedule_id, table.c.ended_ts)
@@ -257,7 +257,7 @@ async def first_successes(
         )
         statement = dialect.of_each(given, first, table.c.execution_id).add_columns(given.c.since_ts)
         for row in await connection.execute(statement):
-            since = Since(row.schedule_id, row.since_ts)
+            since = SearchStart(row.schedule_id, row.since_ts)
             if since not in found or row.ended_ts > found[since].ended_ts:
                 found[since] = Success(row.execution_id, row.ended_ts)
     return found

@@ -17,16 +17,16 @@ from foliot.db.schema import IS_BY_HAND, IS_FAILED, execution_t
 from foliot.model.execution import Status
 from foliot.model.incident import FAILING
 from foliot.notifications.lateness_sql import Lateness
-from foliot.notifications.missed_runs_sql import IS_BY_SCHEDULE, Silence
-from foliot.notifications.observed_rows import Seen, seen_of, select_seen, wanted_schedules
+from foliot.notifications.missed_runs_sql import IS_BY_SCHEDULE, MissedRunQueries
+from foliot.notifications.observed_rows import ObservedExecution, seen_of, select_seen, wanted_schedules
 
 
-class Sightings:
+class NotificationQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
         self.lateness = Lateness(database)
-        self.silence = Silence(database)
+        self.silence = MissedRunQueries(database)
 
     async def failures(
         self,
@@ -36,7 +36,7 @@ class Sightings:
         since: datetime,
         after: UUID | None = None,
         limit: int,
-    ) -> list[Seen]:
+    ) -> list[ObservedExecution]:
         """Return executions that failed in [since, now], in order of their end.
 
         `after`: of those that ended exactly at `since`, return only ids behind this one.

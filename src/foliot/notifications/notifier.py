@@ -20,17 +20,17 @@ from foliot.db.hints import Hint, Hints
 from foliot.model.errors import FencedError
 from foliot.model.event import NotificationFailed, Observer, WriteFenced
 from foliot.model.notification import OnFailuresInARow, OnSlaMiss
-from foliot.notifications.decision_writer import Writing
-from foliot.notifications.decisions import Deciding, Rules, condition_of, parts
+from foliot.notifications.decision_writer import DecisionWriter
+from foliot.notifications.decisions import DecisionCollector, Rules, condition_of, parts
 from foliot.notifications.deliveries_sql import WAITED_TOO_LONG
 from foliot.notifications.incidents_sql import Incidents
-from foliot.notifications.lateness import LateLook
-from foliot.notifications.notification_queries import Sightings
+from foliot.notifications.lateness import LatenessScan
+from foliot.notifications.notification_queries import NotificationQueries
 from foliot.notifications.notifications_sql import Notifications
 from foliot.notifications.notifier_term import NotifierState
-from foliot.notifications.observed_rows import Seen
+from foliot.notifications.observed_rows import ObservedExecution
 from foliot.notifications.rules_sql import NotificationRules
-from foliot.notifications.scanner import Sweep
+from foliot.notifications.scanner import ScheduleScanner
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
@@ -63,7 +63,7 @@ class Notifier:
         self,
         leadership: Callable[[], Leadership | None],
         rules: NotificationRules,
-        sightings: Sightings,
+        sightings: NotificationQueries,
         incidents: Incidents,
         notifications: Notifications,
         clock: ClusterClock,
@@ -80,9 +80,9 @@ class Notifier:
         self._clock = clock
         self._observer = observer
         self._options = options
-        self._writing = Writing(incidents, clock, hints, observer)
-        self._late = LateLook(sightings, incidents, self._writing, options.public_url)
-        self._sweep = Sweep(sightings.silence, incidents, self._writing, clock, options.public_url)
+        self._writing = DecisionWriter(incidents, clock, hints, observer)
+        self._late = LatenessScan(sightings, incidents, self._writing, options.public_url)
+        self._sweep = ScheduleScanner(sightings.silence, incidents, self._writing, clock, options.public_url)
         self._idle_s = max(MIN_IDLE_S, options.every_s)
         self._revision: int | None = None
         self._rules = Rules(())
@@ -144,7 +144,7 @@ class Notifier:
         after: UUID | None = None
         if term.reading is not None:
             since, after = term.reading
-        page: list[Seen] = []
+        page: list[ObservedExecution] = []
         for _ in range(MAX_PAGES):
             page = await self._sightings.failures(
                 self._rules.hosts, now, since=since, after=after, limit=PAGE
@@ -164,11 +164,11 @@ class Notifier:
         return len(page) < PAGE
 
     async def _decide_failures(
-        self, leadership: Leadership, term: NotifierState, fresh: list[Seen], now: datetime
+        self, leadership: Leadership, term: NotifierState, fresh: list[ObservedExecution], now: datetime
     ) -> None:
         for part in parts(fresh, self._rules):
             ids = {each.subject.schedule_id for each in part}
-            deciding = Deciding(
+            deciding = DecisionCollector(
                 self._rules, await self._incidents.of_schedules(ids), now, self._options.public_url
             )
             streaks = await self._streaks(part, now)
@@ -178,7 +178,7 @@ class Notifier:
             for each in part:
                 term.seen[each.run.execution_id, each.run.attempt] = each.run.ended_ts or now
 
-    async def _streaks(self, fresh: Sequence[Seen], now: datetime) -> dict[UUID, int]:
+    async def _streaks(self, fresh: Sequence[ObservedExecution], now: datetime) -> dict[UUID, int]:
         counting = self._rules.with_condition(OnFailuresInARow)
         most = max(
             (condition_of(rule, OnFailuresInARow).count for rule in counting.by_id.values()), default=0
@@ -192,7 +192,7 @@ class Notifier:
         over = await self._incidents.over(now, since=since, limit=PAGE)
         if not over:
             return
-        deciding = Deciding(self._rules, [each for each, _ in over], now, self._options.public_url)
+        deciding = DecisionCollector(self._rules, [each for each, _ in over], now, self._options.public_url)
         for incident, seen in over:
             deciding.succeeded(incident, seen.subject, seen.run)
         await self._writing.write(leadership, term, deciding, now)

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from foliot.model.lease import Lease
-from foliot.notifications.digest import Gathering
+from foliot.notifications.digest import MessageDigest
 from foliot.notifications.lateness_sql import Behind, Queue
 
 NEVER = float("-inf")
@@ -45,4 +45,4 @@ class NotifierState:
     swept_at: float = NEVER
     pruned_at: float = NEVER
     remembered_at: float = NEVER
-    gathering: Gathering = field(default_factory=Gathering)
+    gathering: MessageDigest = field(default_factory=MessageDigest)

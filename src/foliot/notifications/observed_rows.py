@@ -37,7 +37,7 @@ _RUN = (
 )
 
 
-class Seen(NamedTuple):
+class ObservedExecution(NamedTuple):
     """An execution, and the current state of its schedule."""
 
     subject: Subject
@@ -56,8 +56,8 @@ def select_seen(*more: Any) -> Select[Any]:
     )
 
 
-def seen_of(row: Any, now: datetime) -> Seen:
-    return Seen(subject_of(row, now), run_of(row))
+def seen_of(row: Any, now: datetime) -> ObservedExecution:
+    return ObservedExecution(subject_of(row, now), run_of(row))
 
 
 def subject_of(row: Any, now: datetime) -> Subject:

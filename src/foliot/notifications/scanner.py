@@ -11,21 +11,21 @@ from uuid import UUID
 
 from foliot.model.incident import IncidentKey, IncidentKind
 from foliot.model.notification import OnDidNotRun, OnSlaMiss
-from foliot.notifications.decision_writer import Writing
-from foliot.notifications.decisions import Deciding, Rules, condition_of
+from foliot.notifications.decision_writer import DecisionWriter
+from foliot.notifications.decisions import DecisionCollector, Rules, condition_of
 from foliot.notifications.expected_since import last_beginning
 from foliot.notifications.incidents_sql import Incidents
 from foliot.notifications.missed_runs import (
     Evidence,
+    MissedRun,
     Question,
-    Silent,
     doubts,
     due_of,
     has_run,
     judged,
     questions,
 )
-from foliot.notifications.missed_runs_sql import Silence, SilenceState, Since
+from foliot.notifications.missed_runs_sql import MissedRunQueries, SearchStart, WatchedSchedule
 from foliot.notifications.notifier_term import NotifierState, Round
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.timing.clock import ClusterClock
@@ -43,12 +43,12 @@ MAX_WRITTEN = 1000
 MAX_KNOWN = 100_000
 
 
-class Sweep:
+class ScheduleScanner:
     def __init__(
         self,
-        silence: Silence,
+        silence: MissedRunQueries,
         incidents: Incidents,
-        writing: Writing,
+        writing: DecisionWriter,
         clock: ClusterClock,
         public_url: str | None,
     ) -> None:
@@ -85,7 +85,7 @@ class Sweep:
     async def _close_abandoned(
         self, leadership: Leadership, term: NotifierState, rules: Rules, now: datetime
     ) -> None:
-        gone = Deciding(rules, (), now)
+        gone = DecisionCollector(rules, (), now)
         for incident in await self._incidents.abandoned(limit=PAGE):
             gone.close(incident.key, now)
         await self._writing.write(leadership, term, gone, now)
@@ -117,7 +117,7 @@ class Sweep:
         leadership: Leadership,
         term: NotifierState,
         rules: Rules,
-        page: Sequence[SilenceState],
+        page: Sequence[WatchedSchedule],
         now: datetime,
     ) -> None:
         asked = [(rule, each) for each in page for rule in rules.about(each.subject, now)]
@@ -137,20 +137,20 @@ class Sweep:
         open_questions = [each for each in wanted if _key_of(each) not in told]
         fresh = {key.schedule_id: each for key, each in late if key not in told}
         silent, began = await self._evidence(open_questions, set(fresh), watch, now)
-        deciding = Deciding(rules, incidents, now, self._public_url)
+        deciding = DecisionCollector(rules, incidents, now, self._public_url)
         for schedule_id, each in fresh.items():
             if each.last is not None:
                 deciding.late(each.subject, each.last, began.get(schedule_id))
         await self._writing.write(leadership, term, deciding, now)
         for start in range(0, len(silent), MAX_WRITTEN):
-            deciding = Deciding(rules, incidents, now, self._public_url)
+            deciding = DecisionCollector(rules, incidents, now, self._public_url)
             for rule, standing, opened_ts, since_ts, due_ts in silent[start : start + MAX_WRITTEN]:
                 deciding.silent(rule, standing.subject, opened_ts, since_ts, due_ts)
             await self._writing.write(leadership, term, deciding, now)
 
     async def _evidence(
         self, asked: Sequence[Question], late: set[UUID], watch: Round, now: datetime
-    ) -> tuple[list[Silent], dict[UUID, datetime]]:
+    ) -> tuple[list[MissedRun], dict[UUID, datetime]]:
         """Return the silent schedules, and when the possibly silent and the late ones last began anew."""
         evidence = Evidence()
         evidence.due = await self._silence.latest_due({each.span for each in asked if each.span is not None})
@@ -167,7 +167,7 @@ class Sweep:
             watch.successes[since.schedule_id] = max(known, success.ended_ts)
         evidence.first_fires = await self._silence.first_fires(
             {
-                Since(each.question.schedule_id, each.began_ts)
+                SearchStart(each.question.schedule_id, each.began_ts)
                 for each in doubted
                 if each.question.within is not None
                 and each.since not in evidence.successes

@@ -23,7 +23,7 @@ FORGOTTEN_AFTER_S = 3600.0
 
 
 @dataclass(slots=True)
-class Away:
+class UnreachableRule:
     """A rule whose last try failed or took long."""
 
     tried_at: float
@@ -31,13 +31,13 @@ class Away:
     failures: int
 
 
-class Turns:
+class SendOrder:
     """Counts running tries, and remembers recent failures. Times are monotonic, in seconds."""
 
     def __init__(self) -> None:
         self._of_rule: Counter[UUID] = Counter()
         self._of_host: Counter[UUID] = Counter()
-        self._away: dict[UUID, Away] = {}
+        self._away: dict[UUID, UnreachableRule] = {}
 
     @property
     def places(self) -> int:
@@ -95,7 +95,7 @@ class Turns:
             return  # this try had begun before the rule was known to be away
         failures = 1 if known is None else known.failures + 1
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16))
-        self._away[rule_id] = Away(at, at + pause_s, failures)
+        self._away[rule_id] = UnreachableRule(at, at + pause_s, failures)
 
     def forget(self, at: float) -> None:
         """Forget rules that were not tried for an hour: rules come and go."""

@@ -22,12 +22,12 @@ from foliot.model.notification import DeliveryState, NotificationRuleSpec, Notif
 from foliot.model.policy import Delivery, RetryPolicy
 from foliot.notifications.deliveries_sql import Deliveries, DeliveryResult, DueNotification
 from foliot.notifications.delivery import TIMEOUT_S, Sender
-from foliot.notifications.send_order import AT_ONCE, MAX_OF_RULE, Turns
+from foliot.notifications.send_order import AT_ONCE, MAX_OF_RULE, SendOrder
 from foliot.planning.outcome import outcome_of
 from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 
-__all__ = ["AT_ONCE", "MAX_OF_RULE", "Courier"]
+__all__ = ["AT_ONCE", "MAX_OF_RULE", "MessageSender"]
 
 LEASE_S = 4 * TIMEOUT_S
 """Lease of a claimed message: longer than a try takes, with reading secrets and writing the result."""
@@ -37,7 +37,7 @@ RETRY = RetryPolicy(max_attempts=10, initial_delay_seconds=1, multiplier=3, max_
 """Ten tries over about two hours, with delays of 1 s, 3 s, 9 s … up to one hour."""
 
 
-class Courier:
+class MessageSender:
     """A service that delivers notifications. Without due messages, a step is one index lookup."""
 
     name = "courier"
@@ -58,7 +58,7 @@ class Courier:
         self._clock = clock
         self._observer = observer
         self._every_s = max(MIN_EVERY_S, every_s)
-        self._turns = Turns()
+        self._turns = SendOrder()
         hints.listen(Hint.NOTIFICATIONS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:

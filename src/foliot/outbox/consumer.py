@@ -29,7 +29,7 @@ from foliot.outbox.claims_sql import ConsumerClaim, end_claim
 from foliot.outbox.consumer_registration import ConsumerRegistration, give_up_crashed
 from foliot.outbox.consumers_sql import (
     Consumers,
-    GroupStanding,
+    GroupPositions,
     PartitionPosition,
     end_of_stretch,
     look_at,
@@ -37,9 +37,9 @@ from foliot.outbox.consumers_sql import (
     read_messages,
     take_partition,
 )
-from foliot.outbox.handler_calls import Delivered, Delivering, PendingTransaction
+from foliot.outbox.handler_calls import Delivered, HandlerCaller, PendingTransaction
 from foliot.outbox.handlers import ConsumerSpec, Event
-from foliot.outbox.partitions import Placed, first_alone, whole_transactions
+from foliot.outbox.partitions import OutboxPosition, first_alone, whole_transactions
 from foliot.service import Wake
 from foliot.timing.clock import Clock
 
@@ -82,7 +82,7 @@ class Consumer:
         self._told_lag: int | None = None
         self._presence = ConsumerRegistration(spec, consumers, clock)
         self._reach = max(MIN_LOOK, 2 * spec.batch * spec.partitions) + MAX_TRANSACTION
-        self._delivering = Delivering(spec, consumers.dialect, clock, observer)
+        self._delivering = HandlerCaller(spec, consumers.dialect, clock, observer)
         hints.listen(Hint.EVENTS, lambda _ids: self.wake.set())
 
     async def step(self) -> float | None:
@@ -137,7 +137,7 @@ class Consumer:
             self._told_lag = lag
             self._observer.notify(ConsumerLagChanged(self._spec.group, lag))
 
-    async def _limit_of(self, standing: GroupStanding) -> int | None:
+    async def _limit_of(self, standing: GroupPositions) -> int | None:
         """Return the offset up to which to handle. None: the partitions were changed; read the offsets
         again."""
         if standing.partitions == self._spec.partitions:
@@ -171,7 +171,7 @@ class Consumer:
         end = await end_of_stretch(connection, min(until, first + look), log_end=until)
         rows = await look_at(connection, first, end, self._spec.topics)
         stretch = whole_transactions(
-            (Placed(*row) for row in rows),
+            (OutboxPosition(*row) for row in rows),
             partition=position.partition_id,
             partitions=position.partitions,
             most=self._spec.batch,

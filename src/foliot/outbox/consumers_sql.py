@@ -56,7 +56,7 @@ class PartitionPosition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStanding:
+class GroupPositions:
     """Positions of a group's partitions, and the end of the log, at one moment."""
 
     positions: tuple[PartitionPosition, ...]
@@ -90,7 +90,7 @@ class Consumers:
         self.claims = Claims(database)
         self.dead_letters = DeadLetterRows(database)
 
-    async def standing(self, group: str) -> GroupStanding:
+    async def standing(self, group: str) -> GroupPositions:
         table = consumer_offsets
         async with self._database.read(Pool.CONSUMER) as connection:
             # Read the log first: then a group is never ahead of it.
@@ -100,7 +100,7 @@ class Consumers:
                 .where(table.c.group_id == group)
                 .order_by(table.c.partition_id)
             )
-            return GroupStanding(tuple(PartitionPosition(*row) for row in rows), end)
+            return GroupPositions(tuple(PartitionPosition(*row) for row in rows), end)
 
     async def begin_group(self, group: str, partitions: int, *, from_end: bool) -> None:
         """Create the rows of a group, unless it has them.
@@ -132,7 +132,7 @@ class Consumers:
                     .with_for_update(skip_locked=True)
                 )
             ).all()
-            locked = GroupStanding(tuple(PartitionPosition(*row) for row in rows), 0)
+            locked = GroupPositions(tuple(PartitionPosition(*row) for row in rows), 0)
             if locked.partitions == partitions:
                 return True
             if len(rows) != locked.partitions or not locked.is_even:

@@ -14,7 +14,7 @@ from foliot.outbox.dead_letters_sql import (
     note_failed_again,
     note_replayed,
 )
-from foliot.outbox.handler_calls import Delivering, held
+from foliot.outbox.handler_calls import HandlerCaller, held
 from foliot.outbox.handlers import ConsumerSpec, Event, EventTransaction
 from foliot.timing.clock import Clock
 
@@ -29,7 +29,7 @@ class DeadLetters:
         self._spec = spec
         self._rows = rows
         self._consumers = consumers
-        self._delivering = Delivering(spec, consumers.dialect, clock, Observers())
+        self._delivering = HandlerCaller(spec, consumers.dialect, clock, Observers())
 
     async def all(self, *, includes_replayed: bool = False, limit: int = PAGE) -> list[DeadLetter]:
         """Return dead letters in the order of their offsets."""

@@ -116,7 +116,7 @@ class BatchBrokenError(FoliotError):
 
 
 @dataclass(slots=True)
-class Strikes:
+class BatchFailures:
     """How often each transaction has broken its batch through the handler's own fault."""
 
     counts: dict[UUID, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Strikes:
             self.failures.pop(each, None)
 
 
-class Delivering:
+class HandlerCaller:
     """Calls one handler with retries, and writes dead letters."""
 
     def __init__(self, spec: ConsumerSpec, dialect: Dialect, clock: Clock, observer: Observer) -> None:
@@ -142,7 +142,7 @@ class Delivering:
         self._dialect = dialect
         self._clock = clock
         self._observer = observer
-        self.strikes = Strikes()
+        self.strikes = BatchFailures()
         self._apart: set[UUID] = set()
         """Transactions that failed as a whole and are being handled event by event."""
 

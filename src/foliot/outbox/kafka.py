@@ -30,7 +30,7 @@ from aiokafka.errors import (
 from foliot.brokers.broker_address import read_address
 from foliot.brokers.kafka_settings import access_of
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.message_format import Parcel, cut, pack
+from foliot.outbox.message_format import BrokerMessage, cut, pack
 from foliot.outbox.ordered_sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.outbox.publisher import SETTING, RelayTerm
 from foliot.queries.outbox_list import OutboxMessage
@@ -109,7 +109,7 @@ class KafkaPublisher:
         return count
 
     async def _commit(
-        self, producer: AIOKafkaProducer, parcels: Sequence[Parcel], is_trusted: Callable[[], bool]
+        self, producer: AIOKafkaProducer, parcels: Sequence[BrokerMessage], is_trusted: Callable[[], bool]
     ) -> int:
         async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL):
             await producer.begin_transaction()
@@ -126,7 +126,7 @@ class KafkaPublisher:
             await producer.commit_transaction()
         return len(sent)
 
-    async def _send(self, parcel: Parcel) -> None:
+    async def _send(self, parcel: BrokerMessage) -> None:
         assert self._producer is not None
         async with asking(self.name, *_ERRORS, call_s=self._call_s, refusal=_REFUSAL, topic=parcel.topic):
             await self._producer.send_and_wait(parcel.topic, **_record(parcel))
@@ -188,7 +188,7 @@ def _look_at(sent: asyncio.Future[Any]) -> None:
         sent.exception()
 
 
-def _record(parcel: Parcel) -> dict[str, Any]:
+def _record(parcel: BrokerMessage) -> dict[str, Any]:
     return {
         "key": parcel.key.encode(),
         "value": parcel.body,

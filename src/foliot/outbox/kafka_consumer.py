@@ -27,10 +27,10 @@ from foliot.model.event import EventsConsumed, Observer
 from foliot.outbox.claims_sql import ConsumerClaim, end_claim
 from foliot.outbox.consumer_registration import ConsumerRegistration, give_up_crashed
 from foliot.outbox.consumers_sql import Consumers, forget_consumed, mark_consumed
-from foliot.outbox.handler_calls import Delivered, Delivering, HandlerFailure, PendingTransaction
+from foliot.outbox.handler_calls import Delivered, HandlerCaller, HandlerFailure, PendingTransaction
 from foliot.outbox.handlers import ConsumerSpec
 from foliot.outbox.message_format import topic_at_broker
-from foliot.outbox.message_parser import Arrived, Unpacked, instant_of_millis, unpack
+from foliot.outbox.message_parser import ParsedMessage, ReceivedMessage, instant_of_millis, unpack
 from foliot.service import Wake
 from foliot.timing.clock import Clock
 
@@ -65,7 +65,7 @@ class KafkaConsumer:
         self._clock = clock
         self._observer = observer
         self._presence = ConsumerRegistration(spec, consumers, clock)
-        self._delivering = Delivering(spec, consumers.dialect, clock, observer)
+        self._delivering = HandlerCaller(spec, consumers.dialect, clock, observer)
         self._consumer: AIOKafkaConsumer | None = None
 
     async def step(self) -> float | None:
@@ -185,7 +185,7 @@ class KafkaConsumer:
         read = [(record, unpack(self._arrived(record))) for record in records]
         for _, group in groupby(read, key=lambda each: (each[1].transaction_id, each[1].error)):
             together = list(group)
-            unpacked: Unpacked = together[0][1]
+            unpacked: ParsedMessage = together[0][1]
             yield PendingTransaction(
                 unpacked.transaction_id,
                 tuple(each.event for _, each in together),
@@ -193,8 +193,8 @@ class KafkaConsumer:
                 None if unpacked.error is None else HandlerFailure(unpacked.error, None),
             )
 
-    def _arrived(self, record: ConsumerRecord) -> Arrived:
-        return Arrived(
+    def _arrived(self, record: ConsumerRecord) -> ReceivedMessage:
+        return ReceivedMessage(
             self._topics[record.topic],
             record.partition,
             record.offset,

@@ -18,7 +18,7 @@ LONGEST_TOPIC = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class BrokerMessage:
     """An outbox message, ready to be sent to any broker."""
 
     id: str
@@ -31,9 +31,9 @@ class Parcel:
     """The whole CloudEvent, as JSON."""
 
 
-def pack(message: OutboxMessage) -> Parcel:
+def pack(message: OutboxMessage) -> BrokerMessage:
     event_id = str(message.id)
-    return Parcel(
+    return BrokerMessage(
         id=event_id,
         topic=topic_at_broker(message.event_topic),
         key=message.aggregate_id,
@@ -76,10 +76,10 @@ def _ascii(text: str) -> str:
     return text.encode("ascii", errors="backslashreplace").decode()
 
 
-def cut(parcels: Sequence[Parcel], most: int, most_bytes: int) -> Iterator[list[Parcel]]:
+def cut(parcels: Sequence[BrokerMessage], most: int, most_bytes: int) -> Iterator[list[BrokerMessage]]:
     """Split parcels into batches of at most `most` parcels or about `most_bytes`. A large parcel is a batch
     alone."""
-    piece: list[Parcel] = []
+    piece: list[BrokerMessage] = []
     size = 0
     for parcel in parcels:
         if piece and (len(piece) == most or size + len(parcel.body) > most_bytes):

@@ -16,7 +16,7 @@ NO_HOST = UUID(int=0)
 LARGEST_OFFSET = 2**63 - 1
 
 
-class Arrived(NamedTuple):
+class ReceivedMessage(NamedTuple):
     """A message and its position at the broker."""
 
     topic: str
@@ -27,7 +27,7 @@ class Arrived(NamedTuple):
     value: bytes
 
 
-class Unpacked(NamedTuple):
+class ParsedMessage(NamedTuple):
     """An event read from a message, or the error that prevented it."""
 
     event: Event
@@ -36,7 +36,7 @@ class Unpacked(NamedTuple):
     """Why the message can't be read; then the event holds its text. None: it was read."""
 
 
-def unpack(arrived: Arrived) -> Unpacked:
+def unpack(arrived: ReceivedMessage) -> ParsedMessage:
     try:
         document = _whole(orjson.loads(arrived.value))
         if not isinstance(document, dict) or not isinstance(document.get("id"), str):
@@ -45,10 +45,10 @@ def unpack(arrived: Arrived) -> Unpacked:
     except (ValueError, TypeError, RecursionError) as error:
         text = storable(arrived.value.decode(errors="replace"))
         return _unreadable(arrived, text, f"the message can't be read: {error}")
-    return Unpacked(event, _uuid(arrived.headers.get("transaction_id")) or event.id)
+    return ParsedMessage(event, _uuid(arrived.headers.get("transaction_id")) or event.id)
 
 
-def _event(arrived: Arrived, document: dict[str, Any]) -> Event:
+def _event(arrived: ReceivedMessage, document: dict[str, Any]) -> Event:
     subject = str(document.get("subject") or "")
     offset = int(arrived.headers.get("c_offset", arrived.offset))
     if not 0 <= offset <= LARGEST_OFFSET:
@@ -67,7 +67,7 @@ def _event(arrived: Arrived, document: dict[str, Any]) -> Event:
     )
 
 
-def _unreadable(arrived: Arrived, text: str, error: str) -> Unpacked:
+def _unreadable(arrived: ReceivedMessage, text: str, error: str) -> ParsedMessage:
     identity = uuid5(NAMESPACE_URL, f"{arrived.topic}/{arrived.partition}/{arrived.offset}")
     event = Event(
         id=identity,
@@ -81,7 +81,7 @@ def _unreadable(arrived: Arrived, text: str, error: str) -> Unpacked:
         offset=arrived.offset,
         payload={"data": text},
     )
-    return Unpacked(event, identity, error)
+    return ParsedMessage(event, identity, error)
 
 
 def instant_of_millis(millis: int) -> datetime:

@@ -15,7 +15,7 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from foliot.brokers.broker_address import read_address
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.message_format import Parcel, pack
+from foliot.outbox.message_format import BrokerMessage, pack
 from foliot.outbox.ordered_sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.outbox.publisher import SETTING, BrokerRefusedError, RelayTerm
 from foliot.queries.outbox_list import OutboxMessage
@@ -76,7 +76,7 @@ class NatsPublisher:
                 task.cancel()
             await asyncio.gather(sending, closing, return_exceptions=True)
 
-    async def _send(self, parcel: Parcel) -> None:
+    async def _send(self, parcel: BrokerMessage) -> None:
         assert self._stream is not None
         headers = {**parcel.headers, "Nats-Msg-Id": parcel.id}
         async with asking(

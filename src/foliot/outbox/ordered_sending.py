@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from foliot.model.broker import shown
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.message_format import Parcel
+from foliot.outbox.message_format import BrokerMessage
 from foliot.outbox.publisher import BrokerRefusedError
 
 CALL_S = 10.0
@@ -15,7 +15,7 @@ CALL_S = 10.0
 GRACE_S = 1.0
 """Seconds to wait for other confirmations after one has failed. Unconfirmed messages are sent again."""
 
-Send = Callable[[Parcel], Awaitable[None]]
+Send = Callable[[BrokerMessage], Awaitable[None]]
 
 
 class RefusalErrors(NamedTuple):
@@ -65,7 +65,7 @@ async def asking(
         raise BrokerUnreachableError(f"{broker}: the connection broke") from None
 
 
-async def send_in_order(parcels: Sequence[Parcel], send: Send, is_trusted: Callable[[], bool]) -> int:
+async def send_in_order(parcels: Sequence[BrokerMessage], send: Send, is_trusted: Callable[[], bool]) -> int:
     """Send parcels; return how many, from the first on, are confirmed. If none is, raise the first error.
 
     `send` returns when the broker has confirmed. Only then the next message of the same aggregate is sent. So

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class Placed(NamedTuple):
+class OutboxPosition(NamedTuple):
     """The position of a message in the outbox."""
 
     c_offset: int
@@ -20,7 +20,7 @@ class Placed(NamedTuple):
 class PartitionBatch(NamedTuple):
     """The messages that one batch handles."""
 
-    own: tuple[Placed, ...]
+    own: tuple[OutboxPosition, ...]
     end: int
     """The partition's next offset when the batch is handled. All its own messages before it are done."""
 
@@ -43,13 +43,13 @@ def first_alone(stretch: PartitionBatch) -> PartitionBatch:
 
 
 def whole_transactions(
-    placed: Iterable[Placed], *, partition: int, partitions: int, most: int, end: int
+    placed: Iterable[OutboxPosition], *, partition: int, partitions: int, most: int, end: int
 ) -> PartitionBatch:
     """Select up to `most` messages of the partition, plus the rest of the last one's transaction.
 
     `end` is the offset after these messages. No transaction may continue beyond it.
     """
-    own: list[Placed] = []
+    own: list[OutboxPosition] = []
     for each in placed:
         if partition_of(each.host_id, partitions) != partition:
             continue

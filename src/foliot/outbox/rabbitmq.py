@@ -22,7 +22,7 @@ from aiormq.exceptions import ChannelAccessRefused
 
 from foliot.brokers.broker_address import read_address
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.message_format import CONTENT_TYPE, Parcel, pack
+from foliot.outbox.message_format import CONTENT_TYPE, BrokerMessage, pack
 from foliot.outbox.ordered_sending import CALL_S, RefusalErrors, asking, send_in_order
 from foliot.outbox.publisher import SETTING, RelayTerm
 from foliot.queries.outbox_list import OutboxMessage
@@ -77,7 +77,7 @@ class RabbitPublisher:
             await self._bind_all({parcel.topic for parcel in parcels} - self._bound)
         return await send_in_order(parcels, self._send, is_trusted)
 
-    async def _send(self, parcel: Parcel) -> None:
+    async def _send(self, parcel: BrokerMessage) -> None:
         assert self._exchange is not None
         message = aio_pika.Message(
             parcel.body,

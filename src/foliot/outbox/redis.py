@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from foliot.brokers.broker_address import read_address
 from foliot.model.errors import BrokerUnreachableError
-from foliot.outbox.message_format import Parcel, cut, pack
+from foliot.outbox.message_format import BrokerMessage, cut, pack
 from foliot.outbox.ordered_sending import CALL_S, asking
 from foliot.outbox.publisher import SETTING, BrokerRefusedError, RelayTerm, TermOverError
 from foliot.queries.outbox_list import OutboxMessage
@@ -93,7 +93,7 @@ class RedisPublisher:
                 break
         return added
 
-    async def _add(self, parcels: Sequence[Parcel]) -> int:
+    async def _add(self, parcels: Sequence[BrokerMessage]) -> int:
         term = self._term
         if term is None:
             raise BrokerUnreachableError("redis: not connected")

@@ -13,7 +13,7 @@ from foliot.model.event import (
     RelayTookOver,
 )
 from foliot.model.lease import Lease, Shard
-from foliot.outbox.relays_sql import Relays, RelayStanding
+from foliot.outbox.relays_sql import RelayLeaseState, Relays
 from foliot.scheduler.leases.lease_provider import LeaseReply
 
 WHOLE = Shard(0, 1)
@@ -44,7 +44,7 @@ class RelayLeases:
     async def release(self, lease: Lease) -> None:
         await self._store.release(lease.instance_id, lease.epoch)
 
-    def _lease(self, shard: Shard, standing: RelayStanding) -> Lease:
+    def _lease(self, shard: Shard, standing: RelayLeaseState) -> Lease:
         self._observer.notify(OutboxMeasured(standing.lag))
         return Lease(shard, standing.epoch, self._instance_id)
 

@@ -41,7 +41,7 @@ class RelayReplacedError(FoliotError):
 
 
 @dataclass(frozen=True, slots=True)
-class RelayStanding:
+class RelayLeaseState:
     """State of the relay's lease, as the store read it."""
 
     is_ours: bool
@@ -61,7 +61,7 @@ class Relays:
 
     # --- the lease --------------------------------------------------------------------------------
 
-    async def take(self, instance_id: str, ttl_s: float) -> RelayStanding:
+    async def take(self, instance_id: str, ttl_s: float) -> RelayLeaseState:
         """Become the active relay if the last heartbeat is older than the TTL. The epoch grows by one."""
         # Read without a lock first: standby relays ask every second.
         seen = await self._look()
@@ -72,7 +72,7 @@ class Relays:
         if not _is_stale(seen, ttl_s):
             return _standing(seen, is_ours=False)
 
-        async def take_over(connection: AsyncConnection) -> RelayStanding:
+        async def take_over(connection: AsyncConnection) -> RelayLeaseState:
             row = (await connection.execute(self._select().with_for_update(of=relay_t))).one()
             if not _is_stale(row, ttl_s):
                 return _standing(row, is_ours=False, is_contended=True)
@@ -82,14 +82,14 @@ class Relays:
                 .where(relay_t.c.relay_name == DEFAULT_RELAY)
                 .values(**values, last_heartbeat=self._database.dialect.now())
             )
-            return RelayStanding(True, row.store_now, row.epoch + 1, row.next_offset, _lag(row))
+            return RelayLeaseState(True, row.store_now, row.epoch + 1, row.next_offset, _lag(row))
 
         return await self._database.write(Pool.LEASE, take_over)
 
-    async def renew(self, instance_id: str, epoch: int) -> RelayStanding:
+    async def renew(self, instance_id: str, epoch: int) -> RelayLeaseState:
         """Write a heartbeat if the epoch is still the caller's."""
 
-        async def beat(connection: AsyncConnection) -> RelayStanding:
+        async def beat(connection: AsyncConnection) -> RelayLeaseState:
             result = await connection.execute(
                 update(relay_t)
                 .where(*_held_by(instance_id, epoch))
@@ -355,8 +355,8 @@ def _held_by(instance_id: str, epoch: int) -> tuple[Any, ...]:
     )
 
 
-def _standing(row: Any, *, is_ours: bool, is_contended: bool = False) -> RelayStanding:
-    return RelayStanding(is_ours, row.store_now, row.epoch, row.next_offset, _lag(row), is_contended)
+def _standing(row: Any, *, is_ours: bool, is_contended: bool = False) -> RelayLeaseState:
+    return RelayLeaseState(is_ours, row.store_now, row.epoch, row.next_offset, _lag(row), is_contended)
 
 
 def _lag(row: Any) -> int:

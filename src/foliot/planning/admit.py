@@ -10,7 +10,7 @@ from foliot.model.instant import INSTANT
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.target import SYSTEM_PREFIX, FunctionTarget
 from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
-from foliot.planning.definition import Cadence, compile_spec
+from foliot.planning.definition import CompiledSchedule, compile_spec
 from foliot.planning.next import Next, next_after, run_ts_of
 from foliot.timing.rule_parts import require_bounded_count
 from foliot.timing.zone import check_zone
@@ -27,7 +27,7 @@ def admit(
     *,
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
-) -> Cadence:
+) -> CompiledSchedule:
     """Compile the definition, or raise an InvalidError that names every wrong field.
 
     `calendars` are the names of the host's calendars; None: not known, so not checked.
@@ -39,7 +39,7 @@ def admit(
     ]
     if len(spec.model_dump_json()) > MAX_DOCUMENT_BYTES:
         problems.append(Problem("", "too_large", f"is larger than {MAX_DOCUMENT_BYTES} bytes"))
-    cadence: Cadence | None = None
+    cadence: CompiledSchedule | None = None
     if not problems:
         try:
             cadence = compile_spec(spec, schedule_id, now)
@@ -61,7 +61,7 @@ def admit_new(
     *,
     check_target: CheckTarget | None = None,
     calendars: Set[str] | None = None,
-) -> Cadence:
+) -> CompiledSchedule:
     """Compile a definition with new timing. It must also have a fire time from now on."""
     if isinstance(spec.trigger, RRuleTrigger):
         require_bounded_count(spec.trigger.rule)
@@ -72,7 +72,12 @@ def admit_new(
 
 
 def first_fire(
-    cadence: Cadence, spec: ScheduleSpec, schedule_id: UUID, now: datetime, *, includes_now: bool = False
+    cadence: CompiledSchedule,
+    spec: ScheduleSpec,
+    schedule_id: UUID,
+    now: datetime,
+    *,
+    includes_now: bool = False,
 ) -> Next | None:
     """Return the first fire time from now on. `includes_now`: now itself counts if it is the start."""
     if isinstance(spec.trigger, OnceTrigger):

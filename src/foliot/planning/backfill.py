@@ -11,7 +11,7 @@ from foliot.model.errors import InvalidError
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.schedule import Schedule
 from foliot.model.trigger import DelayTrigger, IntervalTrigger, RRuleTrigger
-from foliot.planning.definition import Cadence, with_calendars
+from foliot.planning.definition import CompiledSchedule, with_calendars
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook, is_excluded
 from foliot.timing.window import is_inside
 
@@ -32,7 +32,7 @@ class BackfillStep:
 
 
 def admit_backfill(
-    schedule: Schedule, cadence: Cadence, from_ts: datetime, to_ts: datetime, now: datetime
+    schedule: Schedule, cadence: CompiledSchedule, from_ts: datetime, to_ts: datetime, now: datetime
 ) -> int:
     """Return how many times lie in the range. Raises InvalidError if the range is wrong."""
     if isinstance(schedule.spec.trigger, DelayTrigger):
@@ -63,7 +63,7 @@ def admit_backfill(
 
 def plan_backfill(
     schedule: Schedule,
-    cadence: Cadence,
+    cadence: CompiledSchedule,
     position_ts: datetime,
     to_ts: datetime,
     *,
@@ -102,7 +102,7 @@ def _bounds(schedule: Schedule, from_ts: datetime, to_ts: datetime) -> tuple[dat
     return first, last
 
 
-def _would_fire(cadence: Cadence, fire_ts: datetime) -> bool:
+def _would_fire(cadence: CompiledSchedule, fire_ts: datetime) -> bool:
     window = cadence.policies.window
     if window is not None and not is_inside(window, fire_ts):
         return False

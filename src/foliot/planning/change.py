@@ -18,7 +18,7 @@ from foliot.model.instant import INSTANT
 from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.model.target import EventTarget
 from foliot.planning.admit import CheckTarget, admit, admit_new, first_fire
-from foliot.planning.definition import Cadence, FiringDefinition, compile_spec, policies_of
+from foliot.planning.definition import CompiledSchedule, FiringDefinition, compile_spec, policies_of
 from foliot.planning.fire import Due, FireDecision, plan_skip
 from foliot.planning.next import Next, next_after, run_ts_of
 
@@ -190,7 +190,7 @@ def _edit_due(schedule: Schedule, changed: Schedule, now: datetime, *, is_retime
 
 
 def _after_edit(
-    schedule: Schedule, changed: Schedule, cadence: Cadence, now: datetime, *, is_retimed: bool
+    schedule: Schedule, changed: Schedule, cadence: CompiledSchedule, now: datetime, *, is_retimed: bool
 ) -> Next | None:
     spec = changed.spec
     if _has_run_enough(changed):
@@ -280,7 +280,7 @@ def decide_due(schedule: Schedule, now: datetime, reason: SkipReason) -> FireDec
     return plan_skip(due, cadence, now, reason)
 
 
-def _compiled(schedule: Schedule) -> Cadence | None:
+def _compiled(schedule: Schedule) -> CompiledSchedule | None:
     """Compile the definition; None: it can't be planned, at least not by this version."""
     try:
         return compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
@@ -360,7 +360,7 @@ def _activated(schedule: Schedule, upcoming: Next | None) -> Schedule:
 
 
 def _while_paused(
-    schedule: Schedule, cadence: Cadence, until_ts: datetime | None, now: datetime
+    schedule: Schedule, cadence: CompiledSchedule, until_ts: datetime | None, now: datetime
 ) -> Next | None:
     """Return the next time of a paused schedule: the first at or after the end of the pause, if any."""
     if until_ts is None or _is_at_rest(schedule) or _has_run_enough(schedule):
@@ -371,7 +371,7 @@ def _while_paused(
     return next_after(cadence, schedule.schedule_id, max(until_ts - INSTANT, now))
 
 
-def _from_now_on(schedule: Schedule, cadence: Cadence, now: datetime) -> Next | None:
+def _from_now_on(schedule: Schedule, cadence: CompiledSchedule, now: datetime) -> Next | None:
     spec = schedule.spec
     if _has_run_enough(schedule):
         return None

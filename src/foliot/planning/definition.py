@@ -71,7 +71,7 @@ class FiringDefinition(NamedTuple):
     """The priority as stored, if only a newer version knows it."""
 
 
-class Cadence(NamedTuple):
+class CompiledSchedule(NamedTuple):
     """A FiringDefinition, compiled for one schedule."""
 
     trigger: Trigger
@@ -149,7 +149,7 @@ def _parsed(trigger_text: str, policies_text: str) -> _Parsed:
     return _Parsed(trigger, policies, shared, elapsed_step(trigger))
 
 
-def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Cadence:
+def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> CompiledSchedule:
     """Compile a stored definition. Raises InvalidError or ValidationError if this version can't read it."""
     if definition.unknown_priority is not None:
         raise InvalidError.at("/priority", "enum", f'"{definition.unknown_priority}" is not known')
@@ -161,7 +161,7 @@ def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Caden
             recurrence = build_trigger(
                 trigger, dst=policies.dst, anchor=definition.anchor_ts, key=hash_key(schedule_id)
             )
-    return Cadence(
+    return CompiledSchedule(
         trigger=trigger,
         recurrence=recurrence,
         policies=policies,
@@ -171,10 +171,10 @@ def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Caden
     )
 
 
-def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) -> Cadence:
+def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) -> CompiledSchedule:
     """Compile a definition that a user has written. Raises InvalidError."""
     anchor_ts = spec.start_ts or effective_ts
-    return Cadence(
+    return CompiledSchedule(
         trigger=spec.trigger,
         recurrence=compile_trigger(spec.trigger, dst=spec.dst, anchor=anchor_ts, key=hash_key(schedule_id)),
         policies=policies_of(spec),
@@ -188,7 +188,7 @@ class MissingCalendarError(InvalidError):
     """A schedule names a calendar that its host does not have (any more)."""
 
 
-def with_calendars(cadence: Cadence, host_id: UUID, book: CalendarBook) -> Cadence:
+def with_calendars(cadence: CompiledSchedule, host_id: UUID, book: CalendarBook) -> CompiledSchedule:
     """Return the cadence with its calendars looked up. Raises MissingCalendarError."""
     names = cadence.policies.calendars
     missing = [

@@ -12,7 +12,7 @@ from uuid import UUID
 from foliot.model.execution import SkipReason
 from foliot.model.instant import INSTANT
 from foliot.model.policy import MisfirePolicy
-from foliot.planning.definition import Cadence, FiringDefinition, with_calendars
+from foliot.planning.definition import CompiledSchedule, FiringDefinition, with_calendars
 from foliot.planning.next import Next, next_after, nominal_after, run_ts_of
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook, excluded_since, is_excluded
 from foliot.timing.window import is_inside
@@ -49,7 +49,7 @@ class Due(NamedTuple):
     definition: FiringDefinition
 
 
-class Unplanned(NamedTuple):
+class UnplannedSchedule(NamedTuple):
     """A due schedule that can't be planned, at least not by this version."""
 
     due: Due
@@ -102,7 +102,9 @@ def count_fires(decisions: tuple[FireDecision, ...]) -> int:
     return sum(1 for decision in decisions if decision.reason is None)
 
 
-def plan_firing(due: Due, cadence: Cadence, now: datetime, calendars: CalendarBook = NO_CALENDARS) -> Firing:
+def plan_firing(
+    due: Due, cadence: CompiledSchedule, now: datetime, calendars: CalendarBook = NO_CALENDARS
+) -> Firing:
     """Decide everything that is due at `now`. Raises MissingCalendarError."""
     if cadence.policies.calendars:
         cadence = with_calendars(cadence, due.host_id, calendars)
@@ -116,7 +118,7 @@ def plan_firing(due: Due, cadence: Cadence, now: datetime, calendars: CalendarBo
     return _finish(due, cadence, decisions, following, now)
 
 
-def _decide_last(due: Due, cadence: Cadence, now: datetime) -> FireDecision:
+def _decide_last(due: Due, cadence: CompiledSchedule, now: datetime) -> FireDecision:
     """Decide the only due time."""
     run_ts = due.run_ts
     if run_ts > due.fire_ts:
@@ -129,7 +131,7 @@ def _decide_last(due: Due, cadence: Cadence, now: datetime) -> FireDecision:
     return decision._replace(is_catchup=decision.reason is None)
 
 
-def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> FireDecision:
+def plan_skip(due: Due, cadence: CompiledSchedule, now: datetime, reason: SkipReason) -> FireDecision:
     """Return one row that decides every nominal time up to `now`; the schedule may not fire any more.
 
     This includes a time that still waits for its jitter, since it would not be decided later.
@@ -139,7 +141,11 @@ def plan_skip(due: Due, cadence: Cadence, now: datetime, reason: SkipReason) -> 
 
 
 def _finish(
-    due: Due, cadence: Cadence, decisions: tuple[FireDecision, ...], following: Next | None, now: datetime
+    due: Due,
+    cadence: CompiledSchedule,
+    decisions: tuple[FireDecision, ...],
+    following: Next | None,
+    now: datetime,
 ) -> Firing:
     if cadence.max_runs is not None:
         decisions = _within_max_runs(decisions, cadence.max_runs - due.run_count)
@@ -162,7 +168,7 @@ def _within_max_runs(decisions: tuple[FireDecision, ...], left: int) -> tuple[Fi
     return tuple(kept)
 
 
-def _plan_delay(due: Due, cadence: Cadence, now: datetime) -> Firing:
+def _plan_delay(due: Due, cadence: CompiledSchedule, now: datetime) -> Firing:
     decision = _decide(cadence, due.fire_ts, due.run_ts, now)
     if decision.reason is None:
         completes = cadence.max_runs is not None and due.run_count + 1 >= cadence.max_runs
@@ -173,7 +179,7 @@ def _plan_delay(due: Due, cadence: Cadence, now: datetime) -> Firing:
     return Firing(due, (decision,), upcoming, is_completed=upcoming is None, is_delay=True)
 
 
-def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
+def next_after_end(cadence: CompiledSchedule, ended_ts: datetime) -> Next | None:
     """Return the next time of a `delay` trigger after its last run ended at `ended_ts`."""
     assert cadence.delay_s is not None
     fire_ts = ended_ts + timedelta(seconds=cadence.delay_s)
@@ -182,7 +188,7 @@ def next_after_end(cadence: Cadence, ended_ts: datetime) -> Next | None:
     return Next(fire_ts, fire_ts)
 
 
-def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime) -> FireDecision:
+def _decide(cadence: CompiledSchedule, fire_ts: datetime, run_ts: datetime, now: datetime) -> FireDecision:
     """Decide a single time."""
     reason = None
     if cadence.calendars or cadence.policies.window is not None:
@@ -192,21 +198,21 @@ def _decide(cadence: Cadence, fire_ts: datetime, run_ts: datetime, now: datetime
     return FireDecision(fire_ts, run_ts, reason)
 
 
-def _is_late(cadence: Cadence, run_ts: datetime, now: datetime) -> bool:
+def _is_late(cadence: CompiledSchedule, run_ts: datetime, now: datetime) -> bool:
     """Whether `run_ts` is too long ago to fire."""
     misfire = cadence.policies.misfire
     late_s = (now - run_ts).total_seconds()
     return late_s > misfire.grace_seconds or (misfire.policy is MisfirePolicy.SKIP and late_s >= SKIP_AFTER_S)
 
 
-def _latest_s(cadence: Cadence) -> float:
+def _latest_s(cadence: CompiledSchedule) -> float:
     """Return how late a time may be and still fire, in seconds."""
     misfire = cadence.policies.misfire
     grace_s = misfire.grace_seconds
     return min(grace_s, SKIP_AFTER_S) if misfire.policy is MisfirePolicy.SKIP else grace_s
 
 
-def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
+def _forbidden(cadence: CompiledSchedule, fire_ts: datetime) -> SkipReason | None:
     """Return why window or calendars exclude a time; None: they allow it."""
     window = cadence.policies.window
     if window is not None and not is_inside(window, fire_ts):
@@ -216,7 +222,7 @@ def _forbidden(cadence: Cadence, fire_ts: datetime) -> SkipReason | None:
     return None
 
 
-def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision, ...]:
+def _plan_missed(due: Due, cadence: CompiledSchedule, now: datetime) -> tuple[FireDecision, ...]:
     """Decide several due times by the misfire policy."""
     match cadence.policies.misfire.policy:
         case MisfirePolicy.FIRE_ONCE:
@@ -228,7 +234,7 @@ def _plan_missed(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecisio
             return _fire_latest(due, cadence, now, int(SKIP_AFTER_S) + 1, is_catchup=False)
 
 
-def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision, ...]:
+def _fire_once(due: Due, cadence: CompiledSchedule, now: datetime) -> tuple[FireDecision, ...]:
     last, count = _last_due(due, cadence, now)
     chosen = _latest_allowed(due, cadence, last)
     if chosen is None or chosen == last:
@@ -245,7 +251,7 @@ def _fire_once(due: Due, cadence: Cadence, now: datetime) -> tuple[FireDecision,
     )
 
 
-def _latest_allowed(due: Due, cadence: Cadence, last: datetime) -> datetime | None:
+def _latest_allowed(due: Due, cadence: CompiledSchedule, last: datetime) -> datetime | None:
     """Return the latest time up to `last` that window and calendars allow; None: none within the limit."""
     if cadence.policies.window is None and not cadence.calendars:
         return last
@@ -259,7 +265,7 @@ def _latest_allowed(due: Due, cadence: Cadence, last: datetime) -> datetime | No
     return None
 
 
-def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
+def _forbidden_since(cadence: CompiledSchedule, fire_ts: datetime) -> datetime:
     """Return an instant since which nothing was allowed until `fire_ts`, which is excluded itself."""
     if not cadence.calendars:
         return fire_ts
@@ -267,7 +273,7 @@ def _forbidden_since(cadence: Cadence, fire_ts: datetime) -> datetime:
 
 
 def _fire_latest(
-    due: Due, cadence: Cadence, now: datetime, most: int, *, is_catchup: bool
+    due: Due, cadence: CompiledSchedule, now: datetime, most: int, *, is_catchup: bool
 ) -> tuple[FireDecision, ...]:
     """Fire the latest `most` times that are not too late, oldest first; one row skips the earlier ones.
 
@@ -291,7 +297,7 @@ def _fire_latest(
 
 
 def _first_not_late(
-    due: Due, cadence: Cadence, oldest: datetime, last: datetime, now: datetime
+    due: Due, cadence: CompiledSchedule, oldest: datetime, last: datetime, now: datetime
 ) -> datetime | None:
     """Return the first time that may still fire, or that window or calendars exclude; None: there is none.
 
@@ -312,7 +318,7 @@ def _first_not_late(
     return at
 
 
-def _nth_latest(cadence: Cadence, first: datetime, last: datetime, number: int) -> datetime:
+def _nth_latest(cadence: CompiledSchedule, first: datetime, last: datetime, number: int) -> datetime:
     """Return the `number`-th time counted back from the last. `first` must have more times after it."""
     low, high = nominal_after(cadence, first), last + INSTANT
     assert low is not None
@@ -325,7 +331,7 @@ def _nth_latest(cadence: Cadence, first: datetime, last: datetime, number: int) 
     return low
 
 
-def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
+def _before(due: Due, cadence: CompiledSchedule, instant: datetime) -> datetime:
     """Return the due time right before an instant; at least `due.fire_ts`, even if the trigger changed."""
     earlier = cadence.recurrence.before(instant)
     if earlier is None or earlier < due.fire_ts or earlier <= cadence.effective_ts:
@@ -333,7 +339,7 @@ def _before(due: Due, cadence: Cadence, instant: datetime) -> datetime:
     return earlier
 
 
-def _last_due(due: Due, cadence: Cadence, now: datetime) -> tuple[datetime, int]:
+def _last_due(due: Due, cadence: CompiledSchedule, now: datetime) -> tuple[datetime, int]:
     """Return the latest time that is due, and the number of due times up to it."""
     last = _last_nominal(due, cadence, now)
     # Jitter is shorter than the gap between times, so only the last time can still be waiting for it.
@@ -342,7 +348,7 @@ def _last_due(due: Due, cadence: Cadence, now: datetime) -> tuple[datetime, int]
     return last, _count(due, cadence, last)
 
 
-def _last_nominal(due: Due, cadence: Cadence, now: datetime) -> datetime:
+def _last_nominal(due: Due, cadence: CompiledSchedule, now: datetime) -> datetime:
     """Return the latest nominal time up to now; at least `due.fire_ts`, even if the trigger changed."""
     following = nominal_after(cadence, due.fire_ts)
     until = now if cadence.end_ts is None else min(now, cadence.end_ts)
@@ -353,22 +359,29 @@ def _last_nominal(due: Due, cadence: Cadence, now: datetime) -> datetime:
     return last
 
 
-def _count(due: Due, cadence: Cadence, last: datetime) -> int:
+def _count(due: Due, cadence: CompiledSchedule, last: datetime) -> int:
     """Return how many times are due from the first up to `last`."""
     return _count_from(cadence, due.fire_ts, last)
 
 
-def _count_from(cadence: Cadence, first: datetime, last: datetime) -> int:
+def _count_from(cadence: CompiledSchedule, first: datetime, last: datetime) -> int:
     following = None if last <= first else nominal_after(cadence, first)
     return 1 if following is None else 1 + cadence.recurrence.count(following, last)
 
 
-def _row(due: Due, cadence: Cadence, last: datetime, count: int, reason: SkipReason | None) -> FireDecision:
+def _row(
+    due: Due, cadence: CompiledSchedule, last: datetime, count: int, reason: SkipReason | None
+) -> FireDecision:
     return _row_from(due, cadence, due.fire_ts, last, count, reason)
 
 
 def _row_from(
-    due: Due, cadence: Cadence, first: datetime, last: datetime, count: int, reason: SkipReason | None
+    due: Due,
+    cadence: CompiledSchedule,
+    first: datetime,
+    last: datetime,
+    count: int,
+    reason: SkipReason | None,
 ) -> FireDecision:
     run_ts = due.run_ts if last == due.fire_ts else run_ts_of(cadence, due.schedule_id, last)
     if count == 1:

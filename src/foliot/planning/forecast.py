@@ -22,7 +22,7 @@ from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import Window
 from foliot.model.schedule import Schedule
 from foliot.planning.change import due_of
-from foliot.planning.definition import Cadence, compile_definition, with_calendars
+from foliot.planning.definition import CompiledSchedule, compile_definition, with_calendars
 from foliot.planning.fire import Due
 from foliot.timing.calendar import NO_CALENDARS, Calendar, CalendarBook, is_excluded
 from foliot.timing.compile import build_trigger
@@ -266,7 +266,7 @@ def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: Calendar
     return course
 
 
-def _times_of(cadence: Cadence, due: Due) -> Recurrence:
+def _times_of(cadence: CompiledSchedule, due: Due) -> Recurrence:
     """Return the recurrence, one object for all schedules with the same times: it comes from a cache."""
     return build_trigger(
         cadence.trigger,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from foliot.model.instant import INSTANT
-from foliot.planning.definition import Cadence
+from foliot.planning.definition import CompiledSchedule
 from foliot.timing.jitter import jitter_s
 
 
@@ -14,7 +14,7 @@ class Next(NamedTuple):
     run_ts: datetime
 
 
-def next_after(cadence: Cadence, schedule_id: UUID, instant: datetime) -> Next | None:
+def next_after(cadence: CompiledSchedule, schedule_id: UUID, instant: datetime) -> Next | None:
     """Return the first time after the instant at which the schedule may fire; None: there is none."""
     fire_ts = nominal_after(cadence, instant)
     if fire_ts is None:
@@ -22,7 +22,7 @@ def next_after(cadence: Cadence, schedule_id: UUID, instant: datetime) -> Next |
     return Next(fire_ts, run_ts_of(cadence, schedule_id, fire_ts))
 
 
-def nominal_after(cadence: Cadence, instant: datetime) -> datetime | None:
+def nominal_after(cadence: CompiledSchedule, instant: datetime) -> datetime | None:
     if instant < cadence.effective_ts:
         instant = cadence.effective_ts
     fire_ts = cadence.recurrence.after(instant)
@@ -31,7 +31,7 @@ def nominal_after(cadence: Cadence, instant: datetime) -> datetime | None:
     return fire_ts
 
 
-def run_ts_of(cadence: Cadence, schedule_id: UUID, fire_ts: datetime) -> datetime:
+def run_ts_of(cadence: CompiledSchedule, schedule_id: UUID, fire_ts: datetime) -> datetime:
     """Return the nominal time plus jitter: equal on every node, and before the next nominal time."""
     most_s = cadence.policies.jitter_seconds
     if not most_s:

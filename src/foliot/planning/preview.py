@@ -64,7 +64,7 @@ class PreviewFire:
 
 
 @dataclass(frozen=True, slots=True)
-class Caution:
+class PreviewWarning:
     """A warning about something that is allowed but perhaps not intended."""
 
     code: str
@@ -77,7 +77,7 @@ class Caution:
 class Preview:
     description: str
     fires: tuple[PreviewFire, ...]
-    warnings: tuple[Caution, ...]
+    warnings: tuple[PreviewWarning, ...]
 
 
 def preview(
@@ -264,20 +264,20 @@ def _opens_after_gap(tz: ZoneInfo, instant: datetime) -> bool:
 # --- warnings about number and rate ---------------------------------------------------------------------
 
 
-def _about_number(look: _Look, fires: list[datetime], end: _End) -> Iterator[Caution]:
+def _about_number(look: _Look, fires: list[datetime], end: _End) -> Iterator[PreviewWarning]:
     if isinstance(look.trigger, DelayTrigger):
-        yield Caution("after_each_run", "the times after the first depend on when each run ends")
+        yield PreviewWarning("after_each_run", "the times after the first depend on when each run ends")
         return
     if not fires:
-        yield Caution("never_fires", f"never fires: {_why_none(look, end)}")
+        yield PreviewWarning("never_fires", f"never fires: {_why_none(look, end)}")
         return
     last = fires[-1].astimezone(look.tz).isoformat()
     if end is not _End.ENOUGH:
-        yield Caution("few_fires", f"after {last} {end}", fires[-1])
+        yield PreviewWarning("few_fires", f"after {last} {end}", fires[-1])
     passed_over = look.times.count(look.first, fires[-1]) - len(fires)
     if passed_over:
         text = f"window or calendars forbid {passed_over:,} of its times up to {last}; these are skipped"
-        yield Caution("skipped", text)
+        yield PreviewWarning("skipped", text)
 
 
 def _why_none(look: _Look, end: _End) -> str:
@@ -290,7 +290,7 @@ def _why_none(look: _Look, end: _End) -> str:
     return "it has no time to come"
 
 
-def _about_rate(look: _Look, *, has_jitter: bool) -> Iterator[Caution]:
+def _about_rate(look: _Look, *, has_jitter: bool) -> Iterator[PreviewWarning]:
     if isinstance(look.trigger, DelayTrigger):
         if look.trigger.seconds < OFTEN.total_seconds():
             yield _often(timedelta(seconds=look.trigger.seconds))
@@ -309,7 +309,7 @@ def _about_rate(look: _Look, *, has_jitter: bool) -> Iterator[Caution]:
     if busy is not None:
         other = ", or H in place of the minute" if isinstance(look.trigger, CronTrigger) else ""
         text = f"fires {busy}, when many others do; jitter_seconds spreads the load{other}"
-        yield Caution("busy_minute", text)
+        yield PreviewWarning("busy_minute", text)
 
 
 def _first_of(look: _Look, most: int) -> Iterator[datetime]:
@@ -326,10 +326,10 @@ def _are_midnights(sample: Iterable[datetime]) -> bool:
     return sum(times) * 10 >= len(times) * 9
 
 
-def _often(gap: timedelta) -> Caution:
+def _often(gap: timedelta) -> PreviewWarning:
     amount = f"{gap.total_seconds():.3g}"
     text = f"fires as often as every {amount} s, and each time is a row of the history"
-    return Caution("very_often", text)
+    return PreviewWarning("very_often", text)
 
 
 # --- warnings about expressions -------------------------------------------------------------------------
@@ -340,13 +340,13 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
 _LENGTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 
 
-def _about_hash(trigger: CronTrigger) -> Iterator[Caution]:
+def _about_hash(trigger: CronTrigger) -> Iterator[PreviewWarning]:
     if is_hashed(normalise(trigger.expression)):
         text = "H depends on the schedule: these times are an example; give its name or its id for its own"
-        yield Caution("hash_unknown", text)
+        yield PreviewWarning("hash_unknown", text)
 
 
-def _about_cron(trigger: CronTrigger, key: str) -> Iterator[Caution]:
+def _about_cron(trigger: CronTrigger, key: str) -> Iterator[PreviewWarning]:
     expression = normalise(trigger.expression)
     parts = expression.split()
     fields = parse(expression, key)
@@ -355,27 +355,27 @@ def _about_cron(trigger: CronTrigger, key: str) -> Iterator[Caution]:
         text = (
             "day-of-month and day-of-week are both set: it fires when either matches, not only when both do"
         )
-        yield Caution("either_day", text)
+        yield PreviewWarning("either_day", text)
     elif day not in ("*", "?") and weekday not in ("*", "?"):
         text = "day-of-month and day-of-week are both set, one of them from *: it fires only when both match"
-        yield Caution("both_days", text)
+        yield PreviewWarning("both_days", text)
     if not day.startswith("*"):
         yield from _about_short_months(fields.days | fields.nearest_weekdays, fields.months, "L")
     if parts[-5] == "*" and len(fields.hours) == 1 and not is_hashed(parts[-4]):
         text = f"fires in every minute of hour {fields.hours[0]}; with 0 for the minute it fires once"
-        yield Caution("every_minute", text)
+        yield PreviewWarning("every_minute", text)
     for part, (unit, size, whole) in zip(parts[-4::-1], reversed(_STEPPED), strict=False):
         step = re.fullmatch(r"\*/(\d+)", part)
         if step is not None and size % int(step[1]):
             last = (size - 1) // int(step[1]) * int(step[1])
             text = f"{part} begins anew every {whole}: {unit} {last} is followed by {unit} 0"
-            yield Caution("uneven_step", text)
+            yield PreviewWarning("uneven_step", text)
     if re.fullmatch(r"\*/([2-9]|\d\d+)", day):
         text = f"{day} begins anew every month: after its last day comes day 1, however long ago that was"
-        yield Caution("uneven_step", text)
+        yield PreviewWarning("uneven_step", text)
 
 
-def _about_rule(trigger: RRuleTrigger, look: _Look) -> Iterator[Caution]:
+def _about_rule(trigger: RRuleTrigger, look: _Look) -> Iterator[PreviewWarning]:
     rule = parse_rule(trigger.rule)
     days = rule.bymonthday
     is_by_month = rule.freq in (Frequency.MONTHLY, Frequency.YEARLY)
@@ -389,7 +389,7 @@ def _about_rule(trigger: RRuleTrigger, look: _Look) -> Iterator[Caution]:
         yield from _about_short_months(days, months, "BYMONTHDAY=-1")
 
 
-def _about_short_months(days: Iterable[int], months: Iterable[int], better: str) -> Iterator[Caution]:
+def _about_short_months(days: Iterable[int], months: Iterable[int], better: str) -> Iterator[PreviewWarning]:
     known = frozenset(days)
     # A day right after another listed day belongs to a range, which may well end with the month.
     for day in sorted(day for day in known if day > 28 and day - 1 not in known):
@@ -400,13 +400,13 @@ def _about_short_months(days: Iterable[int], months: Iterable[int], better: str)
             names = ", ".join(_MONTHS[month - 1] for month in short)
             except_leap = " except in leap years" if day == 29 else ""
             text = f"there is no day {day} in {names}{except_leap}; {better} is the last day of a month"
-            yield Caution("short_months", text)
+            yield PreviewWarning("short_months", text)
 
 
 # --- warnings about clock changes -----------------------------------------------------------------------
 
 
-def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[Caution]:
+def _about_clocks(look: _Look, allowance: Allowance) -> Iterator[PreviewWarning]:
     """Warn about the clock changes of the next year that affect its times."""
     grid = look.on_wall()
     if grid is None or not isinstance(look.tz, ZoneInfo):
@@ -439,7 +439,7 @@ def _is_even(grid: Recurrence, low: datetime, high: datetime, count: int) -> boo
     return count == grid.count(low - length, low - INSTANT) == grid.count(high, high + length - INSTANT)
 
 
-def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> Caution:
+def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> PreviewWarning:
     """Warn about skipped times. `wall` is the first of them; `opening` is the first instant after the gap."""
     is_one = count == 1
     text = f"{wall.isoformat()}{_and_more(count)} {'is' if is_one else 'are'} left out by the clocks that day"
@@ -448,10 +448,10 @@ def _gap(look: _Look, opening: datetime, wall: datetime, count: int) -> Caution:
         text += f" and fires at {instead} instead" if is_one else f" and fire once, at {instead}"
     else:
         text += f" and {'does' if is_one else 'do'} not fire"
-    return Caution("dst_gap", text, opening)
+    return PreviewWarning("dst_gap", text, opening)
 
 
-def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> Caution:
+def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> PreviewWarning:
     """Warn about repeated times. `wall` is the first of them. Fire times are shown with their offset."""
     repeat = DstRepeat.BOTH if look.follows_real_time() else look.dst.repeat
     how, folds = {
@@ -466,7 +466,7 @@ def _repeat(look: _Look, _opening: datetime, wall: datetime, count: int) -> Caut
         f"at {fire.isoformat()}" if is_one else f"from {fire.isoformat()} on" for fire in fires
     )
     text = f"{wall.isoformat()}{_and_more(count)} {comes}: {when}"
-    return Caution("dst_repeat", text, fires[0].astimezone(UTC))
+    return PreviewWarning("dst_repeat", text, fires[0].astimezone(UTC))
 
 
 def _and_more(count: int) -> str:

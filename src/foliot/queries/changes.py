@@ -170,7 +170,7 @@ class _Recent(NamedTuple):
 async def _recent(connection: AsyncConnection, mark: Mark) -> _Recent:
     versions = [ScheduleChange._make(row) for row in await connection.execute(_versions(mark))]
     ids = (await connection.execute(_executions(mark))).scalars().all()
-    entries = (await connection.execute(_steered(mark))).all()
+    entries = (await connection.execute(_audited_changes(mark))).all()
     keys = {(each.schedule_id, each.aggregate_version): each for each in reversed(versions)}
     named = {_execution_of(entry) for entry in entries if entry.audit_id not in mark.seen}
     # Executions that the audit names count as seen, even if they committed after `ids` was read: this poll
@@ -214,7 +214,7 @@ def _executions(mark: Mark) -> Any:
     )
 
 
-def _steered(mark: Mark) -> Any:
+def _audited_changes(mark: Mark) -> Any:
     table = audit_t
     actions = (Action.EXECUTION_RETRIED.value, Action.SCHEDULE_TRIGGERED.value)
     return (

@@ -37,7 +37,7 @@ class SeenScheduler:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ClusterSnapshot:
     now: datetime | None
     """Time of the store's clock. None: there are no shards, so nothing to lead."""
     shards: tuple[SeenShard, ...]
@@ -45,12 +45,12 @@ class Survey:
     schedulers: tuple[SeenScheduler, ...]
 
 
-class Surveys:
+class ClusterQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
 
-    async def look(self, *, live_s: float) -> Survey:
+    async def look(self, *, live_s: float) -> ClusterSnapshot:
         """Return all shards, and the schedulers with a heartbeat in the last `live_s` seconds."""
         now = self._dialect.now().label("now")
         locks = select(scheduler_lock_t, now).order_by(scheduler_lock_t.c.lock_id)
@@ -61,7 +61,7 @@ class Surveys:
         async with self._database.read(Pool.LEASE) as connection:
             shards = (await connection.execute(locks)).all()
             seen = (await connection.execute(instances)).all()
-        return Survey(
+        return ClusterSnapshot(
             shards[0].now if shards else None,
             tuple(SeenShard(number, row.instance_id, _age_s(row)) for number, row in enumerate(shards)),
             tuple(

@@ -28,7 +28,7 @@ from foliot.model.event import (
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
-from foliot.planning.fire import PLAN_HOLDS, Due, Firing, Unplanned, plan_firing
+from foliot.planning.fire import PLAN_HOLDS, Due, Firing, UnplannedSchedule, plan_firing
 from foliot.scheduler.leader_term import LeaderState
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
@@ -136,7 +136,7 @@ class FiringService:
     async def _plan(self, term: LeaderState, batch: Sequence[Due]) -> list[Firing]:
         firings = []
         missing: list[Due] = []
-        failed: list[Unplanned] = []
+        failed: list[UnplannedSchedule] = []
         now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
         for due in batch:
             try:
@@ -145,7 +145,7 @@ class FiringService:
             except MissingCalendarError:
                 missing.append(due)
             except Exception as error:
-                failed.append(Unplanned(due, _reason_of(error)))
+                failed.append(UnplannedSchedule(due, _reason_of(error)))
             if self._clock.monotonic() >= turn_ends:
                 await asyncio.sleep(0)
                 now, turn_ends = self._clock.now(), self._clock.monotonic() + TURN_S
@@ -156,7 +156,7 @@ class FiringService:
         return firings
 
     async def _plan_once_more(
-        self, term: LeaderState, missing: Sequence[Due], failed: list[Unplanned]
+        self, term: LeaderState, missing: Sequence[Due], failed: list[UnplannedSchedule]
     ) -> list[Firing]:
         """Plan with calendars read again. Only a calendar that is really missing parks a schedule."""
         if self.read_calendars is not None:
@@ -167,10 +167,10 @@ class FiringService:
                 cadence = compile_definition(due.definition, due.schedule_id)
                 firings.append(plan_firing(due, cadence, now, term.calendars))
             except Exception as error:
-                failed.append(Unplanned(due, _reason_of(error)))
+                failed.append(UnplannedSchedule(due, _reason_of(error)))
         return firings
 
-    async def _park(self, term: LeaderState, unplanned: Sequence[Unplanned]) -> None:
+    async def _park(self, term: LeaderState, unplanned: Sequence[UnplannedSchedule]) -> None:
         """Set aside schedules that can't be planned, so that they don't block others; they are retried."""
         parked = await self._store.park(term.lease, unplanned, now=self._clock.now())
         dues = [each.due for each in unplanned]
@@ -244,7 +244,7 @@ class FiringService:
         dues = [firing.due for firing in firings if firing.due.schedule_id in error.reasons]
         others = [firing for firing in firings if firing.due.schedule_id not in error.reasons]
         try:
-            await self._park(term, [Unplanned(due, error.reasons[due.schedule_id]) for due in dues])
+            await self._park(term, [UnplannedSchedule(due, error.reasons[due.schedule_id]) for due in dues])
         except BaseException:
             self._give_up(term, [firing.due for firing in firings])
             raise

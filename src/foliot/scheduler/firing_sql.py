@@ -55,7 +55,7 @@ from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap, OverlapPolicy
 from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import policies_from
-from foliot.planning.fire import Due, FireDecision, Firing, Unplanned, parked_for
+from foliot.planning.fire import Due, FireDecision, Firing, UnplannedSchedule, parked_for
 from foliot.planning.overlap import NONE_OPEN, OpenCounts, OverlapDecision, admit_execution
 from foliot.scheduler.advancing_sql import (
     advance_and_name,
@@ -357,7 +357,7 @@ class FiringStatements:
             )
         )
 
-    async def park(self, lease: Lease, unplanned: Sequence[Unplanned], *, now: datetime) -> set[UUID]:
+    async def park(self, lease: Lease, unplanned: Sequence[UnplannedSchedule], *, now: datetime) -> set[UUID]:
         async def work(connection: AsyncConnection) -> set[UUID]:
             await require_lease(connection, lease)
             free = await self._unlocked_ids(connection, [each.due.schedule_id for each in unplanned])

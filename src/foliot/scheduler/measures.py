@@ -15,7 +15,7 @@ MAX_REST_S = 300.0
 MAX_REST_AFTER_FAILURE_S = 60.0
 
 
-class Measuring:
+class MeasureService:
     """A service. If several schedulers report figures, use the largest."""
 
     name = "measuring"

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
 from foliot.model.lease import Lease, Shard
-from foliot.scheduler.cluster_sql import Survey, Surveys
+from foliot.scheduler.cluster_sql import ClusterQueries, ClusterSnapshot
 from foliot.scheduler.leases.database_lease import MIN_WAIT_S
 from foliot.scheduler.shard import ShardScheduler
 from foliot.scheduler.shard_assignment import ClusterView, LeaderlessTimer, ShareDecision, decide, view_of
@@ -24,7 +24,7 @@ KEEPS_FOR_TTLS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class SharingPace:
+class SharingIntervals:
     every_s: float
     """Interval of checking which other schedulers are live."""
     ttl_s: float
@@ -42,11 +42,11 @@ class Scheduler:
     def __init__(
         self,
         instance_id: str,
-        surveys: Surveys,
+        surveys: ClusterQueries,
         clock: ClusterClock,
         hints: Hints,
         make: MakeShard,
-        pace: SharingPace,
+        pace: SharingIntervals,
     ) -> None:
         self.wake = Wake()
         self.shards: list[ShardScheduler] = []
@@ -87,7 +87,7 @@ class Scheduler:
             await self._surveys.say_present(self._instance_id)
         return self._pause_s(survey)
 
-    def _pause_s(self, survey: Survey) -> float:
+    def _pause_s(self, survey: ClusterSnapshot) -> float:
         """Seconds until the next check, or until a silent leader may be replaced."""
         ages = [shard.heartbeat_age_s for shard in survey.shards if shard.heartbeat_age_s <= self._pace.ttl_s]
         return min([self._pace.every_s, *(self._pace.ttl_s - age + MIN_WAIT_S for age in ages)])
@@ -108,7 +108,7 @@ class Scheduler:
         self._patience = LeaderlessTimer(self._pace.ttl_s)
         self.on_changed(before, self.services)
 
-    async def _share_out(self, survey: Survey) -> None:
+    async def _share_out(self, survey: ClusterSnapshot) -> None:
         view = view_of(survey, self._instance_id, self._pace.ttl_s)
         decision = self._decide(view)
         leaving = []

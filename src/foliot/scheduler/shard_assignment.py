@@ -14,7 +14,7 @@ has to lead. With a single shard every candidate campaigns for it: one leader an
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from foliot.scheduler.cluster_sql import Survey
+from foliot.scheduler.cluster_sql import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ShareDecision:
     leave: frozenset[int] = frozenset()
 
 
-def view_of(survey: Survey, me: str, ttl_s: float) -> ClusterView:
+def view_of(survey: ClusterSnapshot, me: str, ttl_s: float) -> ClusterView:
     """Read from a survey who leads and who could. A heartbeat from the future counts as missing.
 
     Its leases show that a leader is live. If its lease expired it is gone, even if its registry row is fresh.

@@ -54,7 +54,7 @@ from foliot.outbox.handlers import (
 from foliot.planning.admit import admit
 from foliot.planning.task_defaults import fill_in
 from foliot.sdk.client import Client
-from foliot.sdk.transactions import AsyncWithin, Joining, Within
+from foliot.sdk.transactions import AsyncWithin, TransactionContext, Within
 from foliot.telemetry.embedded import embedded_log
 from foliot.timing.clock import SystemClock
 from foliot.worker.isolation.loading import refuse_without
@@ -432,7 +432,7 @@ class Foliot:
         """
         if self._settings is None:
             self._settings = load_settings(database_url=self.url)
-        joining = Joining(self._settings, self.tasks, self.define, user)
+        joining = TransactionContext(self._settings, self.tasks, self.define, user)
         if isinstance(transaction, AsyncSession | AsyncConnection):
             return AsyncWithin(joining, transaction)
         return Within(joining, transaction)

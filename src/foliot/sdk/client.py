@@ -52,16 +52,16 @@ class Client:
         """Pause the schedule until it is resumed, or until the given time."""
         schedule = await self.schedule(name)
         author = Author(self._user, reason)
-        return await self._instance.steering.schedules.pause(schedule.schedule_id, author, until_ts=until)
+        return await self._instance.commands.schedules.pause(schedule.schedule_id, author, until_ts=until)
 
     async def resume(self, name: str) -> Schedule:
         schedule = await self.schedule(name)
-        return await self._instance.steering.schedules.resume(schedule.schedule_id, Author(self._user))
+        return await self._instance.commands.schedules.resume(schedule.schedule_id, Author(self._user))
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None = None) -> UUID:
         """Run the schedule now, besides its fire times. `args` override the schedule's arguments."""
         schedule = await self.schedule(name)
-        made = await self._instance.steering.schedules.trigger(
+        made = await self._instance.commands.schedules.trigger(
             schedule.schedule_id, Author(self._user), by=TriggeredBy.API, args=args
         )
         return made.execution_id
@@ -70,7 +70,7 @@ class Client:
         """Run the schedule for its fire times from `from_ts` up to, but not including, `to_ts`."""
         schedule = await self.schedule(name)
         author = Author(self._user)
-        return await self._instance.steering.schedules.backfill(schedule.schedule_id, from_ts, to_ts, author)
+        return await self._instance.commands.schedules.backfill(schedule.schedule_id, from_ts, to_ts, author)
 
     async def backfill_state(self, backfill_id: UUID) -> Backfill:
         return await self._instance.store.backfills.get(backfill_id)
@@ -94,22 +94,22 @@ class Client:
 
     async def cancel(self, execution_id: UUID, *, reason: str | None = None) -> Execution:
         """Cancel an execution: at once if it waits, within a second if it runs."""
-        return await self._instance.steering.executions.cancel(execution_id, Author(self._user, reason))
+        return await self._instance.commands.executions.cancel(execution_id, Author(self._user, reason))
 
     async def retry(self, execution_id: UUID) -> Execution:
         """Retry an execution that failed, under the same id."""
-        return await self._instance.steering.executions.retry(execution_id, Author(self._user))
+        return await self._instance.commands.executions.retry(execution_id, Author(self._user))
 
     # --- queues, calendars and secrets ------------------------------------------------------------
 
     async def pause_queue(self, queue: str) -> None:
         """Stop workers from claiming from the queue until it is resumed. Running executions continue."""
         author = Author(self._user)
-        await self._instance.steering.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=True)
+        await self._instance.commands.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=True)
 
     async def resume_queue(self, queue: str) -> None:
         author = Author(self._user)
-        await self._instance.steering.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=False)
+        await self._instance.commands.shared.pause_queue(DEFAULT_HOST_ID, queue, author, is_paused=False)
 
     async def set_secret(self, name: str, value: str) -> None:
         """Store a value for `${secret:name}`. It can't be read back."""
@@ -121,7 +121,7 @@ class Client:
             spec = CalendarSpec(name=name, **fields)
         except ValidationError as error:
             raise InvalidError(problems_of(error)) from None
-        await self._instance.steering.shared.set_calendar(DEFAULT_HOST_ID, spec, Author(self._user))
+        await self._instance.commands.shared.set_calendar(DEFAULT_HOST_ID, spec, Author(self._user))
 
     async def import_calendar(self, name: str, ical: str, **fields: Any) -> None:
         """Create a calendar from the days of the events in an iCal file."""
@@ -130,4 +130,4 @@ class Client:
 
     async def delete_calendar(self, name: str) -> None:
         """Delete a calendar. Raises CalendarInUseError while a schedule names it."""
-        await self._instance.steering.shared.delete_calendar(DEFAULT_HOST_ID, name, Author(self._user))
+        await self._instance.commands.shared.delete_calendar(DEFAULT_HOST_ID, name, Author(self._user))

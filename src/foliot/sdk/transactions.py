@@ -28,7 +28,7 @@ from foliot.access.secrets import SecretResolver
 from foliot.access.secrets_sql import Secrets
 from foliot.brokers.celery_app import load_celery
 from foliot.commands.admission import DefinitionChecker
-from foliot.commands.schedules import ScheduleSteering
+from foliot.commands.schedules import ScheduleCommands
 from foliot.commands.schedules_sql import Schedules
 from foliot.db.joined_transaction import JoinedDatabase, JoinedHints, awaited, dialect_of
 from foliot.instance.settings import Settings
@@ -50,7 +50,7 @@ Act = Callable[["_Acts"], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True)
-class Joining:
+class TransactionContext:
     """What the application provides: its settings, its task functions, and how it defines schedules."""
 
     settings: Settings
@@ -67,26 +67,26 @@ class Joining:
 class _Acts:
     """The operations, on a connection whose transaction belongs to the application."""
 
-    def __init__(self, joining: Joining, database: JoinedDatabase) -> None:
+    def __init__(self, joining: TransactionContext, database: JoinedDatabase) -> None:
         self._joining = joining
         self._author = Author(joining.user)
         self._database = database
         self._schedules = Schedules(database)
         self._hints = JoinedHints()
         admission = DefinitionChecker(database, joining.tasks, _targets(joining, database))
-        self._steering = ScheduleSteering(database, self._hints, Observers(), admission)
+        self._commands = ScheduleCommands(database, self._hints, Observers(), admission)
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None) -> UUID:
         schedule = await self._find(name)
-        made = await self._steering.trigger(schedule.schedule_id, self._author, by=TriggeredBy.API, args=args)
+        made = await self._commands.trigger(schedule.schedule_id, self._author, by=TriggeredBy.API, args=args)
         return made.execution_id
 
     async def create(self, spec: ScheduleSpec) -> Schedule:
-        return await self._steering.create(DEFAULT_HOST_ID, spec, self._author)
+        return await self._commands.create(DEFAULT_HOST_ID, spec, self._author)
 
     async def delete(self, name: str) -> Schedule:
         schedule = await self._find(name)
-        return await self._steering.delete(schedule.schedule_id, self._author)
+        return await self._commands.delete(schedule.schedule_id, self._author)
 
     async def do(self, act: Act[T]) -> T:
         """Run an operation and send its hints; if it fails, undo all of it."""
@@ -114,7 +114,7 @@ class AsyncWithin:
     Raises InvalidError, NotFoundError, NameTakenError.
     """
 
-    def __init__(self, joining: Joining, transaction: AsyncSession | AsyncConnection) -> None:
+    def __init__(self, joining: TransactionContext, transaction: AsyncSession | AsyncConnection) -> None:
         self._joining = joining
         self._transaction = transaction
 
@@ -145,7 +145,7 @@ class AsyncWithin:
 class Within:
     """Operations for a plain Session or Connection, without `await`."""
 
-    def __init__(self, joining: Joining, transaction: Session | Connection) -> None:
+    def __init__(self, joining: TransactionContext, transaction: Session | Connection) -> None:
         self._joining = joining
         self._transaction = transaction
 
@@ -184,7 +184,7 @@ def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a plain connection made somebody wait")
 
 
-def _targets(joining: Joining, database: JoinedDatabase) -> dict[str, Target]:
+def _targets(joining: TransactionContext, database: JoinedDatabase) -> dict[str, Target]:
     """Return targets for checking definitions only; they never run."""
     settings, clock = joining.settings, SystemClock()
     secrets = SecretResolver(Secrets(database, settings.cipher), os.environ, settings.secrets_dir)

@@ -24,7 +24,7 @@ CLOSE_S = 3.0
 _EXPORTERS_LOG = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
-class Shipping:
+class SpanQueue:
     """Queues finished spans without blocking. Drops spans when full. To be used from one thread."""
 
     def __init__(self, url: str, exporter: SpanExporter | None = None) -> None:

@@ -57,7 +57,7 @@ from foliot.model.trace import (
     settle_span,
 )
 from foliot.telemetry.dispatch import Dispatch
-from foliot.telemetry.shipping import Shipping
+from foliot.telemetry.shipping import SpanQueue
 from foliot.version import __version__
 
 Value = str | int | float | bool
@@ -88,7 +88,7 @@ class _Span(NamedTuple):
 class TraceObserver(Dispatch):
     """Builds spans from events and queues them for sending. `now` returns the cluster's time."""
 
-    def __init__(self, shipping: Shipping, instance_id: str, roles: Sequence[str], now: Now) -> None:
+    def __init__(self, shipping: SpanQueue, instance_id: str, roles: Sequence[str], now: Now) -> None:
         super().__init__()
         self._shipping = shipping
         self._instance_id = instance_id
@@ -290,7 +290,7 @@ class TraceObserver(Dispatch):
 
 def open_traces(url: str, instance_id: str, roles: Sequence[str], now: Now) -> TraceObserver:
     """Create a trace observer. Raises SettingError if the OTEL_* variables are invalid."""
-    return TraceObserver(Shipping(url), instance_id, roles, now)
+    return TraceObserver(SpanQueue(url), instance_id, roles, now)
 
 
 def _of_attempt(

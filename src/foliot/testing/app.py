@@ -140,7 +140,7 @@ class TestApp:
         wanted_at = self._wanted_at[service]
         return wanted_at is not None and wanted_at <= self.clock.monotonic()
 
-    # --- looking and steering ---------------------------------------------------------------------
+    # --- looking and commands ---------------------------------------------------------------------
 
     async def schedule(self, name: str) -> Schedule:
         instance = await self._started()
@@ -160,7 +160,7 @@ class TestApp:
         """Run a schedule now, in addition to its own times. Raise InvalidError where production refuses."""
         instance = await self._started()
         schedule = await self.schedule(name)
-        made = await instance.steering.schedules.trigger(
+        made = await instance.commands.schedules.trigger(
             schedule.schedule_id, Author("test"), by=TriggeredBy.API, args=args
         )
         await self._settle(instance)
@@ -170,13 +170,13 @@ class TestApp:
         instance = await self._started()
         schedule = await self.schedule(name)
         author = Author("test", reason)
-        paused = await instance.steering.schedules.pause(schedule.schedule_id, author, until_ts=until)
+        paused = await instance.commands.schedules.pause(schedule.schedule_id, author, until_ts=until)
         await self._settle(instance)
         return paused
 
     async def resume(self, name: str) -> Schedule:
         instance = await self._started()
         schedule = await self.schedule(name)
-        resumed = await instance.steering.schedules.resume(schedule.schedule_id, Author("test"))
+        resumed = await instance.commands.schedules.resume(schedule.schedule_id, Author("test"))
         await self._settle(instance)
         return resumed

@@ -22,7 +22,7 @@ from foliot.model.trigger import (
 from foliot.timing.cron import cron_times
 from foliot.timing.cron_fields import POINTER, is_hashed, normalise, parse
 from foliot.timing.interval import CalendarInterval, DayWalk, Elapsed, MonthWalk
-from foliot.timing.once import NoGrid, Once
+from foliot.timing.once import NoTimes, Once
 from foliot.timing.recurrence import Recurrence
 from foliot.timing.rrule import rule_times
 from foliot.timing.wall import REAL_TIME
@@ -32,7 +32,7 @@ _REMEMBERED = 32_768
 _TIMEZONE = "/trigger/timezone"
 _ELAPSED_S = {FrequencyUnit.SECONDS: 1, FrequencyUnit.MINUTES: 60, FrequencyUnit.HOURS: 3600}
 _CALENDAR_DAYS = {FrequencyUnit.DAYS: 1, FrequencyUnit.WEEKS: 7}
-_NO_GRID = NoGrid()
+_NO_GRID = NoTimes()
 
 
 def compile_trigger(trigger: Trigger, *, dst: Dst, anchor: datetime, key: str) -> Recurrence:

@@ -14,12 +14,12 @@ from foliot.model.errors import InvalidError
 from foliot.model.policy import Dst
 from foliot.timing.cron_fields import POINTER, CronFields, parse
 from foliot.timing.day import DayTimes, DayWalls
-from foliot.timing.wall import OnWall
+from foliot.timing.wall import ZonedRecurrence
 
 __all__ = ["CronDays", "cron_times", "parse"]
 
 
-def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
+def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> ZonedRecurrence:
     """Return the times of the fields in a zone under a DST policy. Raises InvalidError if no day matches."""
     days = _days_of(fields)
     if days is None:
@@ -30,7 +30,7 @@ def cron_times(fields: CronFields, tz: ZoneInfo, dst: Dst) -> OnWall:
             "look at day-of-month and month; 31 4 and 30 2 do not exist",
         )
     times = DayTimes(fields.hours, fields.minutes, fields.seconds)
-    return OnWall(DayWalls(days, times), tz, dst)
+    return ZonedRecurrence(DayWalls(days, times), tz, dst)
 
 
 _REMEMBERED = 4096

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from foliot.model.policy import Dst
-from foliot.timing.wall import TICK, OnWall, WallTimes
+from foliot.timing.wall import TICK, WallTimes, ZonedRecurrence
 from foliot.timing.zone import HIGHEST, naive_utc
 
 
@@ -57,7 +57,7 @@ class CalendarInterval:
     def __init__(self, anchor: datetime, walls: WallTimes, tz: ZoneInfo, dst: Dst) -> None:
         # The anchor is an instant and needs no policy; in a repeated hour its wall-clock time means two.
         self._anchor = anchor.astimezone(UTC)
-        self._rest = OnWall(walls, tz, dst)
+        self._rest = ZonedRecurrence(walls, tz, dst)
 
     def after(self, instant: datetime) -> datetime | None:
         return self._anchor if instant < self._anchor else self._rest.after(instant)

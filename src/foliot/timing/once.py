@@ -21,7 +21,7 @@ class Once:
         return int(first <= self._at <= last)
 
 
-class NoGrid:
+class NoTimes:
     """No nominal times: for a delay, whose next time is known only after a run has ended."""
 
     __slots__ = ()

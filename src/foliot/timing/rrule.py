@@ -14,13 +14,13 @@ from foliot.timing.rule_days import RuleDays
 from foliot.timing.rule_parts import Frequency, RecurrenceRule, parse_rule, refuse
 from foliot.timing.rule_periods import PeriodWalls
 from foliot.timing.rule_positions import PickedWalls
-from foliot.timing.wall import REAL_TIME, TICK, OnWall, WallTimes
+from foliot.timing.wall import REAL_TIME, TICK, WallTimes, ZonedRecurrence
 from foliot.timing.zone import HIGHEST, naive_utc
 
 _SECOND = timedelta(seconds=1)
 
 
-def rule_times(text: str, tz: ZoneInfo, dst: Dst, start: datetime) -> OnWall:
+def rule_times(text: str, tz: ZoneInfo, dst: Dst, start: datetime) -> ZonedRecurrence:
     """Return the times of a rule that starts at an instant. Raises InvalidError if it never fires."""
     rule = parse_rule(text)
     first = start.astimezone(tz).replace(tzinfo=None, fold=0, microsecond=0)
@@ -28,7 +28,9 @@ def rule_times(text: str, tz: ZoneInfo, dst: Dst, start: datetime) -> OnWall:
     if walls.after(first - TICK) is None:
         _refuse_silent("no day or time passes all of its parts")
     last = _last(rule, walls, first, tz)
-    times = OnWall(Bounded(walls, first, last), tz, REAL_TIME if rule.follows_real_time else dst)
+    times = ZonedRecurrence(
+        BoundedTimes(walls, first, last), tz, REAL_TIME if rule.follows_real_time else dst
+    )
     # Two days earlier, since the start's wall-clock time may mean an instant shortly before the start.
     if times.after(start - timedelta(days=2)) is None:
         _refuse_silent("it ends before its first time")
@@ -79,7 +81,7 @@ def _nth(walls: WallTimes, first: datetime, n: int) -> datetime:
     return low
 
 
-class Bounded:
+class BoundedTimes:
     """WallTimes: those of a grid from `first` to `last`, both included."""
 
     __slots__ = ("_first", "_last", "_walls")

@@ -114,7 +114,7 @@ def stretches(tz: ZoneInfo, gap: DstGap, repeat: DstRepeat) -> ZoneStretches:
     return ZoneStretches(tz, Dst(gap=gap, repeat=repeat))
 
 
-class OnWall:
+class ZonedRecurrence:
     """A Recurrence: a grid of wall-clock times in a zone."""
 
     __slots__ = ("_stretches", "_walls")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class TransportPace:
+class TransportIntervals:
     """Intervals and timeouts of transports, in seconds."""
 
     patience_s: float = 5.0

@@ -10,19 +10,19 @@ from foliot.model.errors import BrokerUnreachableError
 from foliot.model.event import Observer, RedisFailed, TransportLost, TransportRecovered
 from foliot.model.policy import Priority
 from foliot.timing.clock import Clock
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 from foliot.transport.open_transport import open_transport
 from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket, Transport
 
 
-class Carrier:
+class MonitoredTransport:
     """A transport that tracks whether its broker answers.
 
     The broker counts as *away* once it has not answered for `patience_s`. A single answer brings it back.
     """
 
     def __init__(
-        self, transport: Transport, address: str, clock: Clock, observer: Observer, pace: TransportPace
+        self, transport: Transport, address: str, clock: Clock, observer: Observer, pace: TransportIntervals
     ) -> None:
         self.transport = transport
         self.kind = kind_of(address)
@@ -100,14 +100,16 @@ class Carrier:
             self._observer.notify(TransportRecovered(self.kind, self.address, away_s))
 
 
-def describe_carriers(carriers: Mapping[Priority, Carrier]) -> dict[str, dict[str, str | None]] | None:
+def describe_carriers(
+    carriers: Mapping[Priority, MonitoredTransport],
+) -> dict[str, dict[str, str | None]] | None:
     """Describe the brokers by priority, for display. None: the database carries everything."""
     if not carriers:
         return None
     return {str(priority): _described(carriers.get(priority)) for priority in Priority}
 
 
-def _described(carrier: Carrier | None) -> dict[str, str | None]:
+def _described(carrier: MonitoredTransport | None) -> dict[str, str | None]:
     if carrier is None:
         return {"kind": str(BrokerKind.DATABASE), "address": None, "state": "up", "since_ts": None}
     return {
@@ -119,16 +121,16 @@ def _described(carrier: Carrier | None) -> dict[str, str | None]:
 
 
 def open_carriers(
-    setting: str, clock: Clock, observer: Observer, pace: TransportPace, celery: CeleryApp | None = None
-) -> Mapping[Priority, Carrier]:
+    setting: str, clock: Clock, observer: Observer, pace: TransportIntervals, celery: CeleryApp | None = None
+) -> Mapping[Priority, MonitoredTransport]:
     """Open the brokers of FOLIOT_TRANSPORT, by priority. Equal addresses share one carrier."""
-    by_address: dict[str, Carrier] = {}
-    found: dict[Priority, Carrier] = {}
+    by_address: dict[str, MonitoredTransport] = {}
+    found: dict[Priority, MonitoredTransport] = {}
     for priority, address in transports_of(setting).items():
         if address == BrokerKind.DATABASE:
             continue
         if address not in by_address:
             transport = open_transport(address, clock, pace, celery)
-            by_address[address] = Carrier(transport, address, clock, observer, pace)
+            by_address[address] = MonitoredTransport(transport, address, clock, observer, pace)
         found[priority] = by_address[address]
     return found

@@ -6,12 +6,12 @@ from foliot.model.broker import EXTRAS, BrokerKind, kind_of
 from foliot.model.errors import SettingError
 from foliot.timing.clock import Clock
 from foliot.transport.celery import CeleryTransport
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 from foliot.transport.transport_protocol import SETTING, Transport
 
 
 def open_transport(
-    address: str, clock: Clock, pace: TransportPace, celery: CeleryApp | None = None
+    address: str, clock: Clock, pace: TransportIntervals, celery: CeleryApp | None = None
 ) -> Transport:
     """Return a transport that is not connected yet. Raises SettingError: wrong address or missing library."""
     kind = kind_of(address)

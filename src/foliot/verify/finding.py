@@ -77,7 +77,7 @@ class VerifiedSpan:
 
 
 @dataclass(slots=True)
-class Tally:
+class CheckCounts:
     """Counters of what was checked."""
 
     schedules: int = 0
@@ -98,7 +98,7 @@ class Report:
     span: VerifiedSpan
     is_cut: bool
     """Whether older history was left out because retention may have deleted it."""
-    tally: Tally
+    tally: CheckCounts
     epochs: dict[int, int]
     """The epoch of every shard, as read."""
     findings: tuple[Finding, ...]

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from foliot.verify.finding import Finding, FindingKind, Tally, VerifiedSpan
+from foliot.verify.finding import CheckCounts, Finding, FindingKind, VerifiedSpan
 from foliot.verify.history import Row, StoredHistory
 from foliot.verify.version_periods import rests_after, revived_ts
 
 
 def compare(
-    history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: Tally
+    history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: CheckCounts
 ) -> list[Finding]:
     """Return the violations in the rows, given all due times of the span."""
     tally.due_times += len(due)
@@ -32,7 +32,7 @@ class _Comparison:
     """One pass over rows and due times, both sorted."""
 
     def __init__(
-        self, history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: Tally
+        self, history: StoredHistory, due: Sequence[datetime], span: VerifiedSpan, tally: CheckCounts
     ) -> None:
         self._history = history
         self._due = due

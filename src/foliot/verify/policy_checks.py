@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from foliot.verify.finding import Finding, FindingKind, Tally
+from foliot.verify.finding import CheckCounts, Finding, FindingKind
 from foliot.verify.history import Row, StoredHistory, VersionPeriod
 from foliot.verify.walker import Document
 
@@ -45,7 +45,7 @@ def _is_within(day: date, days: Any) -> bool:
 Calendars = Mapping[tuple[UUID, str], CalendarDays]
 
 
-def judge_rows(history: StoredHistory, calendars: Calendars, tally: Tally) -> Iterator[Finding]:
+def judge_rows(history: StoredHistory, calendars: Calendars, tally: CheckCounts) -> Iterator[Finding]:
     """Yield violations of the policies, row by row."""
     for row in history.rows:
         late_s = (row.created_ts - row.fire_ts).total_seconds()
@@ -93,7 +93,7 @@ def _judge_window(history: StoredHistory, row: Row, window: Document) -> Iterato
 
 
 def _judge_calendars(
-    history: StoredHistory, row: Row, version: VersionPeriod, calendars: Calendars, tally: Tally
+    history: StoredHistory, row: Row, version: VersionPeriod, calendars: Calendars, tally: CheckCounts
 ) -> Iterator[Finding]:
     names = version.document["calendars"]
     known = [calendars.get((history.standing.host_id, name)) for name in names]

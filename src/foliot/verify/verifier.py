@@ -12,7 +12,7 @@ from foliot.db.dialect import Dialect
 from foliot.model.instant import EPOCH
 from foliot.verify.cron import UnsupportedExpressionError
 from foliot.verify.epochs import check_epochs, read_epochs
-from foliot.verify.finding import Finding, Report, Tally, VerifiedSpan
+from foliot.verify.finding import CheckCounts, Finding, Report, VerifiedSpan
 from foliot.verify.history import StoredHistory
 from foliot.verify.history_reader import first_change, oldest_kept, read_calendars, read_histories, snapshot
 from foliot.verify.ledger import compare, compare_delays
@@ -52,7 +52,7 @@ async def verify_in(
     told: Callable[[int], None] | None = None,
 ) -> Report:
     """Check the stored history as this connection sees it."""
-    tally = Tally()
+    tally = CheckCounts()
     now: datetime = (await connection.execute(select(dialect.now()))).scalar_one()
     began = await first_change(connection) or now
     span, is_cut = await _span(connection, began, now, wanted)
@@ -89,7 +89,7 @@ async def _span(
 
 
 def _check(
-    history: StoredHistory, walker: Walker, span: VerifiedSpan, calendars: Calendars, tally: Tally
+    history: StoredHistory, walker: Walker, span: VerifiedSpan, calendars: Calendars, tally: CheckCounts
 ) -> list[Finding]:
     tally.schedules += 1
     tally.executions += len(history.rows)

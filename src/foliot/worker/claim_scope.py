@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from foliot.db.protocol import ClaimScope
 from foliot.model.policy import Priority
 from foliot.timing.clock import ClusterClock
-from foliot.transport.intervals import TransportPace
-from foliot.transport.monitored_transport import Carrier
+from foliot.transport.intervals import TransportIntervals
+from foliot.transport.monitored_transport import MonitoredTransport
 
 
-class Reach:
+class PollScope:
     """The part of the executions that a worker claims by polling the database."""
 
     def __init__(
-        self, carriers: Mapping[Priority, Carrier], clock: ClusterClock, pace: TransportPace
+        self, carriers: Mapping[Priority, MonitoredTransport], clock: ClusterClock, pace: TransportIntervals
     ) -> None:
         self._carriers = carriers
         self._clock = clock

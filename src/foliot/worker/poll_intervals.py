@@ -13,7 +13,7 @@ second."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PollIntervals:
     """Intervals of a worker's polls and renewals, in seconds."""
 
     poll_s: float
@@ -22,7 +22,7 @@ class Pace:
     """Seconds between renewals. A renewal also returns which executions were cancelled."""
 
     @classmethod
-    def of(cls, *, poll_s: float, lease_s: float, uses_hints: bool, hears_others: bool) -> "Pace":
+    def of(cls, *, poll_s: float, lease_s: float, uses_hints: bool, hears_others: bool) -> "PollIntervals":
         """Return the intervals. `hears_others`: hints of other processes reach this one."""
         if not uses_hints:
             poll_s = min(poll_s, WITHOUT_HINTS_S)
@@ -31,7 +31,7 @@ class Pace:
         return cls.at(poll_s, lease_s=lease_s, hears_others=hears_others)
 
     @classmethod
-    def at(cls, poll_s: float, *, lease_s: float, hears_others: bool) -> "Pace":
+    def at(cls, poll_s: float, *, lease_s: float, hears_others: bool) -> "PollIntervals":
         """Return the intervals for a poll interval chosen in the settings."""
         renew_s = lease_s / 3
         return cls(poll_s, renew_s if hears_others else min(renew_s, max(CANCEL_SEEN_S, poll_s)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from foliot.model.errors import BrokerUnreachableError
 from foliot.model.policy import Priority
 from foliot.service import Wake
-from foliot.transport.monitored_transport import Carrier
+from foliot.transport.monitored_transport import MonitoredTransport
 from foliot.transport.transport_protocol import ReceivedTicket
 from foliot.worker.worker import Worker
 
@@ -27,7 +27,7 @@ WITHOUT_QUEUES_S = 0.5
 class Receiver:
     """A service that receives tickets from one broker. There is one for each broker a worker uses."""
 
-    def __init__(self, worker: Worker, carrier: Carrier, priorities: Sequence[Priority]) -> None:
+    def __init__(self, worker: Worker, carrier: MonitoredTransport, priorities: Sequence[Priority]) -> None:
         self.name = f"receiving ({carrier.kind})"
         self.wake = Wake()
         self._worker = worker

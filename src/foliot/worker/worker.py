@@ -24,7 +24,7 @@ from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 from foliot.transport.transport_protocol import BrokerQueue
 from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
-from foliot.worker.claim_scope import Reach
+from foliot.worker.claim_scope import PollScope
 from foliot.worker.journal import Journal
 from foliot.worker.settler import Settler
 from foliot.worker.unrunnable import Unrunnable
@@ -61,7 +61,7 @@ class Worker:
         lease_s: float,
         poll_s: float,
         prepare: Prepare = as_given,
-        reach: Reach | None = None,
+        reach: PollScope | None = None,
         sampling: Sampling = as_told,
     ) -> None:
         self.wake = Wake()

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
-from foliot.db.protocol import ExecutionFilter, Steered
+from foliot.db.protocol import ChangedExecution, ExecutionFilter
 from foliot.db.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
 from foliot.model.attempt import Claim
 from foliot.model.errors import IllegalTransitionError, NotFoundError
@@ -248,7 +248,7 @@ class ExecutionsConformance:
             *(store.executions.retry(execution_id, author=Author("ann")) for store in stores),
             return_exceptions=True,
         )
-        assert {type(each) for each in outcomes} == {Steered, IllegalTransitionError}
+        assert {type(each) for each in outcomes} == {ChangedExecution, IllegalTransitionError}
         assert len(await scene.claim()) == 1
 
     # --- trigger ----------------------------------------------------------------------------------

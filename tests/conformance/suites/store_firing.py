@@ -17,7 +17,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ScheduleState
-from foliot.planning.fire import PLAN_HOLDS, Unplanned
+from foliot.planning.fire import PLAN_HOLDS, UnplannedSchedule
 from foliot.planning.next import Next
 from foliot.scheduler.firing_sql import NAMED
 
@@ -312,7 +312,9 @@ class FiringConformance:
         [due] = await scene.due(schedule)
         lease, now = await scene.lead(), await scene.now()
         reason = "there is no time zone Mars/Olympus"
-        assert await scene.store.firing.park(lease, [Unplanned(due, reason)], now=now) == {due.schedule_id}
+        assert await scene.store.firing.park(lease, [UnplannedSchedule(due, reason)], now=now) == {
+            due.schedule_id
+        }
         parked = await scene.get(schedule)
         assert (parked.state, parked.state_reason) == (ScheduleState.ERROR, reason)
         assert parked.next_fire_ts == due.fire_ts, "nothing is decided by one who can't plan it"
@@ -332,7 +334,7 @@ class FiringConformance:
         lease, now = await scene.lead(), await scene.now()
         mended, locked, free = schedules
         mended = await scene.edit(mended, description="mended")
-        unplanned = [Unplanned(due, "broken") for due in dues]
+        unplanned = [UnplannedSchedule(due, "broken") for due in dues]
         if scene.store.database.dialect.name == "sqlite":  # SQLite has one lock for the whole database
             found = await scene.store.firing.park(lease, unplanned, now=now)
             assert found == {locked.schedule_id, free.schedule_id}
@@ -352,7 +354,7 @@ class FiringConformance:
         old = await scene.lead(instance_id="one")
         await scene.lead(instance_id="two")
         with pytest.raises(FencedError):
-            await scene.store.firing.park(old, [Unplanned(due, "broken")], now=await scene.now())
+            await scene.store.firing.park(old, [UnplannedSchedule(due, "broken")], now=await scene.now())
         assert (await scene.get(schedule)).state is ScheduleState.ACTIVE
 
     async def test_a_priority_of_a_newer_version_is_loaded_with_the_others(self, scene: Scene) -> None:

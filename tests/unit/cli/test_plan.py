@@ -8,7 +8,7 @@ import pytest
 
 from foliot.cli.support.api_failures import CommandError
 from foliot.cli.support.apply_plan import ApplyPlan, Request, painted
-from foliot.cli.support.documents import Sourced
+from foliot.cli.support.documents import SourcedDocument
 from foliot.cli.support.rest_client import ApiClient
 from foliot.cli.support.server_choice import Server
 
@@ -81,7 +81,9 @@ def _refusing(*errors: dict[str, str]) -> ApiClient:
 
 
 def test_a_problem_names_the_schedule_and_its_file() -> None:
-    request = Request(schedules=[Sourced({"name": "a"}, "x.yaml, document 1"), Sourced({}, "y.yaml")])
+    request = Request(
+        schedules=[SourcedDocument({"name": "a"}, "x.yaml, document 1"), SourcedDocument({}, "y.yaml")]
+    )
     with (
         _refusing(
             {"pointer": "/schedules/0/trigger/expression", "detail": "never fires"},
@@ -104,7 +106,7 @@ def test_a_problem_of_what_options_said_is_told_as_the_server_tells_it() -> None
         _refusing({"pointer": "/schedules/0/trigger/expression", "detail": "never fires"}) as api,
         pytest.raises(CommandError, match=r"^trigger\.expression: never fires$"),
     ):
-        Request(schedules=[Sourced({"name": "a"})]).plan(api)
+        Request(schedules=[SourcedDocument({"name": "a"})]).plan(api)
 
 
 def test_only_carrying_out_is_no_dry_run() -> None:
@@ -115,7 +117,7 @@ def test_only_carrying_out_is_no_dry_run() -> None:
         return httpx2.Response(200, json={"dry_run": True, "items": []})
 
     request = Request(
-        schedules=[Sourced({"name": "a"}, "x")], source="s", prunes=True, adopts=True, reason="r"
+        schedules=[SourcedDocument({"name": "a"}, "x")], source="s", prunes=True, adopts=True, reason="r"
     )
     with ApiClient(Server("http://foliot.test", "key"), transport=httpx2.MockTransport(answer)) as api:
         request.plan(api)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from foliot.db.migrate import upgrade
-from foliot.db.replica import ReplicaStanding, ReplicaWatch
+from foliot.db.replica import ReplicaState, ReplicaWatch
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import (
     BatchFired,
@@ -152,7 +152,7 @@ async def test_while_a_replica_is_read_from_what_waits_for_the_primary_does_not_
     )
     away = ["the database can't be reached", "service worker has not come to a good end for 60.0 s"]
     assert await readiness.problems() == away
-    watch.standing = ReplicaStanding(is_primary_away=True, is_replica_away=False)
+    watch.standing = ReplicaState(is_primary_away=True, is_replica_away=False)
     assert await readiness.problems() == []
     await store.close()
 

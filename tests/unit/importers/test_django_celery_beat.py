@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from foliot.importers.django_celery_beat import Tables, read
+from foliot.importers.django_celery_beat import BeatTables, read
 from foliot.importers.import_result import ImportResult, Item
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -56,7 +56,7 @@ ROW: dict[str, Any] = {
 
 
 def found(as_function: bool = False, **columns: Any) -> ImportResult:
-    tables = Tables([{**ROW, **columns}], SCHEDULES)
+    tables = BeatTables([{**ROW, **columns}], SCHEDULES)
     return read(tables, now=NOW, as_function=as_function)
 
 
@@ -171,7 +171,7 @@ def test_columns_and_tables_of_other_versions_may_be_missing() -> None:
     )
     old = {name: value for name, value in ROW.items() if name not in newer}
     crontabs = {1: {k: v for k, v in SCHEDULES["crontab"][1].items() if k != "timezone"}}
-    tables = Tables([{**old, "crontab_id": 1}], {"crontab": crontabs})
+    tables = BeatTables([{**old, "crontab_id": 1}], {"crontab": crontabs})
     assert "--tz" in read(tables, now=NOW).problems[0].why
     [only] = read(tables, now=NOW, timezone="Europe/Rome").items
     assert only.document["trigger"]["timezone"] == "Europe/Rome"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foliot.access.secrets import resolve
-from foliot.importers.import_result import Finds, LeftOutError, every, literal, plain_json
+from foliot.importers.import_result import ImportBuilder, LeftOutError, every, literal, plain_json
 from foliot.model.schedule import ScheduleSpec
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -21,7 +21,7 @@ DAILY: dict[str, Any] = {
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.text(max_size=300) | st.sampled_from(["a", "a-2", "x" * 126, "x" * 124]), max_size=12))
 def test_every_name_is_made_one_that_is_free_and_can_be_had(names: list[str]) -> None:
-    finds = Finds(NOW)
+    finds = ImportBuilder(NOW)
     for name in names:
         finds.add(name, DAILY, where="here")
     found = finds.found()
@@ -33,14 +33,14 @@ def test_every_name_is_made_one_that_is_free_and_can_be_had(names: list[str]) ->
 
 
 def test_one_that_is_left_out_takes_no_name() -> None:
-    finds = Finds(NOW)
+    finds = ImportBuilder(NOW)
     finds.add("a", {**DAILY, "trigger": {"kind": "cron", "expression": "0 0 30 2 *"}}, where="first")
     finds.add("a", DAILY, where="second")
     assert [item.name for item in finds.found().items] == ["a"]
 
 
 def test_notes_about_all_are_there_only_with_something_that_they_are_about() -> None:
-    finds = Finds(NOW)
+    finds = ImportBuilder(NOW)
     assert finds.found(["on all"]).notes == ()
     finds.add("a", DAILY, where="here")
     assert finds.found(["on all"]).notes == ("on all",)
@@ -56,20 +56,20 @@ def test_notes_about_all_are_there_only_with_something_that_they_are_about() -> 
     ],
 )
 def test_what_could_never_be_made_is_left_out(fields: dict[str, Any], why: str) -> None:
-    finds = Finds(NOW)
+    finds = ImportBuilder(NOW)
     finds.add("a", {**DAILY, **fields}, where="here")
     [problem] = finds.found().problems
     assert why in problem.why
 
 
 def test_one_that_is_inactive_may_have_ended() -> None:
-    finds = Finds(NOW)
+    finds = ImportBuilder(NOW)
     finds.add("a", {**DAILY, "end_ts": NOW.isoformat(), "active": False}, where="here")
     assert len(finds.found().items) == 1
 
 
 def test_a_time_that_has_just_passed_is_still_taken() -> None:
-    finds = Finds(NOW)
+    finds = ImportBuilder(NOW)
     at = (NOW - timedelta(minutes=5)).isoformat()
     finds.add("a", {**DAILY, "trigger": {"kind": "once", "at": at}}, where="here")
     assert len(finds.found().items) == 1

@@ -9,7 +9,7 @@ import pytest
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.incident import Incident, Run, Subject
 from foliot.model.notification import NotificationRule, NotificationRuleSpec
-from foliot.notifications.decisions import ERROR_LENGTH, Deciding, Rules
+from foliot.notifications.decisions import ERROR_LENGTH, DecisionCollector, Rules
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOST, JOB, RULE = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -36,11 +36,11 @@ def run(number: int, seconds: float, status: Status = Status.FAILED, attempt: in
     )
 
 
-def deciding(made: NotificationRule, *incidents: Incident, now: datetime = NOW) -> Deciding:
-    return Deciding(Rules([made]), incidents, now, "https://foliot.example")
+def deciding(made: NotificationRule, *incidents: Incident, now: datetime = NOW) -> DecisionCollector:
+    return DecisionCollector(Rules([made]), incidents, now, "https://foliot.example")
 
 
-def told(made: Deciding) -> list[str]:
+def told(made: DecisionCollector) -> list[str]:
     return [each.type.value.removeprefix("schedule.") for each in made.notices.values()]
 
 

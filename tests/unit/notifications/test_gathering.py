@@ -4,7 +4,7 @@ from uuid import UUID
 
 from foliot.model.incident import Notice
 from foliot.model.notification import NotificationType
-from foliot.notifications.digest import MAX_ALONE, MAX_NAMED, WINDOW_S, Gathering
+from foliot.notifications.digest import MAX_ALONE, MAX_NAMED, WINDOW_S, MessageDigest
 
 FAILED, SILENT = NotificationType.FAILED, NotificationType.DID_NOT_RUN
 HOST, ON_CALL, CHANNEL = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -28,12 +28,12 @@ def notices(
 
 def test_a_few_messages_stay_as_they_are() -> None:
     made = notices(MAX_ALONE)
-    assert Gathering().gather(made, at=0.0) == made
+    assert MessageDigest().gather(made, at=0.0) == made
 
 
 def test_what_is_beyond_becomes_one_message_for_each_rule_and_kind() -> None:
     many = [*notices(MAX_ALONE + 100), *notices(30, kind=SILENT), *notices(3, CHANNEL)]
-    sent = Gathering().gather(many, at=0.0)
+    sent = MessageDigest().gather(many, at=0.0)
     alone = [each for each in sent if each.type is not NotificationType.GATHERED]
     assert alone == [*notices(MAX_ALONE), *notices(3, CHANNEL)]
     told = {each.data["of"]: each for each in sent if each.type is NotificationType.GATHERED}
@@ -46,17 +46,17 @@ def test_what_is_beyond_becomes_one_message_for_each_rule_and_kind() -> None:
 
 
 def test_the_same_gathered_again_has_the_same_key() -> None:
-    keys = [Gathering().gather(notices(MAX_ALONE + 5), at=at)[-1].dedupe_key for at in (0.0, 1000.0)]
+    keys = [MessageDigest().gather(notices(MAX_ALONE + 5), at=at)[-1].dedupe_key for at in (0.0, 1000.0)]
     assert keys[0] == keys[1]
 
 
 def test_the_last_one_beyond_is_told_as_itself() -> None:
     made = notices(MAX_ALONE + 1)
-    assert Gathering().gather(made, at=0.0) == made
+    assert MessageDigest().gather(made, at=0.0) == made
 
 
 def test_what_was_sent_counts_for_a_minute() -> None:
-    gathering = Gathering()
+    gathering = MessageDigest()
     gathering.gather(notices(MAX_ALONE), at=0.0)
     soon = gathering.gather(notices(5, first=100), at=WINDOW_S - 0.1)
     assert [each.data["count"] for each in soon] == [5]
@@ -65,7 +65,7 @@ def test_what_was_sent_counts_for_a_minute() -> None:
 
 
 def test_rules_that_have_sent_nothing_lately_are_not_remembered() -> None:
-    gathering = Gathering()
+    gathering = MessageDigest()
     for number in range(50):
         gathering.gather(notices(1, UUID(int=100 + number)), at=0.0)
     gathering.gather(notices(1), at=WINDOW_S)

@@ -9,8 +9,8 @@ import pytest
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.incident import Run, Subject
 from foliot.model.notification import NotificationRule, NotificationRuleSpec
-from foliot.notifications.missed_runs import NEXT, Evidence, Question, Silent, doubts, judged, questions
-from foliot.notifications.missed_runs_sql import SilenceState, Since, Success
+from foliot.notifications.missed_runs import NEXT, Evidence, MissedRun, Question, doubts, judged, questions
+from foliot.notifications.missed_runs_sql import SearchStart, Success, WatchedSchedule
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOST, JOB, RULE = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -34,20 +34,20 @@ def run(minutes: float, status: Status, by: TriggeredBy = TriggeredBy.SCHEDULER)
     return Run(UUID(int=9), status, 1, by, then, then, then, then, None)
 
 
-def standing(last: Run | None = None, *, next_fire: float | None = 5, **fields: Any) -> SilenceState:
+def standing(last: Run | None = None, *, next_fire: float | None = 5, **fields: Any) -> WatchedSchedule:
     subject = SUBJECT._replace(**fields)
-    return SilenceState(subject, last, None if next_fire is None else at(next_fire), at(-900), None)
+    return WatchedSchedule(subject, last, None if next_fire is None else at(next_fire), at(-900), None)
 
 
 def ask(
-    on: dict[str, Any], known: SilenceState, *, before: float | None = None, well: float | None = None
+    on: dict[str, Any], known: WatchedSchedule, *, before: float | None = None, well: float | None = None
 ) -> list[Question]:
     remembered = {} if well is None else {JOB: at(well)}
     before_ts = None if before is None else at(before)
     return questions([(rule(on), known)], NOW, known=remembered, before_ts=before_ts)
 
 
-def judge(asked: list[Question], **evidence: Any) -> list[Silent]:
+def judge(asked: list[Question], **evidence: Any) -> list[MissedRun]:
     read = Evidence(**evidence)
     return judged(doubts(asked, read, NOW), read, NOW)
 
@@ -66,7 +66,7 @@ def judge(asked: list[Question], **evidence: Any) -> list[Silent]:
     ],
 )
 def test_only_those_are_asked_about_that_are_not_known_to_be_well(
-    known: SilenceState, well: float | None, is_asked: bool
+    known: WatchedSchedule, well: float | None, is_asked: bool
 ) -> None:
     assert bool(ask(WITHIN, known, well=well)) is is_asked
 
@@ -75,11 +75,11 @@ def test_silence_counts_from_the_last_success_or_the_first_time_after_it_began()
     failing = standing(run(-5, Status.FAILED))
     [silent] = judge(ask(WITHIN, failing, well=-70))
     assert (silent.since_ts, silent.opened_ts, silent.due_ts) == (at(-70), at(-60) + NEXT, None)
-    [silent] = judge(ask(WITHIN, failing), first_fires={Since(JOB, at(-900)): at(-800)})
+    [silent] = judge(ask(WITHIN, failing), first_fires={SearchStart(JOB, at(-900)): at(-800)})
     assert silent.since_ts == at(-800)
     # It began anew within the hour, had its first time in it, or has it still to come.
     assert judge(ask(WITHIN, failing), began={JOB: at(-30)}) == []
-    assert judge(ask(WITHIN, failing), first_fires={Since(JOB, at(-900)): at(-30)}) == []
+    assert judge(ask(WITHIN, failing), first_fires={SearchStart(JOB, at(-900)): at(-30)}) == []
     assert judge(ask(WITHIN, standing(next_fire=5))) == []
     assert judge(ask(WITHIN, standing(next_fire=-61))) != []
     # One that waits for the end of a run has no next time.
@@ -87,7 +87,7 @@ def test_silence_counts_from_the_last_success_or_the_first_time_after_it_began()
 
 
 def test_a_success_that_was_found_answers_the_question() -> None:
-    found = {Since(JOB, at(-60) + NEXT): Success(UUID(int=9), at(-20))}
+    found = {SearchStart(JOB, at(-60) + NEXT): Success(UUID(int=9), at(-20))}
     assert judge(ask(WITHIN, standing(next_fire=-61)), successes=found) == []
 
 
@@ -100,7 +100,7 @@ def test_a_due_time_is_missed_when_its_grace_is_over_and_it_is_not_of_before_the
     assert silent[2:] == (at(-15), at(-15), at(-15))
     assert judge(asked) == []
     assert judge(asked, due=due, began={JOB: at(-14)}) == []
-    assert judge(asked, due=due, successes={Since(JOB, at(-15)): Success(UUID(int=9), at(-1))}) == []
+    assert judge(asked, due=due, successes={SearchStart(JOB, at(-15)): Success(UUID(int=9), at(-1))}) == []
     assert judge(ask(GRACE, standing(run(-120, Status.SUCCESS), next_fire=-11))) != []
 
 

@@ -10,19 +10,19 @@ from foliot.notifications.send_order import (
     MAX_AWAY,
     MAX_OF_HOST,
     MAX_OF_RULE,
-    Turns,
+    SendOrder,
 )
 
 HOST, RULE = UUID(int=1), UUID(int=2)
 
 
-def fail(turns: Turns, rule: UUID, began_at: float, at: float) -> None:
+def fail(turns: SendOrder, rule: UUID, began_at: float, at: float) -> None:
     turns.begin(rule, HOST, began_at)
     turns.end(rule, HOST, at, began_at=began_at, is_well=False)
 
 
 def test_a_rule_and_a_host_have_a_few_places_at_a_time() -> None:
-    turns = Turns()
+    turns = SendOrder()
     for _ in range(MAX_OF_RULE):
         turns.begin(RULE, HOST, 0.0)
     assert (turns.busy_rules(), turns.busy_hosts()) == ({RULE}, set())
@@ -37,7 +37,7 @@ def test_a_rule_and_a_host_have_a_few_places_at_a_time() -> None:
 
 
 def test_a_rule_that_is_away_is_tried_one_at_a_time_after_pauses_that_grow_until_it_is_well() -> None:
-    turns = Turns()
+    turns = SendOrder()
     at = 0.0
     pauses = []
     for _ in range(12):
@@ -59,7 +59,7 @@ def test_a_rule_that_is_away_is_tried_one_at_a_time_after_pauses_that_grow_until
 
 
 def test_several_tries_that_fail_together_count_as_one() -> None:
-    turns = Turns()
+    turns = SendOrder()
     for _ in range(MAX_OF_RULE):
         turns.begin(RULE, HOST, 0.0)
     for number in range(MAX_OF_RULE):
@@ -68,14 +68,14 @@ def test_several_tries_that_fail_together_count_as_one() -> None:
 
 
 def test_a_receiver_that_answers_too_slowly_is_away_too() -> None:
-    turns = Turns()
+    turns = SendOrder()
     turns.begin(RULE, HOST, 0.0)
     turns.end(RULE, HOST, LONG_S, began_at=0.0, is_well=True)
     assert turns.busy_rules() == {RULE}
 
 
 def test_those_that_are_away_share_a_part_of_the_places_and_take_turns() -> None:
-    turns = Turns()
+    turns = SendOrder()
     rules = [UUID(int=100 + number) for number in range(AT_ONCE)]
     for number, rule in enumerate(rules):
         fail(turns, rule, float(number), number + 15.0)
@@ -95,7 +95,7 @@ def test_those_that_are_away_share_a_part_of_the_places_and_take_turns() -> None
 
 
 def test_rules_that_were_not_tried_for_long_are_forgotten() -> None:
-    turns = Turns()
+    turns = SendOrder()
     fail(turns, RULE, 0.0, 15.0)
     turns.forget(15.0 + FORGOTTEN_AFTER_S)
     assert turns.busy_rules() == {RULE}

@@ -6,7 +6,7 @@ import pytest
 
 from foliot.model.errors import InvalidError
 from foliot.outbox.handlers import ConsumerSpec, Event, EventTransaction
-from foliot.outbox.partitions import Placed, partition_of, whole_transactions
+from foliot.outbox.partitions import OutboxPosition, partition_of, whole_transactions
 
 HOST = UUID("00000000-0000-7000-8000-000000000001")
 
@@ -15,12 +15,12 @@ async def handle(_transaction: EventTransaction) -> None:
     """Nothing."""
 
 
-def placed(*sizes: int, host: UUID = HOST) -> list[Placed]:
+def placed(*sizes: int, host: UUID = HOST) -> list[OutboxPosition]:
     """Transactions of so many messages each, one after another from offset 1."""
-    found: list[Placed] = []
+    found: list[OutboxPosition] = []
     for number, size in enumerate(sizes):
         first = len(found) + 1
-        found += [Placed(first + at, host, UUID(int=number), first + size) for at in range(size)]
+        found += [OutboxPosition(first + at, host, UUID(int=number), first + size) for at in range(size)]
     return found
 
 

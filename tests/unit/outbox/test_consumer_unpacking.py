@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from foliot.outbox.message_parser import NO_HOST, UNREADABLE, Arrived, unpack
+from foliot.outbox.message_parser import NO_HOST, UNREADABLE, ReceivedMessage, unpack
 
 SENT = datetime(2026, 3, 1, tzinfo=UTC)
 ID = "0195d3a8-0000-7000-8000-000000000007"
 
 
-def arrived(value: bytes, **headers: str) -> Arrived:
-    return Arrived("orders", 2, 41, SENT, headers, value)
+def arrived(value: bytes, **headers: str) -> ReceivedMessage:
+    return ReceivedMessage("orders", 2, 41, SENT, headers, value)
 
 
 def test_an_event_of_another_producer_needs_no_more_than_an_id() -> None:
@@ -25,7 +25,7 @@ def test_an_event_of_another_producer_needs_no_more_than_an_id() -> None:
 
 def test_an_id_that_is_no_uuid_is_the_same_event_whenever_it_comes() -> None:
     one = unpack(arrived(b'{"id": "abc", "source": "/shop"}')).event.id
-    again = unpack(Arrived("orders", 0, 99, SENT, {}, b'{"source": "/shop", "id": "abc"}')).event.id
+    again = unpack(ReceivedMessage("orders", 0, 99, SENT, {}, b'{"source": "/shop", "id": "abc"}')).event.id
     other = unpack(arrived(b'{"id": "abc", "source": "/other"}')).event.id
     assert one == again != other
 

@@ -18,7 +18,7 @@ from foliot.model.event import (
 )
 from foliot.outbox.publisher import Publisher, RelayTerm
 from foliot.outbox.relay import Relay, RelayOptions
-from foliot.outbox.relays_sql import Relays, RelayStanding
+from foliot.outbox.relays_sql import RelayLeaseState, Relays
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder
 from foliot.timing.clock import ClusterClock, VirtualClock
@@ -54,8 +54,8 @@ def test_the_lag_is_what_was_told_last_and_ends_with_being_active() -> None:
 class Row:
     """The relay's row, which is ours at once."""
 
-    async def take(self, _instance_id: str, _ttl_s: float) -> RelayStanding:
-        return RelayStanding(True, NOW, 3, 1, 0)
+    async def take(self, _instance_id: str, _ttl_s: float) -> RelayLeaseState:
+        return RelayLeaseState(True, NOW, 3, 1, 0)
 
     async def position(self, _instance_id: str, _epoch: int) -> int:
         return 1

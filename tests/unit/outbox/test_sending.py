@@ -8,24 +8,24 @@ from tests.conformance.suites.relay import always, message_of
 
 from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox import ordered_sending
-from foliot.outbox.message_format import LONGEST_TOPIC, Parcel, cut, pack, topic_at_broker
+from foliot.outbox.message_format import LONGEST_TOPIC, BrokerMessage, cut, pack, topic_at_broker
 from foliot.outbox.ordered_sending import asking, send_in_order
 
 
-def parcels_of(keys: str) -> list[Parcel]:
+def parcels_of(keys: str) -> list[BrokerMessage]:
     """One for each letter, which is its key; ids are their numbers."""
-    return [Parcel(str(number), "topic", key, {}, b"x") for number, key in enumerate(keys)]
+    return [BrokerMessage(str(number), "topic", key, {}, b"x") for number, key in enumerate(keys)]
 
 
 class Wire:
     """Confirms when it is told to."""
 
-    def __init__(self, on_send: Callable[[Parcel], Awaitable[None]] | None = None) -> None:
+    def __init__(self, on_send: Callable[[BrokerMessage], Awaitable[None]] | None = None) -> None:
         self.sent: list[str] = []
         self.under_way: list[str] = []
         self._on_send = on_send
 
-    async def send(self, parcel: Parcel) -> None:
+    async def send(self, parcel: BrokerMessage) -> None:
         assert parcel.key not in self.under_way
         self.sent.append(parcel.id)
         self.under_way.append(parcel.key)
@@ -35,8 +35,8 @@ class Wire:
             self.under_way.remove(parcel.key)
 
 
-def refusing(*ids: str) -> Callable[[Parcel], Awaitable[None]]:
-    async def answer(parcel: Parcel) -> None:
+def refusing(*ids: str) -> Callable[[BrokerMessage], Awaitable[None]]:
+    async def answer(parcel: BrokerMessage) -> None:
         await asyncio.sleep(0)
         if parcel.id in ids:
             raise BrokerUnreachableError(parcel.id)
@@ -47,7 +47,7 @@ def refusing(*ids: str) -> Callable[[Parcel], Awaitable[None]]:
 async def test_two_of_one_aggregate_are_never_under_way_at_once_and_many_aggregates_are() -> None:
     most: list[int] = []
 
-    async def answer(_parcel: Parcel) -> None:
+    async def answer(_parcel: BrokerMessage) -> None:
         most.append(len(wire.under_way))
         await asyncio.sleep(0)
 
@@ -80,7 +80,7 @@ async def test_when_one_fails_the_others_are_not_waited_for_without_end(
     monkeypatch.setattr(ordered_sending, "GRACE_S", 0.01)
     never = asyncio.Event()
 
-    async def answer(parcel: Parcel) -> None:
+    async def answer(parcel: BrokerMessage) -> None:
         if parcel.id == "2":
             raise BrokerUnreachableError("2")
         if parcel.id != "0":
@@ -106,7 +106,7 @@ async def test_nothing_to_send_is_nothing() -> None:
 async def test_being_cancelled_ends_what_is_under_way() -> None:
     has_begun, never = asyncio.Event(), asyncio.Event()
 
-    async def answer(_parcel: Parcel) -> None:
+    async def answer(_parcel: BrokerMessage) -> None:
         has_begun.set()
         await never.wait()
 
@@ -153,7 +153,9 @@ async def test_an_error_is_told_without_the_password() -> None:
 
 
 def test_pieces_are_bounded_by_number_and_by_bytes_and_lose_nothing() -> None:
-    parcels = [Parcel(str(n), "t", "k", {}, b"x" * size) for n, size in enumerate((1, 1, 1, 50, 1, 5, 5, 1))]
+    parcels = [
+        BrokerMessage(str(n), "t", "k", {}, b"x" * size) for n, size in enumerate((1, 1, 1, 50, 1, 5, 5, 1))
+    ]
     pieces = list(cut(parcels, 3, 10))
     assert [[len(each.body) for each in piece] for piece in pieces] == [[1, 1, 1], [50], [1, 5], [5, 1]]
     assert [each for piece in pieces for each in piece] == parcels

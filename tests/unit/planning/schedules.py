@@ -8,7 +8,7 @@ from uuid import UUID
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import Author, create, due_of
-from foliot.planning.definition import Cadence, compile_spec
+from foliot.planning.definition import CompiledSchedule, compile_spec
 from foliot.planning.fire import FireDecision, Firing, plan_firing
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -36,7 +36,7 @@ def created(now: datetime = NOON, **fields: Any) -> Schedule:
     ).schedule
 
 
-def cadence_of(schedule: Schedule) -> Cadence:
+def cadence_of(schedule: Schedule) -> CompiledSchedule:
     return compile_spec(schedule.spec, schedule.schedule_id, schedule.effective_ts)
 
 

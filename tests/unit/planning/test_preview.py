@@ -15,7 +15,7 @@ from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError
 from foliot.model.policy import Dst, DstGap, DstRepeat, Window
 from foliot.model.trigger import Trigger
-from foliot.planning.preview import Caution, ClockChange, Preview, preview
+from foliot.planning.preview import ClockChange, Preview, PreviewWarning, preview
 from foliot.timing.calendar import Calendar
 from foliot.timing.compile import build_trigger
 from foliot.timing.recurrence import Recurrence
@@ -387,8 +387,8 @@ def test_both_changes_of_the_next_year_are_told_with_what_the_policy_does(
     told = preview(HALF_PAST_TWO, from_ts=NOON, n=1, dst=dst)
     hour = 1 if dst.repeat is DstRepeat.SECOND else 0
     assert told.warnings == (
-        Caution("dst_gap", spring, datetime(2026, 3, 29, 1, tzinfo=UTC)),
-        Caution("dst_repeat", autumn, datetime(2026, 10, 25, hour, 30, tzinfo=UTC)),
+        PreviewWarning("dst_gap", spring, datetime(2026, 3, 29, 1, tzinfo=UTC)),
+        PreviewWarning("dst_repeat", autumn, datetime(2026, 10, 25, hour, 30, tzinfo=UTC)),
     )
 
 

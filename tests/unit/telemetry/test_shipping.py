@@ -20,7 +20,7 @@ from tests.servers import free_port
 
 from foliot.model.errors import SettingError
 from foliot.telemetry import shipping
-from foliot.telemetry.shipping import Shipping
+from foliot.telemetry.shipping import SpanQueue
 
 WITHIN_S = 30.0
 
@@ -68,7 +68,7 @@ def wait_for(entries: list[EventDict], event: str, count: int = 1) -> None:
 
 
 def test_spans_that_wait_when_a_process_stops_are_sent(collector: Collector) -> None:
-    sending = Shipping(f"{collector.url}/v1/traces")
+    sending = SpanQueue(f"{collector.url}/v1/traces")
     for number in range(1, 1001):
         sending.put(span(number))
     sending.close()
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_dropped_and_never_waited_for(monkeypatch: pytest.M
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "100")
     held = Held()
     with capture_logs() as entries:
-        sending = Shipping("http://nowhere", held)
+        sending = SpanQueue("http://nowhere", held)
         sending.put(span())
         assert held.has_begun.wait(WITHIN_S)
         for number in range(1, 5001):
@@ -99,7 +99,7 @@ def test_a_collector_that_refuses_or_is_away_is_told_once_and_so_is_its_return(
     collector.refuses_with = 400
     url = f"{collector.url}/v1/traces"
     with capture_logs() as entries, caplog.at_level(logging.DEBUG):
-        sending = Shipping(url)
+        sending = SpanQueue(url)
         for number in range(1, 6):
             sending.put(span(number))
             ends = time.monotonic() + WITHIN_S
@@ -163,7 +163,7 @@ def test_an_answer_that_makes_no_sense_or_has_no_end_is_a_loss_and_is_not_read_f
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "3")  # so that it is not tried for long
     with capture_logs() as entries, answering(*parts, is_endless=len(parts) > 1) as url:
-        sending = Shipping(url)
+        sending = SpanQueue(url)
         sending.put(span())
         wait_for(entries, "traces_lost")
         sending.close()
@@ -176,7 +176,7 @@ def test_only_what_is_said_of_our_own_spans_is_kept_back(
     """An application in the same process may send spans too, and wants to know."""
     collector.refuses_with = 400
     held = Held()
-    ours = Shipping("http://nowhere", held)
+    ours = SpanQueue("http://nowhere", held)
     ours.put(span())
     assert held.has_begun.wait(WITHIN_S)
     theirs = OTLPSpanExporter(endpoint=f"{collector.url}/v1/traces")
@@ -191,7 +191,7 @@ def test_who_stops_waits_only_so_long_for_a_collector_that_hangs(monkeypatch: py
     monkeypatch.setattr(shipping, "CLOSE_S", 0.2)
     held = Held()
     with capture_logs() as entries:
-        sending = Shipping("http://nowhere", held)
+        sending = SpanQueue("http://nowhere", held)
         sending.put(span())
         assert held.has_begun.wait(WITHIN_S)
         sending.close()
@@ -203,7 +203,7 @@ def test_who_stops_waits_only_so_long_for_a_collector_that_hangs(monkeypatch: py
 def test_nobody_waits_for_a_collector_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipping, "CLOSE_S", 0.2)
     with capture_logs() as entries:
-        sending = Shipping(f"http://127.0.0.1:{free_port()}/v1/traces")
+        sending = SpanQueue(f"http://127.0.0.1:{free_port()}/v1/traces")
         sending.put(span())
         sending.close()
     assert [entry["event"] for entry in entries] == ["traces_lost"]
@@ -212,4 +212,4 @@ def test_nobody_waits_for_a_collector_that_is_not_there(monkeypatch: pytest.Monk
 def test_variables_that_make_no_sense_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "many")
     with pytest.raises(SettingError, match="OTEL_"):
-        Shipping("http://nowhere", Held())
+        SpanQueue("http://nowhere", Held())

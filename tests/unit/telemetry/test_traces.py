@@ -31,7 +31,7 @@ from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind
 from foliot.model.trace import cancel_span, create_span, execute_span, fire_span, settle_span
-from foliot.telemetry.shipping import Shipping
+from foliot.telemetry.shipping import SpanQueue
 from foliot.telemetry.traces import LONGEST_ERROR, TraceObserver
 
 NOW = datetime(2026, 3, 29, 1, 0, tzinfo=UTC)
@@ -46,7 +46,7 @@ class Spans:
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
         self.exporter = InMemorySpanExporter()
-        shipping = Shipping("http://nowhere", exporter or self.exporter)
+        shipping = SpanQueue("http://nowhere", exporter or self.exporter)
         self.observer = TraceObserver(shipping, "node-1", ["worker"], lambda: NOW)
 
     def of(self, *events: DomainEvent) -> list[ReadableSpan]:

@@ -11,11 +11,11 @@ from foliot.outbox.consumers import open_consumer
 from foliot.outbox.handlers import ConsumerSpec, EventTransaction
 from foliot.outbox.open_publisher import open_publisher
 from foliot.timing.clock import SystemClock
-from foliot.transport.intervals import TransportPace
+from foliot.transport.intervals import TransportIntervals
 from foliot.transport.kafka import KafkaTransport
 from foliot.transport.open_transport import open_transport
 
-PACE = TransportPace(patience_s=5.0)
+PACE = TransportIntervals(patience_s=5.0)
 CLOCK = SystemClock()
 
 

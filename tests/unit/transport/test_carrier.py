@@ -11,12 +11,12 @@ from foliot.model.event import Observers, RedisFailed, TransportLost, TransportR
 from foliot.model.policy import Priority
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock
-from foliot.transport.intervals import TransportPace
-from foliot.transport.monitored_transport import Carrier, describe_carriers, open_carriers
+from foliot.transport.intervals import TransportIntervals
+from foliot.transport.monitored_transport import MonitoredTransport, describe_carriers, open_carriers
 from foliot.transport.open_transport import open_transport
 from foliot.transport.transport_protocol import BrokerQueue, ReceivedTicket, Ticket
 
-PACE = TransportPace(patience_s=5.0)
+PACE = TransportIntervals(patience_s=5.0)
 ADDRESS = "amqp://user:secret@broker:5672/"
 
 
@@ -70,17 +70,17 @@ def broker() -> Fickle:
 
 
 @pytest.fixture
-def carrier(broker: Fickle, clock: VirtualClock, recorder: Recorder) -> Carrier:
-    return Carrier(broker, ADDRESS, clock, Observers([recorder]), PACE)
+def carrier(broker: Fickle, clock: VirtualClock, recorder: Recorder) -> MonitoredTransport:
+    return MonitoredTransport(broker, ADDRESS, clock, Observers([recorder]), PACE)
 
 
-async def fail(carrier: Carrier) -> None:
+async def fail(carrier: MonitoredTransport) -> None:
     with pytest.raises(BrokerUnreachableError):
         await carrier.publish([Ticket(uuid4(), "default", Priority.HIGH)])
 
 
 async def test_a_broker_is_away_once_it_has_been_silent_for_longer_than_the_patience(
-    carrier: Carrier, broker: Fickle, clock: VirtualClock, recorder: Recorder
+    carrier: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
     broker.is_there = False
     await fail(carrier)
@@ -96,7 +96,7 @@ async def test_a_broker_is_away_once_it_has_been_silent_for_longer_than_the_pati
 
 
 async def test_a_single_answer_brings_it_back(
-    carrier: Carrier, broker: Fickle, clock: VirtualClock, recorder: Recorder
+    carrier: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
     broker.is_there = False
     await fail(carrier)
@@ -111,7 +111,7 @@ async def test_a_single_answer_brings_it_back(
 async def test_every_call_of_redis_that_fails_is_told_to_those_who_count(
     broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
-    carrier = Carrier(broker, "redis://:secret@broker:6379/0", clock, Observers([recorder]), PACE)
+    carrier = MonitoredTransport(broker, "redis://:secret@broker:6379/0", clock, Observers([recorder]), PACE)
     broker.is_there = False
     for _ in range(2):
         await fail(carrier)
@@ -122,7 +122,7 @@ async def test_every_call_of_redis_that_fails_is_told_to_those_who_count(
 
 
 async def test_a_stumble_is_told_to_nobody(
-    carrier: Carrier, broker: Fickle, clock: VirtualClock, recorder: Recorder
+    carrier: MonitoredTransport, broker: Fickle, clock: VirtualClock, recorder: Recorder
 ) -> None:
     for _ in range(3):
         broker.is_there = False
@@ -134,7 +134,7 @@ async def test_a_stumble_is_told_to_nobody(
     assert recorder.events == []
 
 
-async def test_what_is_shown_of_it_holds_no_password(carrier: Carrier, broker: Fickle) -> None:
+async def test_what_is_shown_of_it_holds_no_password(carrier: MonitoredTransport, broker: Fickle) -> None:
     assert describe_carriers({Priority.HIGH: carrier}) == {
         "high": {"kind": "rabbitmq", "address": "amqp://broker:5672/", "state": "up", "since_ts": None},
         "medium": {"kind": "database", "address": None, "state": "up", "since_ts": None},

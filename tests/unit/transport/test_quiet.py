@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from foliot.brokers.quiet_logs import EVERY_S, Seldom
+from foliot.brokers.quiet_logs import EVERY_S, RepeatedWarningFilter
 
 
 def record(line: int, created: float, level: int = logging.ERROR) -> logging.LogRecord:
@@ -14,19 +14,19 @@ def record(line: int, created: float, level: int = logging.ERROR) -> logging.Log
 
 
 @pytest.fixture
-def seldom() -> Seldom:
-    return Seldom()
+def seldom() -> RepeatedWarningFilter:
+    return RepeatedWarningFilter()
 
 
-def test_the_same_complaint_is_heard_once_in_a_while(seldom: Seldom) -> None:
+def test_the_same_complaint_is_heard_once_in_a_while(seldom: RepeatedWarningFilter) -> None:
     passed = [seldom.filter(record(1, at)) for at in (0.0, 1.0, EVERY_S - 1, EVERY_S, EVERY_S + 1)]
     assert passed == [True, False, False, True, False]
 
 
-def test_another_complaint_is_heard_at_once(seldom: Seldom) -> None:
+def test_another_complaint_is_heard_at_once(seldom: RepeatedWarningFilter) -> None:
     assert seldom.filter(record(1, 0.0))
     assert seldom.filter(record(2, 0.0))
 
 
-def test_what_is_no_complaint_is_left_alone(seldom: Seldom) -> None:
+def test_what_is_no_complaint_is_left_alone(seldom: RepeatedWarningFilter) -> None:
     assert all(seldom.filter(record(1, 0.0, logging.INFO)) for _ in range(3))

@@ -3,7 +3,7 @@
 import pytest
 
 from foliot.model.policy import Priority
-from foliot.worker.poll_intervals import Pace
+from foliot.worker.poll_intervals import PollIntervals
 
 LEASE_S = 15.0
 
@@ -15,15 +15,15 @@ LEASE_S = 15.0
 def test_the_less_it_hears_the_more_often_it_looks(
     uses_hints: bool, hears_others: bool, poll_s: float, renew_s: float
 ) -> None:
-    pace = Pace.of(poll_s=1, lease_s=LEASE_S, uses_hints=uses_hints, hears_others=hears_others)
-    assert pace == Pace(poll_s, renew_s)
+    pace = PollIntervals.of(poll_s=1, lease_s=LEASE_S, uses_hints=uses_hints, hears_others=hears_others)
+    assert pace == PollIntervals(poll_s, renew_s)
     assert pace.poll_s <= min(each.sla_s for each in Priority)
 
 
 def test_it_never_looks_less_often_than_it_was_told_to() -> None:
-    assert Pace.of(poll_s=0.05, lease_s=LEASE_S, uses_hints=False, hears_others=False).poll_s == 0.05
+    assert PollIntervals.of(poll_s=0.05, lease_s=LEASE_S, uses_hints=False, hears_others=False).poll_s == 0.05
 
 
 def test_a_chosen_interval_is_kept_also_one_of_a_day_on_a_virtual_clock() -> None:
     day_s = 86400.0
-    assert Pace.at(day_s, lease_s=day_s, hears_others=False) == Pace(day_s, day_s / 3)
+    assert PollIntervals.at(day_s, lease_s=day_s, hears_others=False) == PollIntervals(day_s, day_s / 3)

@@ -7,10 +7,10 @@ from typing import Any
 from foliot.db.protocol import ClaimScope
 from foliot.model.policy import Priority
 from foliot.timing.clock import ClusterClock, VirtualClock
-from foliot.transport.intervals import TransportPace
-from foliot.worker.claim_scope import Reach
+from foliot.transport.intervals import TransportIntervals
+from foliot.worker.claim_scope import PollScope
 
-PACE = TransportPace(untaken_s=10, safety_s=5)
+PACE = TransportIntervals(untaken_s=10, safety_s=5)
 ALL = tuple(Priority)
 
 
@@ -19,9 +19,9 @@ class Broker:
     is_away: bool = False
 
 
-def reach_of(carriers: dict[Priority, Any]) -> tuple[Reach, VirtualClock]:
+def reach_of(carriers: dict[Priority, Any]) -> tuple[PollScope, VirtualClock]:
     clock = VirtualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
-    return Reach(carriers, ClusterClock(clock), PACE), clock
+    return PollScope(carriers, ClusterClock(clock), PACE), clock
 
 
 def test_of_a_brokers_priorities_only_what_was_left_lying_and_only_now_and_then() -> None:

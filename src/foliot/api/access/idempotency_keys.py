@@ -31,7 +31,14 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from foliot.access.idempotency_sql import IdempotencyKeys, KeptAnswer, KeyClaim, KeyedRequest, Pending, Reused
+from foliot.access.idempotency_sql import (
+    IdempotencyKeys,
+    KeyClaim,
+    KeyedRequest,
+    Pending,
+    Reused,
+    StoredResponse,
+)
 from foliot.model.error_codes import verdict_on
 from foliot.model.errors import (
     AlreadyShownError,
@@ -158,7 +165,7 @@ class Idempotency:
             match found:
                 case KeyClaim():
                     return await self._carry_out(found, handle, keeps_body)
-                case KeptAnswer():
+                case StoredResponse():
                     return _replayed(found, keeps_body)
                 case Reused():
                     raise _reused()
@@ -252,9 +259,9 @@ def _status_of(error: Exception) -> int:
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _kept(response: Response, keeps_body: bool) -> KeptAnswer:
+def _kept(response: Response, keeps_body: bool) -> StoredResponse:
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
-    return KeptAnswer(response.status_code, headers, _text_of(response) if keeps_body else None)
+    return StoredResponse(response.status_code, headers, _text_of(response) if keeps_body else None)
 
 
 def _text_of(response: Response) -> str | None:
@@ -267,7 +274,7 @@ def _text_of(response: Response) -> str | None:
         return None
 
 
-def _replayed(answer: KeptAnswer, keeps_body: bool) -> Response:
+def _replayed(answer: StoredResponse, keeps_body: bool) -> Response:
     headers = {**answer.headers, REPLAYED: "true"}
     if not keeps_body:
         made = answer.headers.get("location", "what it made")

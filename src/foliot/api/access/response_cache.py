@@ -24,7 +24,7 @@ AWAY_S = 5.0
 Make = Callable[[], Awaitable[bytes]]
 
 
-class KeptAnswers:
+class ResponseCache:
     def __init__(self, url: str, clock: Clock, observer: Observer, prefix: str) -> None:
         """Prepare the client. It connects on first use. `prefix` separates clusters that share a Redis."""
         self._redis = Redis.from_url(

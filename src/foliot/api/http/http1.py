@@ -6,7 +6,7 @@ MAX_HEAD_BYTES = 128 * 1024
 """Maximum size of request line and headers. The first read from the socket does not count."""
 
 
-class Wire(HttpToolsProtocol):
+class Http1Connection(HttpToolsProtocol):
     """One connection. It refuses headers that are too large, and requests with two Host headers or none."""
 
     _head_bytes: int | None = None

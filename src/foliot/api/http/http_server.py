@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from foliot.api.http.http1 import Wire
+from foliot.api.http.http1 import Http1Connection
 from foliot.model.errors import FoliotError
 
 CLOSING_LIMIT_S = 2
@@ -67,7 +67,7 @@ async def serving(app: Any, listener: socket.socket, *, trusted_proxies: str = "
     """
     config = uvicorn.Config(
         app,
-        http=Wire,
+        http=Http1Connection,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -14,7 +14,7 @@ from foliot.access.callback_tokens import CallbackTokens
 from foliot.api.access.gate import GatedRoute
 from foliot.api.http.error_responses import PROBLEM_JSON
 from foliot.api.http.request_body import Form
-from foliot.commands.agents import AgentSteering
+from foliot.commands.agents import AgentCommands
 from foliot.commands.agents_sql import RunningAttempt
 from foliot.model.errors import BadTokenError, InvalidError
 from foliot.model.execution import Status
@@ -86,7 +86,7 @@ def _body_of(model: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def agent_routes(agents: AgentSteering, tokens: Tokens) -> APIRouter:
+def agent_routes(agents: AgentCommands, tokens: Tokens) -> APIRouter:
     router = APIRouter(prefix="/api/v1/executions/{execution_id}", tags=["agents"], route_class=GatedRoute)
 
     # A dependency, so that the token is checked before any of the body is read or parsed.

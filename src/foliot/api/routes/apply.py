@@ -90,7 +90,7 @@ def _item(step: ApplyStep, done: AppliedStep | None = None) -> dict[str, Any]:
 
 def apply_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=f"{API}/schedules", tags=["schedules"], route_class=GatedRoute)
-    steering = services.steering.apply
+    commands = services.commands.apply
 
     @router.post(
         "/apply",
@@ -104,7 +104,7 @@ def apply_routes(services: Services) -> APIRouter:
         # In a thread, because parsing thousands of schedules would block other requests.
         asked = await asyncio.to_thread(parse, Apply, body)
         author = author.because(asked.reason)
-        steps = await steering.plan(
+        steps = await commands.plan(
             caller.host_id,
             asked.schedules,
             source=asked.source,
@@ -117,7 +117,7 @@ def apply_routes(services: Services) -> APIRouter:
                 {"dry_run": True, "counts": count_of(steps), "items": [_item(each) for each in steps]}
             )
         _refuse_conflicts(steps)
-        done = await steering.carry_out(caller.host_id, steps, source=asked.source, author=author)
+        done = await commands.carry_out(caller.host_id, steps, source=asked.source, author=author)
         items = [_item(each.step, each) for each in done]
         return answer({"dry_run": False, "counts": count_of(steps), "items": items})
 

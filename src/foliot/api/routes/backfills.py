@@ -46,7 +46,7 @@ def backfill_document(backfill: Backfill) -> dict[str, Any]:
 
 def backfill_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, tags=["schedules"], route_class=GatedRoute)
-    database, steering = services.database, services.steering.schedules
+    database, commands = services.database, services.commands.schedules
 
     @router.get(
         "/schedules/{schedule_id}/backfills",
@@ -70,7 +70,7 @@ def backfill_routes(services: Services) -> APIRouter:
     )
     async def cancel_backfill(backfill_id: UUID, caller: Caller, author: Writer) -> Response:
         """No more executions are made, and those that wait are cancelled; what runs goes on."""
-        cancelled = await steering.cancel_backfill(backfill_id, author, host_id=caller.host_id)
+        cancelled = await commands.cancel_backfill(backfill_id, author, host_id=caller.host_id)
         return answer(backfill_document(cancelled))
 
     return router

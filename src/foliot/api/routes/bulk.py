@@ -155,11 +155,11 @@ def bulk_routes(services: Services) -> APIRouter:
         """At most 1,000 at a time. Each is acted on by itself; `items` tells what became of it."""
         asked = parse(ExecutionBulk, body)
         found = await _executions(services, caller, asked)
-        because, steering = author.because(asked.reason), services.steering.executions
-        steer = steering.retry if asked.action is ExecutionAct.RETRY else steering.cancel
+        because, commands = author.because(asked.reason), services.commands.executions
+        change = commands.retry if asked.action is ExecutionAct.RETRY else commands.cancel
 
         async def act(one: _One) -> None:
-            await steer(one.id, because, host_id=caller.host_id)
+            await change(one.id, because, host_id=caller.host_id)
 
         return await _carry_out(asked, found, act)
 
@@ -169,18 +169,18 @@ def bulk_routes(services: Services) -> APIRouter:
 def _schedule_act(
     services: Services, caller: Principal, asked: ScheduleBulk, author: Author, reserved: UUID | None
 ) -> Any:
-    steering, host_id = services.steering.schedules, caller.host_id
+    commands, host_id = services.commands.schedules, caller.host_id
 
     async def act(one: _One) -> None:
         match asked.action:
             case ScheduleAct.PAUSE:
-                await steering.pause(one.id, author, until_ts=asked.until_ts, host_id=host_id)
+                await commands.pause(one.id, author, until_ts=asked.until_ts, host_id=host_id)
             case ScheduleAct.RESUME:
-                await steering.resume(one.id, author, host_id=host_id)
+                await commands.resume(one.id, author, host_id=host_id)
             case ScheduleAct.TRIGGER:
                 # Derived ids: if the request is repeated with its Idempotency-Key, each still runs only once.
                 execution_id = None if reserved is None else derived_id(reserved, one.id)
-                await steering.trigger(
+                await commands.trigger(
                     one.id,
                     author,
                     by=triggered_by_of(caller),
@@ -188,7 +188,7 @@ def _schedule_act(
                     host_id=host_id,
                 )
             case ScheduleAct.DELETE:
-                await steering.delete(one.id, author, host_id=host_id)
+                await commands.delete(one.id, author, host_id=host_id)
 
     return act
 

@@ -58,7 +58,7 @@ class Resharded(BaseModel):
 
 def cluster_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=API, route_class=GatedRoute, tags=["cluster"])
-    steering = services.steering.cluster
+    commands = services.commands.cluster
 
     @router.get("/cluster", summary="Read the cluster", response_model=ClusterDocument)
     async def read_cluster(caller: Caller) -> Response:
@@ -89,7 +89,7 @@ def cluster_routes(services: Services) -> APIRouter:
         """While everything runs: all leases end in one transaction, and schedulers share out the new shards.
         Every due time is still decided exactly once, and no schedule is rewritten."""
         asked = parse(ReshardAsked, body)
-        before = await steering.reshard(asked.shards, author.because(asked.reason))
+        before = await commands.reshard(asked.shards, author.because(asked.reason))
         return answer({"shards": asked.shards, "shards_before": before})
 
     @router.post(
@@ -102,7 +102,7 @@ def cluster_routes(services: Services) -> APIRouter:
         """Its worker claims no more and finishes what runs; its scheduler hands its shards over, as soon as
         there is another that could lead them. It goes on draining until it is resumed, or ends."""
         because = author.because(parse_optional(Because, body).reason)
-        await steering.drain(instance_id, because)
+        await commands.drain(instance_id, because)
         return await _read(services, instance_id)
 
     @router.post(
@@ -113,7 +113,7 @@ def cluster_routes(services: Services) -> APIRouter:
     )
     async def resume(instance_id: InstanceId, author: Writer, body: JsonBody) -> Response:
         because = author.because(parse_optional(Because, body).reason)
-        await steering.drain(instance_id, because, is_draining=False)
+        await commands.drain(instance_id, because, is_draining=False)
         return await _read(services, instance_id)
 
     return router

@@ -70,7 +70,7 @@ def _line_document(line: LoggedLine) -> dict[str, Any]:
 
 def execution_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=f"{API}/executions", tags=["executions"], route_class=GatedRoute)
-    database, steering = services.database, services.steering.executions
+    database, commands = services.database, services.commands.executions
 
     @router.get("", summary="List executions", response_model=ListOf[ExecutionDocument])
     async def list_all(
@@ -99,7 +99,7 @@ def execution_routes(services: Services) -> APIRouter:
     async def retry(execution_id: UUID, caller: Caller, author: Writer, body: JsonBody) -> Response:
         """Run the execution again, with all of its attempts. 409 if it succeeded or was skipped."""
         asked = parse_optional(Because, body)
-        retried = await steering.retry(execution_id, author.because(asked.reason), host_id=caller.host_id)
+        retried = await commands.retry(execution_id, author.because(asked.reason), host_id=caller.host_id)
         return answer(execution_document(retried), 202)
 
     @router.post(
@@ -112,7 +112,7 @@ def execution_routes(services: Services) -> APIRouter:
     async def cancel(execution_id: UUID, caller: Caller, author: Writer, body: JsonBody) -> Response:
         """What waits ends at once; what runs is stopped within a second. What has ended is a 409."""
         asked = parse_optional(Because, body)
-        cancelled = await steering.cancel(execution_id, author.because(asked.reason), host_id=caller.host_id)
+        cancelled = await commands.cancel(execution_id, author.because(asked.reason), host_id=caller.host_id)
         return answer(execution_document(cancelled), 202)
 
     @router.get(

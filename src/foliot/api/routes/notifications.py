@@ -130,7 +130,7 @@ def notification_routes(services: Services) -> APIRouter:
 
 
 def _add_rules(router: APIRouter, services: Services) -> None:
-    rules, steering = NotificationRules(services.database), services.steering.notifications
+    rules, commands = NotificationRules(services.database), services.commands.notifications
 
     @router.get(
         "/notifications/rules",
@@ -152,7 +152,7 @@ def _add_rules(router: APIRouter, services: Services) -> None:
     async def make_rule(caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId) -> Response:
         """Only `name`, `on` and `to` are required. A name that is taken is a 409."""
         spec = NotificationRuleSpec.parse(require_object(body))
-        rule = await steering.create(caller.host_id, spec, author, rule_id=reserved)
+        rule = await commands.create(caller.host_id, spec, author, rule_id=reserved)
         headers = {"Location": f"{RULES}/{rule.rule_id}", "ETag": etag_of(rule.version)}
         return answer(_rule_document(rule), 201, headers)
 
@@ -180,7 +180,7 @@ def _add_rules(router: APIRouter, services: Services) -> None:
             return NotificationRuleSpec.parse(_definition_of(document, rule))
 
         return _answer_rule(
-            await steering.edit(rule_id, caller.host_id, replaced, author, expected_version=expected)
+            await commands.edit(rule_id, caller.host_id, replaced, author, expected_version=expected)
         )
 
     @router.patch(
@@ -206,13 +206,13 @@ def _add_rules(router: APIRouter, services: Services) -> None:
             return NotificationRuleSpec.parse(merge(known, changes))
 
         return _answer_rule(
-            await steering.edit(rule_id, caller.host_id, patched, author, expected_version=expected)
+            await commands.edit(rule_id, caller.host_id, patched, author, expected_version=expected)
         )
 
     @router.delete("/notifications/rules/{rule_id}", status_code=204, summary="Delete a notification rule")
     async def delete_rule(rule_id: UUID, caller: Caller, author: Writer, expected: IfMatch) -> Response:
         """With the messages of it that are still to be sent; those that were sent stay listed."""
-        await steering.delete(rule_id, caller.host_id, author, expected_version=expected)
+        await commands.delete(rule_id, caller.host_id, author, expected_version=expected)
         return no_content()
 
     @router.post(
@@ -227,7 +227,7 @@ def _add_rules(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """Also by a rule that is disabled or muted. `Location` tells what became of it."""
         because = author.because(parse_optional(Because, body).reason)
-        made = await steering.test(rule_id, caller.host_id, because, notification_id=reserved)
+        made = await commands.test(rule_id, caller.host_id, because, notification_id=reserved)
         headers = {"Location": f"{API}/notifications/{made.notification_id}"}
         return answer(_notification_document(made), 202, headers)
 
@@ -237,7 +237,7 @@ def _answer_rule(rule: NotificationRule) -> Response:
 
 
 def _add_messages(router: APIRouter, services: Services) -> None:
-    notifications, steering = Notifications(services.database), services.steering.notifications
+    notifications, commands = Notifications(services.database), services.commands.notifications
 
     @router.get("/notifications", summary="List notifications", response_model=ListOf[NotificationDocument])
     async def list_notifications(
@@ -279,5 +279,5 @@ def _add_messages(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """One that was given up, with a fresh budget of tries; any other is a 409."""
         because = author.because(parse_optional(Because, body).reason)
-        made = await steering.retry(notification_id, caller.host_id, because)
+        made = await commands.retry(notification_id, caller.host_id, because)
         return answer(_notification_document(made), 202)

@@ -28,7 +28,7 @@ from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
 from foliot.model.trigger import Trigger
 from foliot.outbox.readers_sql import EventAdmin
-from foliot.planning.preview import MAX_FIRES, Caution, Preview, preview
+from foliot.planning.preview import MAX_FIRES, Preview, PreviewWarning, preview
 from foliot.queries.overview import LeaderRecord, Overview, Overviews
 from foliot.queries.queues import QueueRecord, Queues
 from foliot.queries.registry_list import RegistryList, TransportRecord
@@ -120,7 +120,7 @@ def _of_none(asked: PreviewAsked, error: InvalidError) -> Preview:
     """Return an empty preview with a warning for a trigger that never fires. Raises any other error."""
     if any(problem.code != "never_fires" for problem in error.problems):
         raise error
-    return Preview(describe(asked.trigger), (), (Caution("never_fires", error.problems[0].detail),))
+    return Preview(describe(asked.trigger), (), (PreviewWarning("never_fires", error.problems[0].detail),))
 
 
 class LeaderDocument(BaseModel):

@@ -204,7 +204,7 @@ def _add_tasks(router: APIRouter, services: Services) -> None:
 
 
 def _add_queues(router: APIRouter, services: Services) -> None:
-    queues, steering = Queues(services.database), services.steering.shared
+    queues, commands = Queues(services.database), services.commands.shared
     tags: list[Any] = ["queues"]
 
     @router.get("/queues", tags=tags, summary="List queues", response_model=ListOf[QueueDocument])
@@ -223,7 +223,7 @@ def _add_queues(router: APIRouter, services: Services) -> None:
     async def pause_queue(queue: Queue, caller: Caller, author: Writer, body: JsonBody) -> Response:
         """Workers take nothing from it until it is resumed; what runs goes on. It need not exist yet."""
         because = author.because(parse_optional(Because, body).reason)
-        await steering.pause_queue(caller.host_id, queue, because, is_paused=True)
+        await commands.pause_queue(caller.host_id, queue, because, is_paused=True)
         return answer(queue_document(await queues.get(caller.host_id, queue)))
 
     @router.post(
@@ -235,5 +235,5 @@ def _add_queues(router: APIRouter, services: Services) -> None:
     )
     async def resume_queue(queue: Queue, caller: Caller, author: Writer, body: JsonBody) -> Response:
         because = author.because(parse_optional(Because, body).reason)
-        await steering.pause_queue(caller.host_id, queue, because, is_paused=False)
+        await commands.pause_queue(caller.host_id, queue, because, is_paused=False)
         return answer(queue_document(await queues.get(caller.host_id, queue)))

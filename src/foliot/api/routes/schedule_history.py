@@ -229,7 +229,7 @@ def _add_fires(router: APIRouter, services: Services) -> None:
 
 
 def _add_versions(router: APIRouter, services: Services) -> None:
-    history, steering = ExecutionHistory(services.database), services.steering.schedules
+    history, commands = ExecutionHistory(services.database), services.commands.schedules
 
     @router.get("/versions", summary="List a schedule's versions", response_model=ListOf[VersionDocument])
     async def list_versions(schedule_id: UUID, caller: Caller, page: Paged) -> Response:
@@ -289,7 +289,7 @@ def _add_versions(router: APIRouter, services: Services) -> None:
         asked = parse_optional(Because, body)
         found = await history.version(schedule_id, version, host_id=caller.host_id)
         because = author.because(asked.reason)
-        schedule = await steering.edit(
+        schedule = await commands.edit(
             schedule_id,
             ScheduleSpec.parse(found.document),
             because if because.reason else author.because(f"restored version {version}"),

@@ -87,7 +87,7 @@ def schedule_routes(services: Services) -> APIRouter:
     router = APIRouter(prefix=f"{API}/schedules", tags=["schedules"], route_class=GatedRoute)
     _add_reading(router, services)
     _add_defining(router, services)
-    _add_steering(router, services)
+    _add_commands(router, services)
     return router
 
 
@@ -130,7 +130,7 @@ def _add_reading(router: APIRouter, services: Services) -> None:
 
 
 def _add_defining(router: APIRouter, services: Services) -> None:
-    lists, steering = ScheduleList(services.database), services.steering.schedules
+    lists, commands = ScheduleList(services.database), services.commands.schedules
 
     @router.post(
         "",
@@ -143,7 +143,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
         caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId
     ) -> Response:
         """Only `name`, `trigger` and `target` are required. A name that is taken is a 409."""
-        schedule = await steering.create(
+        schedule = await commands.create(
             caller.host_id,
             parse(ScheduleSpec, body),
             author,
@@ -171,7 +171,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
         shown = show_schedule(services, listed)
         _require_version(listed.schedule, expected)
         spec = parse(ScheduleSpec, definition_of(require_object(body), shown, services.now()))
-        schedule = await steering.edit(
+        schedule = await commands.edit(
             schedule_id, spec, author, host_id=caller.host_id, expected_version=expected
         )
         return await answer_schedule(services, schedule)
@@ -193,7 +193,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
         def patched(known: Schedule) -> ScheduleSpec:
             return parse(ScheduleSpec, merge_definition(known.spec.model_dump(mode="json"), changes))
 
-        schedule = await steering.edit(
+        schedule = await commands.edit(
             schedule_id, patched, author, host_id=caller.host_id, expected_version=expected
         )
         return await answer_schedule(services, schedule)
@@ -203,7 +203,7 @@ def _add_defining(router: APIRouter, services: Services) -> None:
         schedule_id: UUID, caller: Caller, author: Writer, expected: IfMatch
     ) -> Response:
         """Frees its name, cancels what waits, lets finish what runs. Its history stays."""
-        await steering.delete(schedule_id, author, host_id=caller.host_id, expected_version=expected)
+        await commands.delete(schedule_id, author, host_id=caller.host_id, expected_version=expected)
         return no_content()
 
 
@@ -212,8 +212,8 @@ def _require_version(schedule: Schedule, expected: int | None) -> None:
         raise StaleVersionError(schedule.schedule_id, expected, schedule.aggregate_version)
 
 
-def _add_steering(router: APIRouter, services: Services) -> None:
-    steering = services.steering.schedules
+def _add_commands(router: APIRouter, services: Services) -> None:
+    commands = services.commands.schedules
 
     @router.post(
         "/{schedule_id}/pause",
@@ -226,7 +226,7 @@ def _add_steering(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """Nothing becomes due until it is resumed, or `until_ts`. Pausing again changes reason and end."""
         asked = parse_optional(Pause, body)
-        schedule = await steering.pause(
+        schedule = await commands.pause(
             schedule_id,
             author.because(asked.reason),
             until_ts=asked.until_ts,
@@ -246,7 +246,7 @@ def _add_steering(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """It goes on with its first time after now, on the same grid."""
         asked = parse_optional(Resume, body)
-        schedule = await steering.resume(
+        schedule = await commands.resume(
             schedule_id, author.because(asked.reason), host_id=caller.host_id, expected_version=expected
         )
         return await answer_schedule(services, schedule)
@@ -263,7 +263,7 @@ def _add_steering(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """Besides its own times, and also while it is paused. `Location` is the execution."""
         asked = parse_optional(TriggerNow, body)
-        execution = await steering.trigger(
+        execution = await commands.trigger(
             schedule_id,
             author.because(asked.reason),
             by=triggered_by_of(caller),
@@ -286,7 +286,7 @@ def _add_steering(router: APIRouter, services: Services) -> None:
     ) -> Response:
         """For the times that it would have had in a range, paced. `Location` tells how far it has come."""
         asked = parse(BackfillRange, body)
-        backfill = await steering.backfill(
+        backfill = await commands.backfill(
             schedule_id,
             asked.from_ts,
             asked.to_ts,

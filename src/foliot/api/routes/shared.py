@@ -137,7 +137,7 @@ def shared_routes(services: Services) -> APIRouter:
 
 
 def _add_calendars(router: APIRouter, services: Services) -> None:
-    calendars, steering = Calendars(services.database), services.steering.shared
+    calendars, commands = Calendars(services.database), services.commands.shared
     tags: list[Any] = ["calendars"]
 
     @router.get("/calendars", tags=tags, summary="List calendars", response_model=ListOf[CalendarDocument])
@@ -157,7 +157,7 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
     async def make_calendar(caller: Caller, author: Writer, body: JsonBody, reserved: ReservedId) -> Response:
         """A name that is taken is a 409; to replace one, PUT it."""
         spec = parse(CalendarSpec, body)
-        record = await steering.set_calendar(
+        record = await commands.set_calendar(
             caller.host_id, spec, author, replaces=False, calendar_id=reserved
         )
         return answer(_calendar_document(record), 201, {"Location": _location(spec)})
@@ -177,7 +177,7 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
         days = await asyncio.to_thread(parse_ical, asked.ical)
         about = asked.model_dump(exclude={"ical"})
         spec = parse(CalendarSpec, {**about, "days": days})
-        record = await steering.set_calendar(caller.host_id, spec, author)
+        record = await commands.set_calendar(caller.host_id, spec, author)
         return answer(_calendar_document(record), 201, {"Location": _location(spec)})
 
     @router.get("/calendars/{name}", tags=tags, summary="Read a calendar", response_model=CalendarDocument)
@@ -197,12 +197,12 @@ def _add_calendars(router: APIRouter, services: Services) -> None:
         spec = parse(CalendarSpec, document)
         if spec.name != name:
             raise InvalidError.at("/name", "name", "is not the name in the address", f"{name}, or none")
-        return answer(_calendar_document(await steering.set_calendar(caller.host_id, spec, author)))
+        return answer(_calendar_document(await commands.set_calendar(caller.host_id, spec, author)))
 
     @router.delete("/calendars/{name}", tags=tags, status_code=204, summary="Delete a calendar")
     async def delete_calendar(name: str, caller: Caller, author: Writer) -> Response:
         """One that schedules use is a 409, and says which."""
-        await steering.delete_calendar(caller.host_id, _findable("calendar", name), author)
+        await commands.delete_calendar(caller.host_id, _findable("calendar", name), author)
         return no_content()
 
 

@@ -118,7 +118,7 @@ def drain(
     act, told = ("resume", "resumed") if undo else ("drain", "draining")
     with connection.open() as api:
 
-        def steer(name: str) -> None:
+        def apply_to_one(name: str) -> None:
             if change.dry_run:
                 _require_instance(api, name)
                 change.is_only_shown(f"{act} {name}")
@@ -128,7 +128,7 @@ def drain(
             if output is not Format.TABLE:
                 show_one(instance, output, INSTANCES, SystemClock().now())
 
-        on_each(instances, steer)
+        on_each(instances, apply_to_one)
 
 
 def _require_instance(api: "ApiClient", instance_id: str) -> None:

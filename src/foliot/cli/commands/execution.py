@@ -122,7 +122,7 @@ def retry(
     connection: Connection,
 ) -> None:
     """Try executions again that ended badly, with their whole budget of attempts."""
-    _steer(connection, execution_ids, "retry", reason, "retrying", output, change)
+    _apply_to_each(connection, execution_ids, "retry", reason, "retrying", output, change)
 
 
 @app.command("cancel")
@@ -136,10 +136,10 @@ def cancel(
     connection: Connection,
 ) -> None:
     """Cancel executions: what waits ends at once, what runs is stopped."""
-    _steer(connection, execution_ids, "cancel", reason, "cancelling", output, change)
+    _apply_to_each(connection, execution_ids, "cancel", reason, "cancelling", output, change)
 
 
-def _steer(
+def _apply_to_each(
     connection: Connection,
     ids: list[str],
     act: str,
@@ -148,26 +148,26 @@ def _steer(
     output: Format,
     change: ChangeOptions,
 ) -> None:
-    steered: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
     with connection.open() as api:
 
-        def steer(execution_id: str) -> None:
+        def apply_to_one(execution_id: str) -> None:
             if change.dry_run:
                 status = api.get(execution_path(execution_id))["status"]
                 change.is_only_shown(f"{act} {execution_id}, which is {status}")
                 return
-            steered.append(api.post(execution_path(execution_id, act), {"reason": reason}))
+            changed.append(api.post(execution_path(execution_id, act), {"reason": reason}))
             say(f"{told} {execution_id}")
 
         try:
-            on_each(ids, steer)
+            on_each(ids, apply_to_one)
         finally:
-            if output is not Format.TABLE and steered:
+            if output is not Format.TABLE and changed:
                 now = SystemClock().now()
                 if len(ids) == 1:
-                    show_one(steered[0], output, EXECUTIONS, now)
+                    show_one(changed[0], output, EXECUTIONS, now)
                 else:
-                    show_list(steered, output, EXECUTIONS, now)
+                    show_list(changed, output, EXECUTIONS, now)
 
 
 # --- logs ------------------------------------------------------------------------------------------

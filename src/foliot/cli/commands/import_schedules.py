@@ -35,7 +35,7 @@ CELERY_HINT = "--target function makes schedules of task functions instead"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making(ChangeOptions):
+class ImportOptions(ChangeOptions):
     """Options of all imports."""
 
     prefix: Annotated[
@@ -72,7 +72,7 @@ def crontab(
         str,
         typer.Option("--target", metavar="shell|http:URL", help="What runs the commands."),
     ] = "shell",
-    making: Making,
+    making: ImportOptions,
     connection: Connection,
 ) -> None:
     """Take over the lines of a crontab.
@@ -110,7 +110,7 @@ def celery_beat(
     target: Annotated[
         str, typer.Option("--target", metavar="celery|function", help="What runs the tasks.")
     ] = "celery",
-    making: Making,
+    making: ImportOptions,
     connection: Connection,
 ) -> None:
     """Take over the beat_schedule of a Celery application.
@@ -142,7 +142,7 @@ def django_celery_beat(
     target: Annotated[
         str, typer.Option("--target", metavar="celery|function", help="What runs the tasks.")
     ] = "celery",
-    making: Making,
+    making: ImportOptions,
     connection: Connection,
 ) -> None:
     """Take over the periodic tasks of django-celery-beat.
@@ -169,7 +169,7 @@ def apscheduler(
             "--scheduler", metavar="MODULE:OBJECT", help="The scheduler; its module is imported here."
         ),
     ],
-    making: Making,
+    making: ImportOptions,
     connection: Connection,
 ) -> None:
     """Take over the jobs that code adds to an APScheduler 3.
@@ -272,7 +272,9 @@ def _guarded(call: Any, what: str) -> Any:
 # --- import -------------------------------------------------------------------------------------------------
 
 
-def _run(kind: str, found: "ImportResult", making: Making, connection: Connection, *, hint: str = "") -> None:
+def _run(
+    kind: str, found: "ImportResult", making: ImportOptions, connection: Connection, *, hint: str = ""
+) -> None:
     from foliot.cli.support.import_plan import Import, talk
 
     for line in talk(found):
@@ -325,7 +327,7 @@ def _tell_refusals(steps: "Sequence[Step]", hint: str) -> None:
         say(f"hint: {hint}")
 
 
-def _ask(steps: "Sequence[Step]", making: Making) -> None:
+def _ask(steps: "Sequence[Step]", making: ImportOptions) -> None:
     count = sum(step.is_change for step in steps)
     if not may(f"Make {count} schedule{'s' if count > 1 else ''}?", is_yes=making.yes):
         say("nothing was done")
@@ -345,7 +347,7 @@ def _carry_out(wanted: "Import", api: Any, planned: "Sequence[Step]") -> "list[S
     return done
 
 
-def _show_result(wanted: "Import", steps: "Sequence[Step]", making: Making) -> None:
+def _show_result(wanted: "Import", steps: "Sequence[Step]", making: ImportOptions) -> None:
     from foliot.cli.support.import_plan import summary
 
     found = wanted.found

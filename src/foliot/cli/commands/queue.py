@@ -58,7 +58,7 @@ def pause(
     connection: Connection,
 ) -> None:
     """Pause queues: workers take nothing from them; what runs goes on."""
-    _steer(connection, names, "pause", reason, output, change)
+    _apply_to_each(connection, names, "pause", reason, output, change)
 
 
 @app.command("resume")
@@ -72,10 +72,10 @@ def resume(
     connection: Connection,
 ) -> None:
     """Resume queues."""
-    _steer(connection, names, "resume", reason, output, change)
+    _apply_to_each(connection, names, "resume", reason, output, change)
 
 
-def _steer(
+def _apply_to_each(
     connection: Connection,
     names: list[str],
     act: Literal["pause", "resume"],
@@ -87,7 +87,7 @@ def _steer(
 
     with connection.open() as api:
 
-        def steer(name: str) -> None:
+        def apply_to_one(name: str) -> None:
             if change.is_only_shown(f"{act} {name}"):
                 return
             queue = api.post(path_of("queues", name, act), {"reason": reason})
@@ -95,4 +95,4 @@ def _steer(
             if output is not Format.TABLE:
                 show_one(queue, output, QUEUES, SystemClock().now())
 
-        on_each(names, steer)
+        on_each(names, apply_to_one)

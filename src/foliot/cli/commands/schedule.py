@@ -228,7 +228,7 @@ def pause(
     until_ts = None if until is None else instant_of(until, "--until", now, is_ahead=True)
     body = {"reason": reason, "until_ts": until_ts}
     end = f" until {local(until_ts)}" if until_ts else ""
-    _steer(connection, names, "pause", body, end, output, change)
+    _apply_to_each(connection, names, "pause", body, end, output, change)
 
 
 @app.command("resume")
@@ -242,10 +242,10 @@ def resume(
     connection: Connection,
 ) -> None:
     """Resume schedules: they go on with their first time after now."""
-    _steer(connection, names, "resume", {"reason": reason}, "", output, change)
+    _apply_to_each(connection, names, "resume", {"reason": reason}, "", output, change)
 
 
-def _steer(
+def _apply_to_each(
     connection: Connection,
     names: list[str],
     act: Literal["pause", "resume"],
@@ -254,26 +254,26 @@ def _steer(
     output: Format,
     change: ChangeOptions,
 ) -> None:
-    steered: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
     with connection.open() as api:
 
-        def steer(name: str) -> None:
+        def apply_to_one(name: str) -> None:
             schedule = find_schedule(api, name)
             if change.is_only_shown(f"{act} {schedule['name']}{end}"):
                 return
             schedule = api.post(f"schedules/{schedule['schedule_id']}/{act}", body)
             say(f"{act}d {schedule['name']}{end}")
-            steered.append(schedule)
+            changed.append(schedule)
 
         try:
-            on_each(names, steer)
+            on_each(names, apply_to_one)
         finally:
-            if output is not Format.TABLE and steered:
+            if output is not Format.TABLE and changed:
                 now = SystemClock().now()
                 if len(names) == 1:
-                    show_one(steered[0], output, SCHEDULES, now)
+                    show_one(changed[0], output, SCHEDULES, now)
                 else:
-                    show_list(steered, output, SCHEDULES, now)
+                    show_list(changed, output, SCHEDULES, now)
 
 
 app.command("trigger")(schedule_run.trigger)

@@ -125,10 +125,10 @@ def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, 
 
 def _show_dry_run(api: "ApiClient", document: dict[str, Any], output: Format) -> None:
     from foliot.cli.support.apply_plan import Request
-    from foliot.cli.support.documents import Sourced
+    from foliot.cli.support.documents import SourcedDocument
 
     # The server checks the whole definition with the rules for creating.
-    planned = Request(schedules=[Sourced(document)]).plan(api).items[0]
+    planned = Request(schedules=[SourcedDocument(document)]).plan(api).items[0]
     if planned["action"] != "create":
         raise CommandError(f'a schedule named "{document["name"]}" exists already', Exit.CONFLICT)
     preview = api.post("schedules/preview", {name: document[name] for name in PREVIEWED if name in document})
@@ -195,12 +195,12 @@ def _show_change(
 ) -> None:
     from foliot.api.http.patch import merge_definition
     from foliot.cli.support.apply_plan import Request
-    from foliot.cli.support.documents import Sourced
+    from foliot.cli.support.documents import SourcedDocument
     from foliot.cli.support.export_form import definition
 
     # Use the old name: with a new one, the plan would be about another schedule.
     document = {**merge_definition(definition(known), patch), "name": known["name"]}
-    planned = Request(schedules=[Sourced(document)], adopts=True).plan(api)
+    planned = Request(schedules=[SourcedDocument(document)], adopts=True).plan(api)
     item = planned.items[0]
     changes = item["changes"]
     if patch.get("name", known["name"]) != known["name"]:

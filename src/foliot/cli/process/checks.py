@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.access.secrets_sql import Secrets, SecretsStanding
+from foliot.access.secrets_sql import ReadableSecrets, Secrets
 from foliot.cli.process.database import missing_file, opened
 from foliot.cli.process.operator_key import running_file
 from foliot.cli.process.process_check import ProbeReport, ask_readiness, ask_readiness_at
@@ -298,7 +298,7 @@ def check_events(groups: Sequence[GroupRecord], relays: Sequence[RelayRecord]) -
     return warn("events", "; ".join(wrong[:MAX_NAMED]) + more, advice)
 
 
-def check_secrets(standing: SecretsStanding, *, has_key: bool) -> CheckResult:
+def check_secrets(standing: ReadableSecrets, *, has_key: bool) -> CheckResult:
     """Check that a process with this environment can decrypt the stored secrets."""
     stored = f"{standing.stored} stored"
     if not has_key:

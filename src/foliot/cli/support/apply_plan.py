@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from foliot.cli.support.api_failures import ApiRefusedError, CommandError
-from foliot.cli.support.documents import Sourced
+from foliot.cli.support.documents import SourcedDocument
 from foliot.cli.support.output import Document, is_terminal
 from foliot.cli.support.text import one_line
 from foliot.model.errors import Problem
@@ -30,7 +30,7 @@ LONGEST_VALUE = 200
 class Request:
     """The schedules to apply, and how."""
 
-    schedules: Sequence[Sourced]
+    schedules: Sequence[SourcedDocument]
     source: str = "default"
     prunes: bool = False
     adopts: bool = False

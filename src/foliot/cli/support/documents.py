@@ -29,16 +29,16 @@ class FileError(InvalidError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sourced:
+class SourcedDocument:
     """A document and the file it comes from. Empty origin: it was given by options."""
 
     document: dict[str, Any]
     origin: str = ""
 
 
-def read_schedules(sources: Sequence[str]) -> list[Sourced]:
+def read_schedules(sources: Sequence[str]) -> list[SourcedDocument]:
     """Read all schedules of files and folders, in order. `-` is stdin. Raises FileError."""
-    found: list[Sourced] = []
+    found: list[SourcedDocument] = []
     for source in sources:
         for origin, text in _texts(source):
             found += _schedules(origin, parse_text(text, origin))
@@ -115,7 +115,7 @@ def _texts(source: str) -> Iterator[tuple[str, str]]:
         yield str(file), read_text(str(file))
 
 
-def _schedules(origin: str, documents: Sequence[Any]) -> Iterator[Sourced]:
+def _schedules(origin: str, documents: Sequence[Any]) -> Iterator[SourcedDocument]:
     for number, document in enumerate(documents, start=1):
         where = _name(origin) + (f", document {number}" if len(documents) > 1 else "")
         several = document
@@ -124,14 +124,14 @@ def _schedules(origin: str, documents: Sequence[Any]) -> Iterator[Sourced]:
                 raise FileError(where, "has other names beside schedules")
             several = document["schedules"]
         if isinstance(several, dict):
-            yield Sourced(several, where)
+            yield SourcedDocument(several, where)
             continue
         if not isinstance(several, list):
             raise FileError(where, "is neither a schedule nor a list of schedules")
         for place, each in enumerate(several, start=1):
             if not isinstance(each, dict):
                 raise FileError(f"{where}, item {place}", "is not a schedule")
-            yield Sourced(each, f"{where}, item {place}")
+            yield SourcedDocument(each, f"{where}, item {place}")
 
 
 def _from_json(text: str, origin: str) -> Any:

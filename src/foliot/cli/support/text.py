@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 _SHOWN_AS_IS = frozenset("\n\t")
-_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_CONTROL = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of control characters, invisible direction marks, lone surrogates and line separators."""
 _JOINERS = frozenset("\u200c\u200d")
 """Invisible as well, but parts of words and emoji, so they are shown."""
@@ -33,7 +33,7 @@ _OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\ud
 
 def _is_harmless(character: str) -> bool:
     return (
-        character in _SHOWN_AS_IS or character in _JOINERS or unicodedata.category(character) not in _STEERING
+        character in _SHOWN_AS_IS or character in _JOINERS or unicodedata.category(character) not in _CONTROL
     )
 
 

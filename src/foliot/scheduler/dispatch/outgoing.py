@@ -6,7 +6,7 @@ from itertools import islice
 
 from foliot.model.errors import BrokerUnreachableError
 from foliot.service import Wake
-from foliot.transport.monitored_transport import Carrier
+from foliot.transport.monitored_transport import MonitoredTransport
 from foliot.transport.transport_protocol import Ticket
 
 BATCH = 1000
@@ -22,7 +22,7 @@ class Outgoing:
     then poll the database. When it is back, executions still waiting are published again by their age.
     """
 
-    def __init__(self, carrier: Carrier) -> None:
+    def __init__(self, carrier: MonitoredTransport) -> None:
         self.name = f"publishing ({carrier.kind})"
         self.wake = Wake()
         self.carrier = carrier

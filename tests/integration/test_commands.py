@@ -1,4 +1,4 @@
-"""Steering what a real scheduler and a real worker do: cancel, retry, backfill."""
+"""Commands on what a real scheduler and a real worker do: cancel, retry, backfill."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
