@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
 
+from tests import forked_cli
+
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
 DEADLINE_S = 60
 ADMIN_KEY = "an operator's key that is long enough"
@@ -80,15 +82,12 @@ class Up:
         environment: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """A command as a process of its own; without a stdin it has none at all."""
-        return subprocess.run(
-            [FOLIOT, *arguments],
+        return forked_cli.run(
+            *arguments,
             env=self.environment if environment is None else environment,
             cwd=cwd or "/",
-            input=stdin or "",
-            capture_output=True,
-            text=True,
+            given=stdin or "",
             timeout=DEADLINE_S,
-            check=False,
         )
 
 
@@ -96,8 +95,8 @@ class Up:
 def running_up(folder: Path) -> Iterator[Up]:
     (folder / "jobs.py").write_text(JOBS)
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(
-            [FOLIOT, "up", "--tasks", "jobs.py"],
+        process = forked_cli.Command(
+            *("up", "--tasks", "jobs.py"),
             cwd=folder,
             env=plain_environment(**SETTINGS),
             stdout=log,

@@ -6,7 +6,6 @@ import os
 import socket
 import sqlite3
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ import yaml
 
 from foliot.cli import main
 from foliot.cli.process.checks import CheckResult, ok
+from tests import forked_cli
 from tests.servers import free_port
 
-FOLIOT = str(Path(sys.executable).with_name("foliot"))
 DEADLINE_S = 60
 
 Json = Callable[..., tuple[int, Any]]
@@ -53,14 +52,7 @@ def as_json(capsys: pytest.CaptureFixture[str]) -> Json:
 
 
 def _run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [FOLIOT, *arguments],
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    return forked_cli.run(*arguments, env={**os.environ, **settings}, timeout=DEADLINE_S)
 
 
 def _statuses(findings: list[dict[str, str]]) -> dict[str, str]:

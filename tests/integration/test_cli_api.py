@@ -20,6 +20,7 @@ from foliot.cli import main
 from foliot.cli.support.api_failures import ending
 from foliot.cli.support.rest_client import ApiClient
 from foliot.cli.support.server_choice import Server
+from tests import forked_cli
 from tests.integration.cli_server import (
     ADMIN_KEY,
     DEADLINE_S,
@@ -571,14 +572,13 @@ def test_readers_of_events_are_listed_and_removed(cli: Cli, up: Up, name: str) -
 # --- how commands end ------------------------------------------------------------------------------
 
 
-def _start(up: Up, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [FOLIOT, *arguments],
+def _start(up: Up, *arguments: str) -> forked_cli.Command:
+    return forked_cli.Command(
+        *arguments,
         env=up.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
 
 

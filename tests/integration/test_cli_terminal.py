@@ -7,7 +7,6 @@ import pty
 import select
 import signal
 import struct
-import subprocess
 import termios
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.integration.cli_server import DEADLINE_S, FOLIOT, Up, running_up
+from tests import forked_cli
+from tests.integration.cli_server import DEADLINE_S, Up, running_up
 
 YEARLY = ("--cron", "0 0 1 1 *", "--function", "greet")
 
@@ -40,8 +40,8 @@ class Terminal:
     def __init__(self, up: Up, *arguments: str, columns: int = 100) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        self._process = subprocess.Popen(
-            [FOLIOT, *arguments],
+        self._process = forked_cli.Command(
+            *arguments,
             env={**up.environment, "TERM": "xterm"},
             stdin=slave,
             stdout=slave,

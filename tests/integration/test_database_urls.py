@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -24,11 +23,10 @@ from foliot.db.hints import Hint, PostgresHints
 from foliot.instance.store import SqlStore, open_store, parse_url
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.timing.clock import SystemClock
+from tests import forked_cli
 from tests.engine import until
 from tests.replica import ReplicaServer
 from tests.servers import PostgresServer, free_port
-
-FOLIOT = str(Path(sys.executable).with_name("foliot"))
 
 
 @asynccontextmanager
@@ -133,8 +131,7 @@ async def test_a_command_takes_such_a_url_and_names_an_unknown_parameter(
     def upgrade(parameters: str) -> subprocess.CompletedProcess[str]:
         url = postgres_url.replace("@", f"@127.0.0.1:{free_port()},") + parameters
         given = {**plain, "FOLIOT_DATABASE_URL": url}
-        command = [FOLIOT, "db", "upgrade"]
-        return subprocess.run(command, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=60)
+        return forked_cli.run("db", "upgrade", cwd=tmp_path, env=given)
 
     done = await asyncio.to_thread(upgrade, "?target_session_attrs=read-write&application_name=migrator")
     assert done.returncode == 0, done.stderr

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from foliot import Foliot
+from tests import forked_cli
 from tests.servers import free_port
 from tests.unit.test_settings import INJECTED
 
@@ -24,9 +24,7 @@ def environment() -> dict[str, str]:
 
 def test_commands_start(environment: dict[str, str], tmp_path: Path) -> None:
     for command in (["version"], ["db", "upgrade"], ["doctor", "--help"]):
-        ended = subprocess.run(
-            [FOLIOT, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-        )
+        ended = forked_cli.run(*command, cwd=tmp_path, env=environment)
         assert ended.returncode == 0, ended.stderr
 
 

@@ -23,6 +23,7 @@ from foliot.db.schema import scheduler_lock_t
 from foliot.instance.store import SqlStore
 from foliot.model.execution import OPEN, Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
+from tests import forked_cli
 from tests.conftest import OpenStore
 from tests.servers import free_port
 
@@ -59,20 +60,21 @@ SCRIPT = JOBS + 'if __name__ == "__main__":\n    app.run()\n'
 
 
 class Process:
-    """A command that runs until it is told to stop."""
+    """A command that runs until it is told to stop. `foliot` is forked, other programs are started."""
 
     def __init__(self, folder: Path, *command: str, port: int = 0, **settings: str) -> None:
         self.port = port or free_port()
         self._log = folder / f"log-{self.port}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
+        environment |= {**QUICK, "FOLIOT_API_PORT": str(self.port), **settings}
+        self._process: subprocess.Popen[bytes] | forked_cli.Command
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**environment, **QUICK, "FOLIOT_API_PORT": str(self.port), **settings},
-                stdout=log,
-                stderr=log,
-            )
+            if command[0] == "foliot":
+                self._process = forked_cli.Command(
+                    *command[1:], cwd=folder, env=environment, stdout=log, stderr=log
+                )
+            else:
+                self._process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
 
     @property
     def log(self) -> str:
@@ -202,7 +204,7 @@ async def test_the_demo_shows_fires_and_skips_within_seconds(
     sqlite_url: str, start: Start, open_test_store: OpenStore
 ) -> None:
     store = await open_test_store(sqlite_url)
-    up = start(FOLIOT, "up", "--demo", FOLIOT_STOP_GRACE_SECONDS="0")
+    up = start("foliot", "up", "--demo", FOLIOT_STOP_GRACE_SECONDS="0")
     await seen(store, "demo-heartbeat", Status.SUCCESS, 1)
     await seen(store, "demo-slow", Status.RUNNING, 1)
     await seen(store, "demo-slow", Status.SKIPPED, 1)
@@ -224,7 +226,7 @@ async def test_after_a_kill_every_second_is_decided_exactly_once(
     tmp_path: Path, sqlite_url: str, start: Start, open_test_store: OpenStore
 ) -> None:
     store = await open_test_store(sqlite_url)
-    command = (FOLIOT, "up", "--tasks", _write(tmp_path, JOBS))
+    command = ("foliot", "up", "--tasks", _write(tmp_path, JOBS))
     killed = start(*command)
     await seen(store, "ticking", Status.SUCCESS, 2)
     killed.send(signal.SIGKILL)
@@ -251,9 +253,9 @@ async def test_roles_in_processes_of_their_own_work_together(
     tmp_path: Path, sqlite_url: str, start: Start, open_test_store: OpenStore
 ) -> None:
     store = await open_test_store(sqlite_url)
-    scheduler = start(FOLIOT, "scheduler")
+    scheduler = start("foliot", "scheduler")
     worker = start(
-        FOLIOT, "worker", "--tasks", _write(tmp_path, JOBS), "--queues", "default", "--concurrency", "3"
+        "foliot", "worker", "--tasks", _write(tmp_path, JOBS), "--queues", "default", "--concurrency", "3"
     )
     await seen(store, "ticking", Status.SUCCESS, 2)
     scheduler.stop()
@@ -267,8 +269,8 @@ async def test_a_worker_of_other_queues_leaves_the_work_alone(
     tmp_path: Path, sqlite_url: str, start: Start, open_test_store: OpenStore
 ) -> None:
     store = await open_test_store(sqlite_url)
-    start(FOLIOT, "scheduler")
-    start(FOLIOT, "worker", "--tasks", _write(tmp_path, JOBS), "--queues", "reports,mail")
+    start("foliot", "scheduler")
+    start("foliot", "worker", "--tasks", _write(tmp_path, JOBS), "--queues", "reports,mail")
     await seen(store, "ticking", Status.PENDING, 3)
     assert {each.status for each in await ledger(store, "ticking")} == {Status.PENDING}
 
@@ -298,7 +300,7 @@ async def test_a_second_signal_hands_back_at_once_what_still_runs(
     tmp_path: Path, sqlite_url: str, start: Start, open_test_store: OpenStore
 ) -> None:
     store = await open_test_store(sqlite_url)
-    up = start(FOLIOT, "up", "--tasks", _write(tmp_path, LINGERING), FOLIOT_STOP_GRACE_SECONDS="600")
+    up = start("foliot", "up", "--tasks", _write(tmp_path, LINGERING), FOLIOT_STOP_GRACE_SECONDS="600")
     await seen(store, "lingering", Status.RUNNING, 1)
     up.send(signal.SIGINT)
     assert json.loads(await up.answers("/readyz", 503))["status"] == "not ready"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_server import ADMIN_KEY, DEADLINE_S, FOLIOT, SETTINGS, plain_environment, until
+from tests import forked_cli
+from tests.integration.cli_server import ADMIN_KEY, DEADLINE_S, SETTINGS, plain_environment, until
 
 LINK = re.compile(r"http://\S+/sign-in\?token=\S+")
 
@@ -19,8 +20,8 @@ LINK = re.compile(r"http://\S+/sign-in\?token=\S+")
 def up(folder: Path, host: str = "127.0.0.1", umask: int = 0o022) -> Iterator[None]:
     """A `foliot up` without a terminal; its stdout is `folder/out`."""
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        process = subprocess.Popen(
-            [FOLIOT, "up", "--host", host],
+        process = forked_cli.Command(
+            *("up", "--host", host),
             cwd=folder,
             env=plain_environment(**SETTINGS),
             stdout=out,
@@ -42,16 +43,8 @@ def _out(folder: Path) -> str:
 
 def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """In the folder, with nothing but the settings that say where the database is."""
-    return subprocess.run(
-        [FOLIOT, *arguments],
-        cwd=folder,
-        env=plain_environment(FOLIOT_DATABASE_URL=SETTINGS["FOLIOT_DATABASE_URL"]),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    environment = plain_environment(FOLIOT_DATABASE_URL=SETTINGS["FOLIOT_DATABASE_URL"])
+    return forked_cli.run(*arguments, cwd=folder, env=environment, timeout=DEADLINE_S)
 
 
 def _opened(link: str) -> str:
