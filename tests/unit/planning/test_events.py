@@ -72,7 +72,10 @@ def test_only_an_object_takes_arguments(event_data: Any, takes: bool) -> None:
 @given(
     st.dictionaries(
         st.text(),
-        st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists),
+        st.recursive(
+            st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(), st.lists, max_leaves=10
+        ),
+        max_size=4,
     )
 )
 def test_whatever_the_data_is_the_payload_is_json_that_says_it(data: dict[str, Any]) -> None:
