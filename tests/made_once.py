@@ -42,7 +42,9 @@ def share_authorities() -> None:
     def make_shared(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
         return usual(trust_env) if verify is True and cert is None else make(verify, cert, trust_env)
 
+    # The library's own clients call the one, Foliot calls the other.
     default.create_ssl_context = make_shared  # type: ignore[attr-defined]
+    httpx2.create_ssl_context = make_shared
 
 
 def _make_shared(dialect: type[Any]) -> None:
