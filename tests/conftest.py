@@ -17,7 +17,7 @@ from foliot.instance.store import SqlStore, open_store
 from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
 from tests.etcd import EtcdCluster
-from tests.made_once import share_authorities, share_compiled_statements
+from tests.made_once import share_authorities, share_compiled_statements, share_slow_hashes
 from tests.servers import TEMPLATE, PostgresServer
 
 hypothesis.settings.load_profile("ci")
@@ -25,6 +25,7 @@ hypothesis.settings.load_profile("ci")
 
 share_authorities()
 share_compiled_statements()
+share_slow_hashes()
 
 
 @pytest.hookimpl(wrapper=True)

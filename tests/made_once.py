@@ -1,5 +1,6 @@
 """Creates expensive objects once per test process, instead of once per test."""
 
+import hashlib
 import ssl
 from functools import cache
 from types import FunctionType, NoneType
@@ -45,6 +46,11 @@ def share_authorities() -> None:
     # The library's own clients call the one, Foliot calls the other.
     default.create_ssl_context = make_shared  # type: ignore[attr-defined]
     httpx2.create_ssl_context = make_shared
+
+
+def share_slow_hashes() -> None:
+    """Compute each slow hash once. The one of the operator's key takes 50 ms in each instance."""
+    hashlib.scrypt = cache(hashlib.scrypt)  # type: ignore[assignment]
 
 
 def _make_shared(dialect: type[Any]) -> None:

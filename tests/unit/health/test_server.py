@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -50,10 +49,9 @@ class Stage:
 
 
 @pytest.fixture
-async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(sqlite_url: str) -> AsyncIterator[Stage]:
     clock = VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
-    store = open_store(f"sqlite:///{tmp_path / 'foliot.db'}", clock=clock)
-    await upgrade(store.database)
+    store = open_store(sqlite_url, clock=clock)
     stage = Stage(Probes(clock))
     stage.probes.watch(
         store.database,
