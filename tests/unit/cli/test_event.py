@@ -3,19 +3,22 @@
 import json
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import forked_cli
 
 from foliot.cli import main
 from foliot.cli.commands.event import last_offset
+
+FOLIOT = str(Path(sys.executable).with_name("foliot"))
 
 
 @given(st.sets(st.integers(1, 2**40), max_size=20))
@@ -93,10 +96,11 @@ def test_all_pages_are_followed_by_offset(outbox: Outbox, capsys: pytest.Capture
 def test_following_begins_behind_the_last_or_where_it_is_told_and_ends_well_with_ctrl_c(
     outbox: Outbox, options: list[str], first: int
 ) -> None:
-    process = forked_cli.Command(
-        *("event", "tail", "-o", "json", "--url", outbox.url, "--key", "key", *options),
+    process = subprocess.Popen(
+        [FOLIOT, "event", "tail", "-o", "json", "--url", outbox.url, "--key", "key", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     if options:
@@ -109,7 +113,7 @@ def test_following_begins_behind_the_last_or_where_it_is_told_and_ends_well_with
     assert (process.returncode, told) == (0, "")
 
 
-def _grow_until_seen(outbox: Outbox, process: forked_cli.Command) -> None:
+def _grow_until_seen(outbox: Outbox, process: subprocess.Popen[str]) -> None:
     seen = threading.Event()
     lines: list[dict[str, Any]] = []
 
