@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import pytest
 from tests.engine import until
 
-from foliot.db.migrate import upgrade
 from foliot.instance.store import open_store
 from foliot.model.errors import SettingError
 from foliot.model.event import WriteFenced
