@@ -36,13 +36,18 @@ def share_compiled_statements() -> None:
 
 
 def share_authorities() -> None:
-    """Let all HTTP clients share the SSL context with the default authorities. Reading them takes 40 ms."""
+    """Let all HTTP clients and instances share the SSL context with the default authorities.
+
+    Reading them takes 40 ms.
+    """
     make = httpx2.create_ssl_context
     usual = cache(lambda trust_env: make(trust_env=trust_env))
 
     def make_shared(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
         return usual(trust_env) if verify is True and cert is None else make(verify, cert, trust_env)
 
+    for module in (httpx2, default):
+        module.create_ssl_context = make_shared  # type: ignore[attr-defined]
     # The library's own clients call the one, Foliot calls the other.
     default.create_ssl_context = make_shared  # type: ignore[attr-defined]
     httpx2.create_ssl_context = make_shared
