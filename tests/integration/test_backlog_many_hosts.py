@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, text, update
 
 from foliot.db.dialect import Pool
 from foliot.db.rows.schedule_rows import row_of
@@ -24,7 +24,7 @@ from tests.conftest import OpenStore
 from tests.engine import AUTHOR, running, seen, spec, until
 
 HOSTS = 1_000
-PER_HOST = 40
+PER_HOST = 20
 TTL_S = 15.0
 """Longer than the default: other processes may keep the machine busy for seconds."""
 MAX_TURN_S = 1.0
@@ -55,26 +55,36 @@ async def store(postgres_url: str, open_test_store: OpenStore) -> SqlStore:
 
 
 async def fill(store: SqlStore, hosts: int = HOSTS, per_host: int = PER_HOST) -> set[UUID]:
-    """Hourly schedules of many hosts in all priorities, due in an hour."""
+    """Hourly schedules of many hosts in all priorities, due in an hour. Copied from one, in the database."""
     now = await store.now()
+    first = new_id()
     template = spec("x", {"kind": "interval", "hours": 1})
-    model = row_of(create(template, host_id=new_id(), now=now, author=AUTHOR).schedule)
-    ids: set[UUID] = set()
-    for start in range(0, hosts, 50):
-        rows, host_ids = [], [new_id() for _ in range(min(50, hosts - start))]
-        for host_id in host_ids:
-            for number in range(per_host):
-                key = new_id()
-                priority = list(Priority)[number % 3].value
-                own = {"schedule_id": key, "host_id": host_id, "slot": key.int % 1024}
-                rows.append({**model, **own, "schedule_name": f"n-{number}", "priority": priority})
-                ids.add(key)
-        async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
-            await connection.execute(
-                insert(host_t),
-                [{"host_id": each, "host_name": str(each), "created_ts": now} for each in host_ids],
-            )
-            await connection.execute(insert(schedule_t), rows)
+    model = row_of(create(template, host_id=first, now=now, author=AUTHOR).schedule)
+    own = {
+        "schedule_id": "own.id",
+        "host_id": "own.host_id",
+        "schedule_name": "'n-' || number",
+        "priority": f"(ARRAY{[each.value for each in Priority]})[1 + number % 3]",
+        "slot": "('x' || right(id::text, 4))::bit(16)::int % 1024",
+    }
+    names = [column.name for column in schedule_t.columns]
+    values = [own.get(name, f'model."{name}"') for name in names]
+    copied = text(
+        "INSERT INTO schedule_t ({}) SELECT {} FROM schedule_t AS model, (SELECT gen_random_uuid() AS id, "
+        "host_t.host_id, number FROM host_t, generate_series(0, :per_host - 1) AS number "
+        "WHERE host_name LIKE 'h-%') AS own".format(
+            ", ".join(f'"{name}"' for name in names), ", ".join(values)
+        )
+    )
+    async with store.database.dialect.begin(store.database.engine(Pool.API)) as connection:
+        made = [{"host_id": first, "host_name": "model", "created_ts": now}]
+        made += [{"host_id": new_id(), "host_name": f"h-{n}", "created_ts": now} for n in range(hosts)]
+        await connection.execute(insert(host_t), made)
+        await connection.execute(insert(schedule_t), [model])
+        await connection.execute(copied, {"per_host": per_host})
+        await connection.execute(delete(schedule_t).where(schedule_t.c.host_id == first))
+        ids = set((await connection.execute(select(schedule_t.c.schedule_id))).scalars())
+    assert len(ids) == hosts * per_host
     return ids
 
 
