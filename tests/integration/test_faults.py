@@ -329,9 +329,11 @@ async def test_a_node_whose_clock_is_wrong_and_jumps_fires_neither_early_nor_lat
     store = await open_test_store(postgres_url)
     schedule = await add(store, every_second("a"))
     clock = WrongClock()
+    # Far less than the clock is off, and long enough that a busy machine does not make the leader lose it.
+    ttl_s = 15.0
     async with (
-        running(postgres_url, clock=clock) as (_, leading),
-        running(postgres_url, clock=SystemClock()) as (_, following),
+        running(postgres_url, clock=clock, lease_ttl_seconds=ttl_s) as (_, leading),
+        running(postgres_url, clock=SystemClock(), lease_ttl_seconds=ttl_s) as (_, following),
     ):
         for off_minutes in (10, -10, 60 * 24, 0):
             clock.off = timedelta(minutes=off_minutes)
