@@ -46,8 +46,6 @@ def share_authorities() -> None:
     def make_shared(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
         return usual(trust_env) if verify is True and cert is None else make(verify, cert, trust_env)
 
-    for module in (httpx2, default):
-        module.create_ssl_context = make_shared  # type: ignore[attr-defined]
     # The library's own clients call the one, Foliot calls the other.
     default.create_ssl_context = make_shared  # type: ignore[attr-defined]
     httpx2.create_ssl_context = make_shared
