@@ -27,7 +27,22 @@ from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[1]
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
-PACKAGES = ("foliot", "foliot.api", "foliot.api.routes", "foliot.cli", "foliot.store", "foliot.telemetry")
+PACKAGES = (
+    "foliot",
+    "foliot.api",
+    "foliot.api.access",
+    "foliot.api.http",
+    "foliot.api.routes",
+    "foliot.cli.commands",
+    "foliot.cli.process",
+    "foliot.cli.support",
+    "foliot.commands",
+    "foliot.db",
+    "foliot.instance",
+    "foliot.queries",
+    "foliot.sdk",
+    "foliot.telemetry",
+)
 LIBRARIES = ("aiosqlite", "asyncpg", "encodings.idna", "httpx2", "rich.console", "uvloop", "yaml")
 MAX_REQUEST = 1 << 20
 

@@ -25,7 +25,7 @@ HURRIED = {"initial_delay_seconds": 0.05, "max_delay_seconds": 0.1}
 
 async def result_of(store: SqlStore, url: str, function: Any, **fields: Any) -> Any:
     """Run a function once by a worker, and give the row of the ledger it ends as."""
-    target = {"kind": "function", "name": function.__name__}
+    target = {"kind": "function", "name": function.__name__, "args": fields.pop("args", {})}
     schedule = await add(store, spec("one", YEARLY, target=target, **fields))
     wanted = await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
     async with running(url, roles=WORKER, tasks=registry(function)):

@@ -10,13 +10,11 @@ from foliot.access.hosts import Hosts
 from foliot.access.idempotency_sql import IdempotencyKeys
 from foliot.access.jwt_tokens import IssuerKeys, TokenVerifier
 from foliot.access.keys_sql import ApiKeys
-from foliot.access.rates_sql import Rates
 from foliot.access.sessions import Sessions
 from foliot.api.access.credentials import SESSION_COOKIE, Authenticator
 from foliot.api.access.gate import Gate, GatedRoute
 from foliot.api.access.idempotency_keys import Idempotency
 from foliot.api.access.rate_limits import (
-    DatabaseRates,
     MemoryRates,
     RateKind,
     RateLimiter,
@@ -97,7 +95,7 @@ class RestApi:
             verifier=self._verifier(options),
             clock=clock,
         )
-        self._rates = _rates(services, clock, observer, options)
+        self._rates = _rates(clock, observer, options)
         self.limiter = RateLimiter(
             self._rates,
             {
@@ -198,11 +196,7 @@ class RestApi:
             await self._services.kept.close()
 
 
-def _rates(
-    services: Services, clock: Clock, observer: Observer, options: ApiOptions
-) -> MemoryRates | RedisRates:
+def _rates(clock: Clock, observer: Observer, options: ApiOptions) -> MemoryRates | RedisRates:
     if options.redis_url is not None:
         return RedisRates(options.redis_url, clock, observer)
-    if services.database.dialect.name == "postgresql":
-        return DatabaseRates(clock, Rates(services.database))
     return MemoryRates(clock)

@@ -490,6 +490,7 @@ idempotency_t = Table(
     Index("idx_idempotency_created", "created_ts"),
 )
 
+# Used only by older versions, which may still run during an upgrade.
 rate_t = Table(
     "rate_t",
     metadata,

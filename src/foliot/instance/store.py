@@ -13,7 +13,6 @@ from foliot.access.audit import Audit
 from foliot.access.hosts import Hosts
 from foliot.access.idempotency_sql import IdempotencyKeys
 from foliot.access.keys_sql import ApiKeys
-from foliot.access.rates_sql import Rates
 from foliot.access.sessions import Sessions
 from foliot.commands.agents_sql import Agents
 from foliot.commands.backfills_sql import Backfills
@@ -100,7 +99,6 @@ class SqlStore:
     sessions: Sessions
     hosts: Hosts
     idempotency: IdempotencyKeys
-    rates: Rates
     changes: ChangeFeed
     outbox: OutboxList
     relays: Relays
@@ -143,7 +141,6 @@ class SqlStore:
             sessions=Sessions(database),
             hosts=Hosts(database),
             idempotency=IdempotencyKeys(database),
-            rates=Rates(database),
             changes=ChangeFeed(database),
             outbox=OutboxList(database),
             relays=Relays(database),

@@ -2,20 +2,17 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.servers import free_port
 
-from foliot.access.rates_sql import Rates, RateWindow
 from foliot.api.access import rate_limits as rates_module
 from foliot.api.access.rate_limits import (
-    DatabaseRates,
     MemoryRates,
     RateKind,
     RateLimiter,
@@ -26,7 +23,7 @@ from foliot.api.access.rate_limits import (
     parse_rate,
     wait_s,
 )
-from foliot.model.errors import DatabaseUnreachableError, RateLimitedError, SettingError
+from foliot.model.errors import RateLimitedError, SettingError
 from foliot.model.event import DomainEvent, Observer, RedisFailed, ServiceFailed, ServiceRecovered
 from foliot.service import Loop
 from foliot.timing.clock import VirtualClock
@@ -104,15 +101,13 @@ def test_addresses_that_one_caller_has_are_counted_as_one(address: str, name: st
     assert name_of_address(address) == name
 
 
-async def test_a_name_that_no_database_could_hold_is_counted_all_the_same(clock: VirtualClock) -> None:
-    ledger = Ledger()
-    limiter = limiter_of(DatabaseRates(clock, ledger), "1/minute")
+async def test_any_name_is_counted_whatever_its_characters_and_length(clock: VirtualClock) -> None:
+    storage = MemoryRates(clock)
+    limiter = limiter_of(storage, "1/minute")
     for name in ("x" * 10_000, "a\0b", "ü", "\ud800"):
         assert [await limiter.hit(name, KEY), await limiter.hit(name, KEY)] == [None, 60]
-    await limiter.step()
-    stored = {window.name for window in ledger.totals}
-    assert len(stored) == 4
-    assert all(len(name) <= 200 and name.isascii() and name.isprintable() for name in stored)
+    assert len(storage._names) == 4
+    assert all(len(name) <= 200 and name.isascii() and name.isprintable() for name in storage._names)
 
 
 # --- counting ------------------------------------------------------------------------------------------
@@ -235,224 +230,12 @@ async def test_no_number_of_names_takes_all_memory(
     assert await limiter.hit("name-999", KEY) is not None
 
 
-# --- with a database -----------------------------------------------------------------------------------
-
-
-class Ledger(Rates):
-    """The database's part, in memory: counts its statements, and may be away or slow."""
-
-    def __init__(self) -> None:
-        self.totals: dict[RateWindow, int] = {}
-        self.statements: list[int] = []
-        self.is_away = False
-        self.loses_replies = False
-        self.may_go_on = asyncio.Event()
-        self.may_go_on.set()
-        self.is_asked = asyncio.Event()
-        self.pruned_before: list[datetime] = []
-        self.meanwhile: Callable[[], Awaitable[Any]] | None = None
-
-    async def add(self, amounts: Mapping[RateWindow, int]) -> dict[RateWindow, int]:
-        self.statements.append(len(amounts))
-        self.is_asked.set()
-        if self.meanwhile is not None:
-            await self.meanwhile()
-        await self.may_go_on.wait()
-        if self.is_away:
-            raise DatabaseUnreachableError("away")
-        for window, amount in amounts.items():
-            self.totals[window] = self.totals.get(window, 0) + amount
-        if self.loses_replies:
-            raise DatabaseUnreachableError("the reply is lost")
-        return {window: self.totals[window] for window in amounts}
-
-    async def prune(self, *, before: datetime, limit: int) -> int:
-        self.pruned_before.append(before)
-        old = [window for window in self.totals if window.window_ts < before][:limit]
-        for window in old:
-            del self.totals[window]
-        return len(old)
-
-
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-async def test_a_request_costs_no_statement_and_an_exchange_costs_one(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    limiter = limiter_of(DatabaseRates(clock, ledger))
-    for number in range(100):
-        await hits(limiter, 3, f"name-{number}")
-    assert ledger.statements == []
-    assert await limiter.step() == 1.0
-    assert len(ledger.statements) == 1
-    assert await limiter.step() == 1.0
-    assert len(ledger.statements) == 1, "nothing has changed since"
-
-
-async def test_instances_share_a_rate_from_the_exchange_on(clock: VirtualClock, ledger: Ledger) -> None:
-    one, two = (limiter_of(DatabaseRates(clock, ledger)) for _ in range(2))
-    assert await hits(one, 6) == 6
-    assert await hits(two, 1) == 1
-    await one.step()
-    await two.step()
-    assert await hits(two, 10) == 3, "it has heard of the six"
-    await two.step()
-    await one.step()
-    assert await hits(one, 1) == 1, "it has heard of nothing yet, since nobody came here"
-    await one.step()
-    assert await hits(one, 10) == 0
-    assert sum(ledger.totals.values()) == 11
-
-
-async def test_what_is_counted_during_an_exchange_is_told_with_the_next(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    limiter = limiter_of(DatabaseRates(clock, ledger))
-    await hits(limiter, 2)
-    ledger.may_go_on.clear()
-    exchange = asyncio.ensure_future(limiter.step())
-    await ledger.is_asked.wait()
-    assert await hits(limiter, 3) == 3
-    ledger.may_go_on.set()
-    await exchange
-    assert await hits(limiter, 10) == 5
-    await limiter.step()
-    assert sum(ledger.totals.values()) == 10
-
-
-async def test_an_exchange_ends_however_many_requests_come_meanwhile(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    limiter = limiter_of(DatabaseRates(clock, ledger))
-    ledger.meanwhile = lambda: hits(limiter, 1)
-    await hits(limiter, 1)
-    await limiter.step()
-    assert (len(ledger.statements), sum(ledger.totals.values())) == (1, 1)
-    await limiter.step()
-    assert (len(ledger.statements), sum(ledger.totals.values())) == (2, 2)
-
-
-async def test_many_names_are_exchanged_in_bounded_statements(
-    clock: VirtualClock, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rates_module, "MAX_EXCHANGED", 10)
-    limiter = limiter_of(DatabaseRates(clock, ledger))
-    for number in range(25):
-        await hits(limiter, 1, f"name-{number}")
-    await limiter.step()
-    assert len(ledger.statements) == 3
-    assert sum(ledger.totals.values()) == 25
-
-
-async def test_while_the_database_is_away_limits_are_local_and_then_all_is_told(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    one, two = (limiter_of(DatabaseRates(clock, ledger)) for _ in range(2))
-    told = Told()
-    loop = Loop(one, told)
-    ledger.is_away = True
-    assert await hits(one, 6) == 6
-    await loop.turn()
-    assert await hits(one, 2) == 2
-    await loop.turn()
-    assert await hits(one, 5) == 2, "the local limit holds"
-    assert [type(event) for event in told] == [ServiceFailed, ServiceFailed]
-    ledger.is_away = False
-    await loop.turn()
-    assert type(told[-1]) is ServiceRecovered
-    assert sum(ledger.totals.values()) == 10, "each is counted once"
-    assert await hits(two, 1) == 1
-    await two.step()
-    assert await hits(two, 1) == 0
-
-
-async def test_an_exchange_whose_reply_is_lost_may_count_its_requests_twice_and_no_more(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    limiter = limiter_of(DatabaseRates(clock, ledger))
-    ledger.loses_replies = True
-    await hits(limiter, 2)
-    with pytest.raises(DatabaseUnreachableError):
-        await limiter.step()
-    ledger.loses_replies = False
-    await limiter.step()
-    await limiter.step()
-    assert sum(ledger.totals.values()) == 4
-    assert await hits(limiter, 10) == 6
-
-
-async def test_an_exchange_that_is_cancelled_loses_nothing(clock: VirtualClock, ledger: Ledger) -> None:
-    limiter = limiter_of(DatabaseRates(clock, ledger))
-    await hits(limiter, 2)
-    ledger.may_go_on.clear()
-    exchange = asyncio.ensure_future(limiter.step())
-    await ledger.is_asked.wait()
-    exchange.cancel()
-    await asyncio.wait({exchange})
-    ledger.may_go_on.set()
-    await limiter.step()
-    assert sum(ledger.totals.values()) == 2
-
-
-async def test_an_instance_that_a_caller_comes_to_learns_of_its_last_window(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    one, two = (limiter_of(DatabaseRates(clock, ledger)) for _ in range(2))
-    assert await hits(one, 10) == 10
-    await one.step()
-    clock.advance(60.5)
-    assert await hits(two, 1) == 1
-    await two.step()
-    assert await hits(two, 10) == 0, "nine and a bit of the last window count"
-
-
-async def test_the_last_window_is_read_once_more_after_its_end(clock: VirtualClock, ledger: Ledger) -> None:
-    one, two = (limiter_of(DatabaseRates(clock, ledger)) for _ in range(2))
-    await hits(one, 1)
-    await one.step()
-    await hits(two, 9)
-    await two.step()
-    clock.advance(60.5)
-    assert await hits(one, 1) == 1
-    ledger.is_away = True
-    with pytest.raises(DatabaseUnreachableError):
-        await one.step()
-    ledger.is_away = False
-    await one.step()
-    assert ledger.statements[-1] == 2
-    assert await hits(one, 10) == 0
-    clock.advance(20)
-    assert await hits(one, 1) == 1
-    await one.step()
-    assert ledger.statements[-1] == 1, "all of it is known by then"
-
-
-async def test_old_windows_are_pruned_now_and_then_and_none_that_may_still_count(
-    clock: VirtualClock, ledger: Ledger
-) -> None:
-    limiter = limiter_of(DatabaseRates(clock, ledger), "10/3hours")
-    await hits(limiter, 1)
-    await limiter.step()
-    assert ledger.pruned_before == []
-    clock.advance(3 * 3600)
-    await hits(limiter, 1)
-    await limiter.step()
-    assert len(ledger.totals) == 3
-    clock.advance(6 * 3600)
-    await limiter.step()
-    assert len(ledger.pruned_before) == 2
-    assert {window.window_ts.hour for window in ledger.totals} == {15}
+# --- with Redis ----------------------------------------------------------------------------------------
 
 
 class Told(list[DomainEvent]):
     def notify(self, event: DomainEvent) -> None:
         self.append(event)
-
-
-# --- with Redis ----------------------------------------------------------------------------------------
 
 
 class RedisPuppet:

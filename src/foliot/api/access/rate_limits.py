@@ -7,14 +7,8 @@ many still gets its rate.
 
 Where the counts are stored:
 
-- memory: exact, for one process.
-- database: in memory, exchanged with `rate_t` about once a second. A request costs no statement. An instance
-  counts its own requests at once. It learns the counts of the others in the exchange after its own next
-  request of the name. Until then a caller that spreads its requests over n instances gets at most its rate
-  from each; afterwards it gets its rate from all of them together. While the database is unreachable, every
-  instance counts alone. An exchange with an unknown outcome is repeated, so the requests of one second may
-  count twice.
-- Redis: exact for all instances, with one round trip per request. While Redis is unreachable, every instance
+- memory: exact, but every process counts alone.
+- Redis: exact for all processes, with one round trip per request. While Redis is unreachable, every process
   counts alone.
 
 With Redis, the package `limits` does the counting. Its memory storage is not used: it scans all names on
@@ -27,7 +21,6 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 from ipaddress import IPv6Address, ip_address
-from itertools import islice
 from typing import Any, Protocol
 
 from limits import RateLimitItem, parse_many
@@ -35,23 +28,17 @@ from limits.aio.storage import RedisStorage
 from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.errors import ConfigurationError, StorageError
 
-from foliot.access.rates_sql import Rates, RateWindow
 from foliot.model.errors import FoliotError, RateLimitedError, SettingError
 from foliot.model.event import Observer, Observers, RedisFailed
-from foliot.model.instant import instant_of, micros_of
+from foliot.model.instant import micros_of
 from foliot.service import Wake
 from foliot.timing.clock import Clock
 
-EXCHANGE_S = 1.0
-MAX_EXCHANGED = 5_000
-"""Names per statement."""
 MAX_NAMES = 100_000
 """Maximum number of names in memory. Beyond it the oldest is dropped, so that a caller with very many
 addresses can't fill the memory."""
-TIDY_S = 60.0
-PRUNED_AT_ONCE = 1_000
-KEPT_S = 3600.0
-"""Minimum time that windows stay in the database. Another instance may be set to longer windows."""
+PRUNE_S = 60.0
+REDIS_CHECK_S = 1.0
 REDIS_LIMIT_S = 0.25
 LONGEST_NAME = 200
 
@@ -163,40 +150,24 @@ def _fitting(kind: RateKind, name: str, rate: RateLimitItem) -> str:
 # --- memory --------------------------------------------------------------------------------------------
 
 
-class _Window:
-    """The request counts of one name in one window."""
-
-    __slots__ = ("is_read", "known", "unsent")
-
-    def __init__(self) -> None:
-        self.known = 0
-        """Requests in the whole cluster, as of the last exchange."""
-        self.unsent = 0
-        """Requests in this process that were not exchanged yet."""
-        self.is_read = False
-        """Whether `known` was read after the window had ended, so that it needs no further exchange."""
-
-    @property
-    def total(self) -> int:
-        return self.known + self.unsent
-
-
 class _Name:
+    """The request counts of one name in the current window and the one before."""
+
     __slots__ = ("index", "last", "this", "window_us")
 
     def __init__(self, window_us: int, index: int) -> None:
         self.window_us = window_us
         self.index = index
-        self.this = _Window()
-        self.last = _Window()
+        self.this = 0
+        self.last = 0
 
     def roll(self, index: int) -> None:
         """Advance to the window with this index."""
         # If the clock is set back a little across a boundary, the counts must not be lost.
         if index in (self.index, self.index - 1):
             return
-        self.last = self.this if index == self.index + 1 else _Window()
-        self.this = _Window()
+        self.last = self.this if index == self.index + 1 else 0
+        self.this = 0
         self.index = index
 
     @property
@@ -208,7 +179,6 @@ class MemoryRates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._names: dict[str, _Name] = {}
-        self._tidied_at = clock.monotonic()
 
     async def take(self, name: str, rate: RateLimitItem) -> float | None:
         window_s = rate.get_expiry()
@@ -219,93 +189,24 @@ class MemoryRates:
             known = self._add(name, _Name(window_s * 1_000_000, index))
         known.roll(index)
         elapsed_s = max(0, now_us - known.begin_us) / 1_000_000
-        wait = wait_s(known.last.total, known.this.total, rate.amount, window_s, elapsed_s)
+        wait = wait_s(known.last, known.this, rate.amount, window_s, elapsed_s)
         if wait is None:
-            known.this.unsent += 1
-            self._note(name, known)
+            known.this += 1
         return wait
 
     async def step(self) -> float | None:
-        self._tidy()
-        return TIDY_S
+        """Remove names whose windows have all expired."""
+        now_us = micros_of(self._clock.now())
+        over = [name for name, known in self._names.items() if known.begin_us + 2 * known.window_us <= now_us]
+        for name in over:
+            del self._names[name]
+        return PRUNE_S
 
     def _add(self, name: str, made: _Name) -> _Name:
         if len(self._names) >= MAX_NAMES:
             del self._names[next(iter(self._names))]
         self._names[name] = made
         return made
-
-    def _note(self, name: str, known: _Name) -> None:
-        """Called for every request that is let through."""
-
-    def _tidy(self) -> bool:
-        """Every TIDY_S, remove names whose windows have all expired. Return whether it was time."""
-        if self._clock.monotonic() - self._tidied_at < TIDY_S:
-            return False
-        self._tidied_at = self._clock.monotonic()
-        now_us = micros_of(self._clock.now())
-        over = [name for name, known in self._names.items() if known.begin_us + 2 * known.window_us <= now_us]
-        for name in over:
-            del self._names[name]
-        return True
-
-
-# --- database ------------------------------------------------------------------------------------------
-
-
-class DatabaseRates(MemoryRates):
-    def __init__(self, clock: Clock, store: Rates) -> None:
-        super().__init__(clock)
-        self._store = store
-        self._changed: dict[str, _Name] = {}
-        self._longest_us = 0
-
-    async def step(self) -> float | None:
-        changed, self._changed = self._changed, {}
-        try:
-            while changed:
-                await self._exchange(changed)
-        finally:
-            self._changed = changed | self._changed
-        if self._tidy():
-            kept_us = max(2 * self._longest_us, int(KEPT_S * 1_000_000))
-            before = instant_of(micros_of(self._clock.now()) - kept_us)
-            while await self._store.prune(before=before, limit=PRUNED_AT_ONCE) == PRUNED_AT_ONCE:
-                pass
-        return EXCHANGE_S
-
-    def _note(self, name: str, known: _Name) -> None:
-        self._changed[name] = known
-        self._longest_us = max(self._longest_us, known.window_us)
-
-    async def _exchange(self, changed: dict[str, _Name]) -> None:
-        """Add the new requests of some names to the database, and read the totals of all instances."""
-        some = dict(islice(changed.items(), MAX_EXCHANGED))
-        windows, ended = _windows_of(some)
-        sent = {key: window.unsent for key, window in windows.items()}
-        totals = await self._store.add(sent)
-        # Subtract instead of setting to zero: more requests may have been counted during the exchange.
-        for key, window in windows.items():
-            window.unsent -= sent[key]
-            window.known = totals[key]
-        for window in ended:
-            window.is_read = True
-        for name in some:
-            del changed[name]
-
-
-def _windows_of(names: Mapping[str, _Name]) -> tuple[dict[RateWindow, _Window], list[_Window]]:
-    """Return the windows of these names to exchange, and those among them that have ended."""
-    windows: dict[RateWindow, _Window] = {}
-    ended: list[_Window] = []
-    for name, known in names.items():
-        windows[RateWindow(name, instant_of(known.begin_us))] = known.this
-        # Read a window once more after its end, even without new requests here: other instances may have
-        # counted some.
-        if known.last.unsent or not known.last.is_read:
-            windows[RateWindow(name, instant_of(known.begin_us - known.window_us))] = known.last
-            ended.append(known.last)
-    return windows, ended
 
 
 # --- Redis ---------------------------------------------------------------------------------------------
@@ -366,7 +267,7 @@ class RedisRates:
                 self._tell(error)
                 raise
             self.is_away = False
-        return EXCHANGE_S
+        return REDIS_CHECK_S
 
     async def _look(self) -> None:
         async with asyncio.timeout(REDIS_LIMIT_S):
