@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Executable, insert, select, text, update
+from sqlalchemy import Executable, exists, insert, literal, select, text, union_all, update
 from sqlalchemy import delete as delete_rows
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -47,8 +47,17 @@ async def empty(store: SqlStore) -> None:
     """Reset a used database: delete all rows and insert the initial ones."""
 
     async def work(connection: AsyncConnection) -> None:
+        # Most tables are empty. One statement finds the others, which is faster than a DELETE for each.
+        filled = union_all(
+            *[
+                select(literal(table.name)).where(exists().select_from(table))
+                for table in metadata.sorted_tables
+            ]
+        )
+        names = set((await connection.execute(filled)).scalars())
         for table in metadata.sorted_tables:
-            await connection.execute(delete_rows(table))
+            if table.name in names:
+                await connection.execute(delete_rows(table))
 
     await store.database.write(Pool.API, work)
     await upgrade(store.database)
