@@ -101,19 +101,18 @@ def clock(contract_database: Opened) -> Clock:
 
 
 @pytest.fixture
-async def scene(contract_database: Opened) -> Scene:
+async def scene(contract_database: Opened) -> AsyncIterator[Scene]:
     async def open_another() -> SqlStore:
         return contract_database.store()
 
     store = contract_database.store()
     await empty(store)
-    return Scene(store, open_another)
+    yield Scene(store, open_another)
+    await _end_tasks()
 
 
-@pytest.fixture(autouse=True)
-async def _end_tasks() -> AsyncIterator[None]:
+async def _end_tasks() -> None:
     """Cancel the tasks that a test left behind, before the next test empties the database."""
-    yield
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
@@ -129,10 +128,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the async tests of a module, and their fixtures, in one event loop."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent != here or not isinstance(item, pytest.Function):
+    """Run the async tests of a module that uses a shared database, and their fixtures, in one event loop."""
+    here = [
+        each
+        for each in items
+        if isinstance(each, pytest.Function) and each.path.parent == Path(__file__).parent
+    ]
+    sharing = {each.path for each in here if "contract_database" in each.fixturenames}
+    for item in here:
+        if item.path not in sharing:
             continue
         if asyncio.iscoroutinefunction(item.obj):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
