@@ -3,6 +3,7 @@
 - A public class name has one meaning in the whole package.
 - Bounds are called MAX_ and MIN_.
 - A docstring makes sense without the one before it: none begins with "The same".
+- A folder of the package has at most 25 modules: more are several subjects.
 
 A comment exempts its line: `# names: REASON`.
 """
@@ -10,10 +11,12 @@ A comment exempts its line: `# names: REASON`.
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+MAX_MODULES = 25
 FOLDERS = ("src", "tests", "bench", "examples", "scripts")
 LET_THROUGH = re.compile(r"# names: \S")
 OLD_BOUND = re.compile(r"\b_?(MOST|LEAST)(_[A-Z]+)*\b")
@@ -21,12 +24,20 @@ OLD_BOUND = re.compile(r"\b_?(MOST|LEAST)(_[A-Z]+)*\b")
 
 def findings_in(files: dict[Path, str]) -> Iterator[str]:
     """Yield one line for each violation in the given sources."""
+    yield from _crowded_in(files)
     classes: dict[str, str] = {}
     for path, source in sorted(files.items()):
         lines = source.splitlines()
         for line, text in _wrong_in(path, source, classes):
             if not LET_THROUGH.search(lines[line - 1]):
                 yield f"{path}:{line}: {text}"
+
+
+def _crowded_in(files: Iterable[Path]) -> Iterator[str]:
+    modules = Counter(path.parent for path in files if path.parts[0] == "src" and path.stem != "__init__")
+    for folder, count in sorted(modules.items()):
+        if count > MAX_MODULES and folder.name != "versions":
+            yield f"{folder}: {count} modules in one folder, at most {MAX_MODULES}"
 
 
 def _wrong_in(path: Path, source: str, classes: dict[str, str]) -> Iterator[tuple[int, str]]:

@@ -39,3 +39,11 @@ def test_what_only_resembles_it_is_not(source: str) -> None:
 def test_a_line_is_let_through_with_a_reason_only() -> None:
     assert list(findings_in({ONE: "MOST = 3  # names: a word of the protocol\n"})) == []
     assert list(findings_in({ONE: "MOST = 3  # names:\n"})) != []
+
+
+def test_a_crowded_folder_is_found() -> None:
+    def sources(count: int) -> dict[Path, str]:
+        return {Path(f"src/foliot/store/module_{number}.py"): "" for number in range(count)}
+
+    assert list(findings_in(sources(25) | {Path("src/foliot/store/__init__.py"): ""})) == []
+    assert list(findings_in(sources(26))) == ["src/foliot/store: 26 modules in one folder, at most 25"]

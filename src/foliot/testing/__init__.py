@@ -1,4 +1,4 @@
-"""Test support: a virtual clock, an application that runs on it, and conformance suites for plug-ins."""
+"""Test support for applications: a virtual clock, and an application that runs on it."""
 
 from foliot.testing.app import TestApp
 from foliot.timing.clock import VirtualClock
