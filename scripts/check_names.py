@@ -3,6 +3,7 @@
 - A public class name has one meaning in the whole package.
 - Bounds are called MAX_ and MIN_.
 - A docstring makes sense without the one before it: none begins with "The same".
+- Only `db/` knows which database it is: no other module compares the dialect's name.
 - A folder of the package has at most 25 modules: more are several subjects.
 
 A comment exempts its line: `# names: REASON`.
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MAX_MODULES = 25
+DATABASES = {"postgres", "postgresql", "sqlite"}
 FOLDERS = ("src", "tests", "bench", "examples", "scripts")
 LET_THROUGH = re.compile(r"# names: \S")
 OLD_BOUND = re.compile(r"\b_?(MOST|LEAST)(_[A-Z]+)*\b")
@@ -50,12 +52,27 @@ def _wrong_in(path: Path, source: str, classes: dict[str, str]) -> Iterator[tupl
             text = node.value.value
             if isinstance(text, str) and text.startswith("The same"):
                 yield node.lineno, 'a docstring begins with "The same": say what it is'
+    if path.parts[0] == "src" and path.parts[2] != "db":
+        yield from _dialects_in(tree)
     if path.parts[0] == "src":
         for statement in tree.body:
             if isinstance(statement, ast.ClassDef) and not statement.name.startswith("_"):
                 first = classes.setdefault(statement.name, f"{path}:{statement.lineno}")
                 if first != f"{path}:{statement.lineno}":
                     yield statement.lineno, f"class {statement.name} is also defined at {first}"
+
+
+def _dialects_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    text = "only db/ may know which database it is: give the dialect a method"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in DATABASES:
+            yield node.lineno, text
+        if isinstance(node, ast.Attribute) and node.attr == "name" and _is_dialect(node.value):
+            yield node.lineno, text
+
+
+def _is_dialect(node: ast.expr) -> bool:
+    return "dialect" in (getattr(node, "attr", None), getattr(node, "id", None))
 
 
 def main() -> int:

@@ -19,8 +19,9 @@ from sqlalchemy import func, select
 from foliot.commands import Commands
 from foliot.db.dialect import Pool
 from foliot.db.hints import PostgresHints
+from foliot.db.opening import parse_url
 from foliot.db.schema import execution_t, schedule_status_t
-from foliot.instance.store import SqlStore, parse_url
+from foliot.instance.store import SqlStore
 from foliot.model.event import Observers
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.policy import Priority

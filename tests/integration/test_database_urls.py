@@ -20,7 +20,8 @@ from sqlalchemy import text
 
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, PostgresHints
-from foliot.instance.store import SqlStore, open_store, parse_url
+from foliot.db.opening import parse_url
+from foliot.instance.store import SqlStore, open_store
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.timing.clock import SystemClock
 from tests import forked_cli

@@ -41,6 +41,15 @@ def test_a_line_is_let_through_with_a_reason_only() -> None:
     assert list(findings_in({ONE: "MOST = 3  # names:\n"})) != []
 
 
+@pytest.mark.parametrize(
+    "source", ["if dialect.name == x: ...\n", "y = self.database.dialect.name\n", 'x = kind == "sqlite"\n']
+)
+def test_only_the_folder_db_knows_which_database_it_is(source: str) -> None:
+    [found] = findings_in({ONE: source})
+    assert found.startswith("src/foliot/one.py:1: only db/ may know which database it is")
+    assert list(findings_in({Path("src/foliot/db/one.py"): source, Path("tests/one.py"): source})) == []
+
+
 def test_a_crowded_folder_is_found() -> None:
     def sources(count: int) -> dict[Path, str]:
         return {Path(f"src/foliot/store/module_{number}.py"): "" for number in range(count)}

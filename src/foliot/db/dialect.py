@@ -44,6 +44,12 @@ class Limit:
 
 class Dialect(Protocol):
     name: str
+    is_embedded: bool
+    """Whether the database is a file that this machine reads by itself."""
+    snapshot_options: Mapping[str, str]
+    """Options of a connection that reads from one snapshot, whatever is written meanwhile."""
+    is_late: str
+    """SQL condition of the index of executions that were inserted long after their fire time."""
     commits_in_background: int
     """How many transactions are worth running in the background while the process computes; 0: none."""
     commits_single: bool
@@ -84,6 +90,18 @@ class Dialect(Protocol):
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         """Convert JSON text from `rows` to a value for a JSON column."""
+        ...
+
+    def has_value(self, document: ColumnElement[Any], key: str, value: str) -> ColumnElement[bool]:
+        """Whether the JSON object has this value under the key."""
+        ...
+
+    def has_item(self, document: ColumnElement[Any], key: str, item: str) -> ColumnElement[bool]:
+        """Whether the JSON object has a list under the key that contains the item."""
+        ...
+
+    def micros(self, instant: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Convert an instant to microseconds since 1970."""
         ...
 
     def contains(

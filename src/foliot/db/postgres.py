@@ -1,7 +1,7 @@
 """PostgreSQL: the dialect, and how to open its connection pools."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     BindParameter,
     Column,
     ColumnElement,
@@ -24,11 +25,13 @@ from sqlalchemy import (
     cast,
     column,
     event,
+    extract,
     func,
     literal,
     select,
     text,
     true,
+    type_coerce,
 )
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 from sqlalchemy.engine import URL, ExceptionContext
@@ -40,7 +43,7 @@ from sqlalchemy.types import TypeEngine
 from foliot.db.database import Database
 from foliot.db.dialect import Columns, Limit, Pool, Rows
 from foliot.db.postgres_url import connect, connect_arguments, shown
-from foliot.db.schema import IS_CLAIMABLE, execution_t
+from foliot.db.schema import IS_CLAIMABLE, IS_LATE, execution_t
 from foliot.db.types import Instant
 
 _TRANSIENT = {"40001", "40P01", "55P03"}
@@ -69,6 +72,9 @@ LOCKED_ROW_S = 0.25
 
 class PostgresDialect:
     name = "postgresql"
+    is_embedded = False
+    snapshot_options: Mapping[str, str] = {"isolation_level": "REPEATABLE READ"}
+    is_late = IS_LATE
     commits_in_background = 2
     # The planner looks a constant up in its statistics: a rare one makes it start the join at the wrong end.
     shares_keys = False
@@ -117,6 +123,15 @@ class PostgresDialect:
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return cast(document, JSONB)
+
+    def has_value(self, document: ColumnElement[Any], key: str, value: str) -> ColumnElement[bool]:
+        return type_coerce(document, JSONB).contains({key: value})
+
+    def has_item(self, document: ColumnElement[Any], key: str, item: str) -> ColumnElement[bool]:
+        return type_coerce(document, JSONB).contains({key: [item]})
+
+    def micros(self, instant: ColumnElement[Any]) -> ColumnElement[Any]:
+        return cast(extract("epoch", instant) * 1_000_000, BigInteger)
 
     def contains(
         self, text: ColumnElement[Any], part: ColumnElement[Any], *, is_indexed: bool

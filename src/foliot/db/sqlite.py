@@ -6,7 +6,7 @@ from the clock that the store was given, so a virtual clock works.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     event,
+    exists,
     func,
     literal,
     select,
@@ -44,7 +45,7 @@ from sqlalchemy.types import TypeEngine
 
 from foliot.db.database import Database
 from foliot.db.dialect import Columns, Limit, Pool, Rows
-from foliot.db.schema import IS_CLAIMABLE, execution_t
+from foliot.db.schema import IS_CLAIMABLE, IS_LATE_IN_SQLITE, execution_t
 from foliot.db.sqlite_driver import connector
 from foliot.db.types import Instant, Json
 from foliot.model.instant import micros_of
@@ -59,6 +60,9 @@ CACHE_KB = 32_000
 
 class SqliteDialect:
     name = "sqlite"
+    is_embedded = True
+    snapshot_options: Mapping[str, str] = {"foliot_begin": "BEGIN"}
+    is_late = IS_LATE_IN_SQLITE
     # A thread of this process does the work. It would wait for the GIL after every call while another thread
     # computes: half as fast as running one after the other.
     commits_in_background = 0
@@ -101,6 +105,17 @@ class SqliteDialect:
 
     def json(self, document: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.json(document, type_=Json)
+
+    def has_value(self, document: ColumnElement[Any], key: str, value: str) -> ColumnElement[bool]:
+        each = func.json_each(document).table_valued("key", "value", name="entry")
+        return exists().select_from(each).where(each.c.key == key, each.c.value == value)
+
+    def has_item(self, document: ColumnElement[Any], key: str, item: str) -> ColumnElement[bool]:
+        each = func.json_each(document, f"$.{key}").table_valued("value", name="item")
+        return exists().select_from(each).where(each.c.value == item)
+
+    def micros(self, instant: ColumnElement[Any]) -> ColumnElement[Any]:
+        return type_coerce(instant, BigInteger)
 
     def contains(
         self,

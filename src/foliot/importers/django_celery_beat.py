@@ -150,9 +150,9 @@ def _engine(text: str) -> AsyncEngine:
     except ArgumentError:
         raise _wrong("can't be read") from None
     match url.drivername:
-        case "sqlite":
+        case "sqlite":  # names: the database of Django, not ours
             return create_async_engine(_read_only_file(url))
-        case "postgresql" | "postgres":
+        case "postgresql" | "postgres":  # names: the database of Django, not ours
             # Enforced by the server: no statement can write.
             only_reads = {"server_settings": {"default_transaction_read_only": "on"}}
             return create_async_engine(

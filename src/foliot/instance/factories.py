@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from foliot.brokers.celery_app import CeleryApp, load_celery
-from foliot.db.hints import Hints, PostgresHints, SharedHints
+from foliot.db.hints import Hints, SharedHints
+from foliot.db.opening import open_hints
 from foliot.db.replica import ReplicaWatch
 from foliot.instance.settings import Settings
 from foliot.instance.spec import ENGINE, InstanceRole, InstanceSpec
-from foliot.instance.store import SqlStore, parse_url
+from foliot.instance.store import SqlStore
 from foliot.kinds.target_protocol import Target
 from foliot.model.broker import BrokerKind
 from foliot.model.errors import SettingError
@@ -344,10 +345,7 @@ def open_shared_hints(settings: Settings, observer: Observer) -> SharedHints | N
             from foliot.db.redis_hints import RedisHints
 
             return RedisHints(settings.hints_redis_url, observer)
-    url = parse_url(settings.database_url)
-    if url.get_backend_name() == "postgresql" and settings.uses_hints:
-        return PostgresHints(url)
-    return None
+    return open_hints(settings.database_url) if settings.uses_hints else None
 
 
 def keep_answers(ground: InstanceContext) -> "ResponseCache | None":

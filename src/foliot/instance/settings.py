@@ -23,7 +23,7 @@ from foliot.access.environment import CREDENTIALS, PREFIX, SECRET_VALUE_PREFIX, 
 from foliot.access.keys import MIN_SECRET_BYTES, OperatorKey
 from foliot.api.access.rate_limits import parse_rate
 from foliot.db.dialect import Pool
-from foliot.instance.store import DEFAULT_POOLS, READ_SETTING, parse_url
+from foliot.db.opening import DEFAULT_POOLS, READ_SETTING, has_server, parse_url
 from foliot.model.broker import ADDRESSES, kind_of, transports_of
 from foliot.model.errors import SettingError
 from foliot.outbox.open_publisher import RELAYED
@@ -216,7 +216,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _servers_fit(self) -> Self:
-        if self.database_read_url is not None and not self.database_url.startswith("postgres"):
+        if self.database_read_url is not None and not has_server(self.database_url):
             raise ValueError("FOLIOT_DATABASE_READ_URL is for a replica, and only PostgreSQL has any")
         if self.hints == "redis" and self.redis_url is None:
             raise ValueError("FOLIOT_HINTS=redis needs FOLIOT_REDIS_URL")

@@ -47,8 +47,6 @@ from foliot.db.protocol import ExecutionFilter
 from foliot.db.rows.execution_rows import execution_of
 from foliot.db.schema import (
     IS_BY_HAND,
-    IS_LATE,
-    IS_LATE_IN_SQLITE,
     IS_NOT_WELL,
     IS_OPEN,
     execution_t,
@@ -307,8 +305,7 @@ class _Search:
         if highest is not None:
             walks = [(*each, key < highest) for each in walks]
             if after is None or after.execution_id > highest:
-                is_late = IS_LATE_IN_SQLITE if self.dialect.name == "sqlite" else IS_LATE
-                walks.append((text(is_late), *bounds, key >= highest))
+                walks.append((text(self.dialect.is_late), *bounds, key >= highest))
         return [_Source(each, [key.desc()], statuses) for each in walks]
 
     def _walk_not_well(self, statuses: Sequence[Status], after: ExecutionPosition | None) -> list[_Source]:

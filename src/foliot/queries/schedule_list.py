@@ -24,15 +24,11 @@ from sqlalchemy import (
     Uuid,
     and_,
     bindparam,
-    exists,
-    func,
     literal,
     or_,
     select,
-    type_coerce,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB
 
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
@@ -378,23 +374,11 @@ def _conditions(dialect: Dialect, wanted: ScheduleFilter) -> _Conditions:
     if wanted.active is not None:
         conditions.append(table.c.active.is_(wanted.active))
     if wanted.calendars:
-        conditions.append(or_(*[_uses(dialect, name) for name in wanted.calendars]))
-    conditions += [_has_label(dialect, name, value) for name, value in wanted.labels.items()]
+        conditions.append(
+            or_(*[dialect.has_item(table.c.policies, "calendars", name) for name in wanted.calendars])
+        )
+    conditions += [dialect.has_value(table.c.labels, name, value) for name, value in wanted.labels.items()]
     return tuple(conditions)
-
-
-def _has_label(dialect: Dialect, name: str, value: str) -> ColumnElement[bool]:
-    if dialect.name == "postgresql":
-        return type_coerce(schedule_t.c.labels, JSONB).contains({name: value})
-    each = func.json_each(schedule_t.c.labels).table_valued("key", "value", name="label")
-    return exists().select_from(each).where(each.c.key == name, each.c.value == value)
-
-
-def _uses(dialect: Dialect, calendar: str) -> ColumnElement[bool]:
-    if dialect.name == "postgresql":
-        return type_coerce(schedule_t.c.policies, JSONB).contains({"calendars": [calendar]})
-    each = func.json_each(schedule_t.c.policies, "$.calendars").table_valued("value", name="calendar")
-    return exists().select_from(each).where(each.c.value == calendar)
 
 
 def _listed(schedules: FromClause) -> Select[Any]:

@@ -32,7 +32,6 @@ from foliot.db.schema import IS_BY_HAND, execution_t, schedule_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.instant import EPOCH
-from foliot.queries.timeline import micros_in
 
 MAX_EXECUTIONS = 2_000
 MAX_IN_DAYS = 25_000
@@ -179,7 +178,7 @@ def _by_day(dialect: Dialect, schedule_id: UUID, *conditions: ColumnElement[bool
     for kind in _KINDS:
         columns = (execution_t.c.fire_ts, execution_t.c.status)
         some = _latest_of(kind, columns, schedule_id, MAX_IN_DAYS, *conditions).subquery()
-        day = (micros_in(dialect, some.c.fire_ts) // literal(_DAY_US, BigInteger)).label("day")
+        day = (dialect.micros(some.c.fire_ts) // literal(_DAY_US, BigInteger)).label("day")
         some = select(day, some.c.status, some.c.fire_ts).subquery()
         counted.append(
             select(

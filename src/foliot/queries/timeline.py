@@ -18,12 +18,9 @@ from sqlalchemy import (
     Select,
     Uuid,
     case,
-    cast,
-    extract,
     func,
     literal,
     select,
-    type_coerce,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -262,8 +259,8 @@ class _Rows:
     def _some(self, host_id: UUID) -> Any:
         """Select the host's rows with their bin. The cap applies to rows read, before filtering."""
         read = self._range(*_READ).limit(self._most).subquery("read")
-        fire = micros_in(self._dialect, read.c.fire_ts)
-        started = micros_in(self._dialect, read.c.started_ts)
+        fire = self._dialect.micros(read.c.fire_ts)
+        started = self._dialect.micros(read.c.started_ts)
         width = self.bins.width // timedelta(microseconds=1)
         number = (fire - micros_of(self.bins.from_ts)) // literal(width, BigInteger)
         return (
@@ -283,13 +280,6 @@ class _Rows:
             )
             .subquery("some")
         )
-
-
-def micros_in(dialect: Dialect, instant: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Convert an instant to microseconds since 1970, which is how SQLite stores it."""
-    if dialect.name == "sqlite":
-        return type_coerce(instant, BigInteger)
-    return cast(extract("epoch", instant) * 1_000_000, BigInteger)
 
 
 _READ = tuple(

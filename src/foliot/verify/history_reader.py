@@ -42,10 +42,8 @@ _ROW = (
 @asynccontextmanager
 async def snapshot(database: Database) -> AsyncIterator[AsyncConnection]:
     """Open a connection that reads from one snapshot, whatever is written meanwhile."""
-    is_postgres = database.dialect.name == "postgresql"
-    options = {"isolation_level": "REPEATABLE READ"} if is_postgres else {"foliot_begin": "BEGIN"}
     async with database.engine(Pool.API).connect() as connection:
-        yield await connection.execution_options(**options)
+        yield await connection.execution_options(**database.dialect.snapshot_options)
 
 
 async def read_calendars(connection: AsyncConnection) -> Calendars:

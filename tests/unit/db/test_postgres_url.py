@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from foliot.db.opening import READ_SETTING, parse_url
 from foliot.db.postgres_url import SUPPORTED, connect_arguments, hosts_of, shown
-from foliot.instance.store import READ_SETTING, parse_url
 from foliot.model.errors import SettingError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foliot import Foliot, cron, delay, every, once, rrule
-from foliot.instance.store import parse_url
+from foliot.db.opening import parse_url
 from foliot.model.errors import InvalidError, SettingError
 from foliot.model.ids import new_id
 from foliot.model.schedule import ScheduleSpec

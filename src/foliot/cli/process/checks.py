@@ -22,11 +22,12 @@ from foliot.cli.support.server_choice import running_at
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.migrate import schema_status
+from foliot.db.opening import READ_SETTING, parse_url
 from foliot.db.postgres import open_postgres
 from foliot.db.primary import REPLICA, refusal_of
 from foliot.db.schema import scheduler_lock_t
 from foliot.instance.settings import Settings, load_settings
-from foliot.instance.store import READ_SETTING, SqlStore, parse_url
+from foliot.instance.store import SqlStore
 from foliot.model.errors import FoliotError
 from foliot.outbox.readers_sql import GroupRecord, ReaderState, RelayRecord
 from foliot.queries.overview import Overdue
@@ -163,7 +164,7 @@ async def _check_writable(database: Database) -> CheckResult:
     refusal = await refusal_of(database)
     if refusal is not None:
         return fail("database", f"{database.url} {refusal.what}", refusal.advice)
-    if database.dialect.name != "postgresql":
+    if database.dialect.is_embedded:
         await database.write(Pool.API, _nothing)
     return ok("database", f"{database.url} is reachable and takes writes")
 
@@ -202,7 +203,7 @@ async def _check_schema(database: Database) -> CheckResult:
 
 
 async def _check_clock(database: Database, clock: Clock) -> CheckResult:
-    if database.dialect.name == "sqlite":
+    if database.dialect.is_embedded:
         return ok("clock", "SQLite uses this machine's own")
     await database.now(Pool.API)  # connects, so that the measurement itself is short
     before = clock.now()
@@ -337,7 +338,7 @@ def check_zones(names: set[str]) -> CheckResult:
 
 async def _examine_server(store: SqlStore) -> AsyncIterator[CheckResult]:
     async with store.database.read(Pool.API) as connection:
-        if store.database.dialect.name == "sqlite":
+        if store.database.dialect.is_embedded:
             yield check_journal(str((await connection.execute(text("PRAGMA journal_mode"))).scalar_one()))
             return
         names = ("server_version_num", "server_version", "fsync", "synchronous_commit", "full_page_writes")

@@ -2,10 +2,10 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
+from foliot.db.opening import file_of
 from foliot.instance.settings import Settings
-from foliot.instance.store import MEMORY, SqlStore, open_store, parse_url
+from foliot.instance.store import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 
 
@@ -25,8 +25,5 @@ async def opened(settings: Settings) -> AsyncIterator[SqlStore]:
 
 def missing_file(settings: Settings) -> str | None:
     """Return the configured SQLite file if it is missing: connecting would create it. None: not missing."""
-    url = parse_url(settings.database_url)
-    if url.get_backend_name() != "sqlite" or settings.database_url == MEMORY:
-        return None
-    assert url.database is not None
-    return None if Path(url.database).exists() else url.database
+    path = file_of(settings.database_url)
+    return None if path is None or path.exists() else str(path)

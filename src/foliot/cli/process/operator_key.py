@@ -15,7 +15,7 @@ from foliot.cli.support.private_file import (
     read_private,
     replace_private,
 )
-from foliot.instance.store import MEMORY, parse_url
+from foliot.db.opening import file_of
 from foliot.model.errors import SettingError
 
 KEY_BYTES = 32
@@ -32,11 +32,8 @@ def running_file(database_url: str) -> Path:
 
 
 def _beside(database_url: str, suffix: str) -> Path:
-    database = parse_url(database_url).database
-    if database_url == MEMORY or not database_url.startswith("sqlite") or database is None:
-        return Path(f"foliot.{suffix}")
-    path = Path(database)
-    return path.with_name(f"{path.name}.{suffix}")
+    path = file_of(database_url)
+    return Path(f"foliot.{suffix}") if path is None else path.with_name(f"{path.name}.{suffix}")
 
 
 def read_key(path: Path) -> str | None:
