@@ -15,7 +15,7 @@ from foliot.planning.change import create
 from tests.engine import AUTHOR, add, every_second, running, seen, spec, until
 
 HOURLY = {"kind": "interval", "hours": 1}
-LARGE = 6_000
+LARGE = 12_000
 """Schedules of a backlog that is several times what is read ahead."""
 
 
