@@ -1,6 +1,8 @@
 """Whatever fits the OpenAPI document, and whatever does not: no 500, no answer that it does not describe."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,10 +18,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from foliot.api.access import ACCESS, Open
 from foliot.api.access.access_table import ACCESS, Open
-from tests.api.hosts import Host
-from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served
+from tests.api.hosts import Host, two_hosts
+from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
 from tests.api.valid_requests import IDS, ROUTES, VALID
+from tests.servers import PostgresServer
 
 EXAMPLES = 8
 CHECKS = [
@@ -40,15 +44,39 @@ always_the_same = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-SERVER = {"roles": API_ALONE}
+DATABASES = ("sqlite", "postgres")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server, its host, and the document that describes it."""
+
+    server: Served
+    host: Host
+    schema: Any
 
 
 @pytest.fixture(scope="module")
-def schema(server: Served) -> schemathesis.BaseSchema:
+def places(
+    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Place]]:
+    """Start a server on each database. Both run at once, because each test chooses one."""
+    with ExitStack() as stack:
+        urls = {
+            "sqlite": f"sqlite:///{tmp_path_factory.mktemp('served') / 'foliot.db'}",
+            "postgres": stack.enter_context(postgres_server.database()),
+        }
+        yield {
+            database: place_of(stack.enter_context(served(urls[database], roles=API_ALONE)))
+            for database in DATABASES
+        }
+
+
+def place_of(server: Served) -> Place:
     document = server.by(None).get("/openapi.json").json()
-    made = schemathesis.openapi.from_dict(document)
-    made.config.update(base_url=server.url)
-    return made
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.update(base_url=server.url)
+    return Place(server, two_hosts(server)[0], schema)
 
 
 @pytest.fixture(scope="module")
@@ -69,27 +97,28 @@ def ask(operation: Any, mode: GenerationMode, check: Callable[[Any], None], most
     each()
 
 
-def described(routes: list[tuple[str, str]]) -> list[Any]:
-    return [
-        pytest.param(*route, id=name)
-        for route, name in zip(ROUTES, IDS, strict=True)
-        if route in routes and route not in {STREAM, *UNDESCRIBED}
-    ]
+def each_operation(routes: list[tuple[str, str]], *, first: int) -> pytest.MarkDecorator:
+    """Test each operation on one database: on each in turn, beginning with the one at `first`.
+
+    What fits is asked on one and what does not fit on the other, so every operation is asked on both.
+    """
+    chosen = []
+    for index, (route, name) in enumerate(zip(ROUTES, IDS, strict=True), start=first):
+        if route in routes and route not in {STREAM, *UNDESCRIBED}:
+            database = DATABASES[index % 2]
+            chosen.append(pytest.param(database, *route, id=f"{database}-{name}"))
+    return pytest.mark.parametrize(("database", "method", "path"), chosen)
 
 
 HAVE_INPUT = [route for route in ROUTES if ACCESS[route] is not Open.PROBE]
 
 
-@pytest.mark.parametrize(("method", "path"), described(ROUTES))
+@each_operation(ROUTES, first=0)
 def test_what_fits_the_document_is_answered_as_it_says(
-    server: Served,
-    host: Host,
-    schema: Any,
-    session: requests.Session,
-    method: str,
-    path: str,
+    places: dict[str, Place], session: requests.Session, database: str, method: str, path: str
 ) -> None:
-    there = VALID[method, path](host).named
+    place = places[database]
+    there = VALID[method, path](place.host).named
 
     def check(case: Any) -> None:
         case.call_and_validate(session=session, headers=BEARER, checks=CHECKS)
@@ -97,20 +126,16 @@ def test_what_fits_the_document_is_answered_as_it_says(
             case.path_parameters.update(there)
             case.call_and_validate(session=session, headers=BEARER, checks=CHECKS)
 
-    ask(schema[path][method], GenerationMode.POSITIVE, check)
-    assert server.bugs == []
+    ask(place.schema[path][method], GenerationMode.POSITIVE, check)
+    assert place.server.bugs == []
 
 
-@pytest.mark.parametrize(("method", "path"), described(HAVE_INPUT))
+@each_operation(HAVE_INPUT, first=1)
 def test_what_does_not_fit_the_document_is_answered_as_it_says(
-    server: Served,
-    host: Host,
-    schema: Any,
-    session: requests.Session,
-    method: str,
-    path: str,
+    places: dict[str, Place], session: requests.Session, database: str, method: str, path: str
 ) -> None:
-    there = VALID[method, path](host).named
+    place = places[database]
+    there = VALID[method, path](place.host).named
 
     def check(case: Any) -> None:
         case.call_and_validate(session=session, headers=BEARER, checks=CHECKS)
@@ -118,17 +143,16 @@ def test_what_does_not_fit_the_document_is_answered_as_it_says(
             case.path_parameters.update(there)
             case.call_and_validate(session=session, headers=BEARER, checks=CHECKS)
 
-    ask(schema[path][method], GenerationMode.NEGATIVE, check)
-    assert server.bugs == []
+    ask(place.schema[path][method], GenerationMode.NEGATIVE, check)
+    assert place.server.bugs == []
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    described([route for route in ROUTES if ACCESS[route] not in (Open.PROBE, Open.ANYBODY)]),
-)
+@each_operation([route for route in ROUTES if ACCESS[route] not in (Open.PROBE, Open.ANYBODY)], first=0)
 def test_without_a_credential_the_answer_is_the_same_whatever_is_sent(
-    server: Served, schema: Any, session: requests.Session, method: str, path: str
+    places: dict[str, Place], session: requests.Session, database: str, method: str, path: str
 ) -> None:
+    place = places[database]
+
     def check(case: Any) -> None:
         case.headers.pop("X-Foliot-Token", None)
         case.headers.pop("Authorization", None)
@@ -138,16 +162,18 @@ def test_without_a_credential_the_answer_is_the_same_whatever_is_sent(
         allowed = (400, 401, 404) if ACCESS[method, path] is Open.AGENT else (401,)
         assert answer.status_code in allowed
 
-    ask(schema[path][method], GenerationMode.POSITIVE, check, most=3)
-    assert server.bugs == []
+    ask(place.schema[path][method], GenerationMode.POSITIVE, check, most=3)
+    assert place.server.bugs == []
 
 
+@pytest.mark.parametrize("database", DATABASES)
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_a_stream_begins_or_is_refused_as_the_document_says(
-    server: Served, schema: Any, session: requests.Session, mode: GenerationMode
+    places: dict[str, Place], session: requests.Session, database: str, mode: GenerationMode
 ) -> None:
+    place = places[database]
     method, path = STREAM
-    documented = schema.raw_schema["paths"][path]["get"]["responses"]
+    documented = place.schema.raw_schema["paths"][path]["get"]["responses"]
 
     def check(case: Any) -> None:
         request = case.as_transport_kwargs(headers=BEARER)
@@ -155,5 +181,5 @@ def test_a_stream_begins_or_is_refused_as_the_document_says(
             [media] = documented[str(answer.status_code)]["content"]
             assert answer.headers["content-type"].partition(";")[0] == media
 
-    ask(schema[path][method], mode, check)
-    assert server.bugs == []
+    ask(place.schema[path][method], mode, check)
+    assert place.server.bugs == []
