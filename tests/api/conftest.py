@@ -1,6 +1,8 @@
 """One server per module and database. Each test creates what it needs, under unique names."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import httpx2
@@ -11,12 +13,32 @@ from tests.api.hosts import Host, two_hosts, yearly
 from tests.api.served import OPERATOR_KEY, SCHEDULES, Served, served
 from tests.servers import PostgresServer
 
+BOTH = ("sqlite", "postgres")
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Create a database for this module, on SQLite and on PostgreSQL."""
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a module on the databases that its variable DATABASES names, by default on both.
+
+    Routes have no SQL of their own, and tests/contract proves the store's SQL on both databases. So a module
+    needs both only if it tests what depends on the database (locks, values that a database refuses, its
+    failures, what it keeps in rows and files) or parts of the store that tests/contract does not call
+    (agents, readers of events, instances, defaults of tasks). Of the others, some run on each database.
+    Every route is asked validly on both: in test_access_matrix on PostgreSQL, in test_openapi on SQLite.
+    """
+    if "module_url" in metafunc.fixturenames:
+        databases = getattr(metafunc.module, "DATABASES", BOTH)
+        metafunc.parametrize("module_url", databases, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def module_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path
+) -> Iterator[str]:
+    """Create a database for this module, with the schema in place."""
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path_factory.mktemp('served') / 'foliot.db'}"
+        file = tmp_path_factory.mktemp("served") / "foliot.db"
+        copyfile(sqlite_template, file)
+        yield f"sqlite:///{file}"
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
     with server.database() as url:

@@ -19,6 +19,7 @@ from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served
 from tests.api.valid_requests import IDS, ROUTES, VALID, Ask, send
 
 HAPPENED = range(200, 400)
+DATABASES = ("postgres",)
 SERVER = {"roles": API_ALONE}
 """Without a worker: what waits goes on waiting."""
 

@@ -13,6 +13,7 @@ from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served
 from tests.api.valid_requests import ICAL
 
 AUDIT = f"{V1}/audit"
+DATABASES = ("postgres",)
 SERVER = {"roles": API_ALONE}
 
 

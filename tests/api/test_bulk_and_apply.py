@@ -9,6 +9,8 @@ from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES
 
+DATABASES = ("sqlite",)
+
 
 def test_a_bulk_act_shows_first_what_it_would_do_and_keeps_to_the_number_it_was_told(
     operator: httpx2.Client,

@@ -11,6 +11,8 @@ from tests.api.hosts import Host, yearly
 from tests.api.served import SCHEDULES, V1
 from tests.api.waiting import until
 
+DATABASES = ("postgres",)
+
 EVENT = {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue", "event_data": {"region": "eu"}}
 
 

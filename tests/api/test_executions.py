@@ -13,6 +13,8 @@ from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, V1, Served
 from tests.api.waiting import until
 
+DATABASES = ("postgres",)
+
 EXECUTIONS = f"{V1}/executions"
 FIELDS = {
     "execution_id",

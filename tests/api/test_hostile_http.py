@@ -12,6 +12,7 @@ import pytest
 from foliot.api.access.access_table import ACCESS
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served
 
+DATABASES = ("sqlite",)
 SERVER = {"roles": API_ALONE}
 
 

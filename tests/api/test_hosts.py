@@ -21,6 +21,7 @@ ISSUER, AUDIENCE = "https://issuer.example", "foliot"
 
 
 # --- hosts -----------------------------------------------------------------------------------------
+DATABASES = ("sqlite",)
 SERVER = {
     "roles": API_ALONE,
     "jwt_secret": JWT_SECRET,

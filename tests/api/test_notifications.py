@@ -9,6 +9,7 @@ from tests.api.answers import made
 from tests.api.hosts import Host, on_call, unique
 from tests.api.served import API_ALONE, V1, Served
 
+DATABASES = ("sqlite",)
 SERVER = {"roles": API_ALONE}
 """Without a worker: what is to be sent goes on waiting."""
 RULES = f"{V1}/notifications/rules"

@@ -15,6 +15,7 @@ from tests.api.valid_requests import ROUTES, VALID, Ask, send
 
 UNDESCRIBED = {("GET", "/openapi.json"), ("GET", "/"), *(route for route in ROUTES if route[0] == "HEAD")}
 """The document itself, the page, and what is the same without a body."""
+DATABASES = ("sqlite",)
 SERVER = {"roles": API_ALONE}
 
 

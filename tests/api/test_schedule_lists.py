@@ -15,6 +15,8 @@ from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served
 from tests.api.waiting import until
 
+DATABASES = ("postgres",)
+
 
 def names(answer: httpx2.Response) -> set[str]:
     assert answer.status_code == 200, answer.text

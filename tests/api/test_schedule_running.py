@@ -20,6 +20,8 @@ from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES, V1, Served
 from tests.api.waiting import until
 
+DATABASES = ("postgres",)
+
 # --- pausing ---------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,8 @@ import pytest
 from tests.api.answers import problem, walk
 from tests.api.hosts import yearly
 
+DATABASES = ("sqlite",)
+
 Change = Callable[[httpx2.Client, str, dict[str, str]], httpx2.Response]
 CHANGES: dict[str, Change] = {
     "put": lambda client, path, headers: client.put(path, json=yearly(), headers=headers),

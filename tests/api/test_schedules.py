@@ -12,6 +12,8 @@ from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES, V1
 from tests.api.waiting import until
 
+DATABASES = ("sqlite",)
+
 READ_ONLY: dict[str, Any] = {
     "schedule_id": str(uuid4()),
     "host_id": str(uuid4()),

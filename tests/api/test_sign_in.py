@@ -19,6 +19,7 @@ from tests.api.answers import made, problem
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served
 
+DATABASES = ("sqlite",)
 SERVER = {"roles": API_ALONE}
 
 
