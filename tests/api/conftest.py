@@ -19,11 +19,11 @@ BOTH = ("sqlite", "postgres")
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a module on the databases that its variable DATABASES names, by default on both.
 
-    Routes have no SQL of their own, and tests/contract proves the store's SQL on both databases. So a module
+    Routes have no SQL of their own, and tests/conformance proves the SQL on both databases. So a module
     needs both only if it tests what depends on the database (locks, values that a database refuses, its
-    failures, what it keeps in rows and files) or parts of the store that tests/contract does not call
-    (agents, readers of events, instances, defaults of tasks). Of the others, some run on each database.
-    Every route is asked validly on both: in test_access_matrix on PostgreSQL, in test_openapi on SQLite.
+    failures, what it keeps in rows and files) or statements that tests/conformance does not call (agents,
+    readers of events, instances, defaults of tasks). Of the others, some run on each database. Every route is
+    asked validly on both: in test_access_matrix on PostgreSQL, in test_openapi on SQLite.
     """
     if "module_url" in metafunc.fixturenames:
         databases = getattr(metafunc.module, "DATABASES", BOTH)

@@ -18,7 +18,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from foliot.api.access import ACCESS, Open
 from foliot.api.access.access_table import ACCESS, Open
 from tests.api.hosts import Host, two_hosts
 from tests.api.served import API_ALONE, OPERATOR_KEY, V1, Served, served
