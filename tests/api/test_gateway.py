@@ -17,6 +17,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.access.hosts import Hosts
 from foliot.access.principal import Role
 from foliot.api.http.http_server import listen
 from foliot.api.http.middleware import MAX_UNDER_WAY
@@ -391,7 +392,7 @@ async def _break(*_: object, **__: object) -> None:
 def test_a_defect_is_a_500_without_details_and_is_told_of_with_the_id_of_its_request(
     server: Served, operator: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.instance.store.hosts, "page", _break)
+    monkeypatch.setattr(Hosts, "page", _break)
     answer = operator.get(f"{V1}/hosts")
     assert "a defect" not in answer.text
     request_id = problem(answer, 500)["request_id"]
