@@ -4,6 +4,7 @@
 - Bounds are called MAX_ and MIN_.
 - A docstring makes sense without the one before it: none begins with "The same".
 - Only `db/` knows which database it is: no other module compares the dialect's name.
+- A file that a docstring or comment names in backticks exists.
 - A folder of the package has at most 25 modules: more are several subjects.
 
 A comment exempts its line: `# names: REASON`.
@@ -13,7 +14,7 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,7 @@ MAX_MODULES = 25
 DATABASES = {"postgres", "postgresql", "sqlite"}
 FOLDERS = ("src", "tests", "bench", "examples", "scripts")
 LET_THROUGH = re.compile(r"# names: \S")
+NAMED_FILE = re.compile(r"`(?:[a-z_]+/)*([a-z_]+\.py)`")
 OLD_BOUND = re.compile(r"\b_?(MOST|LEAST)(_[A-Z]+)*\b")
 
 
@@ -28,11 +30,21 @@ def findings_in(files: dict[Path, str]) -> Iterator[str]:
     """Yield one line for each violation in the given sources."""
     yield from _crowded_in(files)
     classes: dict[str, str] = {}
+    names = {path.name for path in files}
     for path, source in sorted(files.items()):
         lines = source.splitlines()
+        if path.parts[0] == "src":
+            yield from _missing_in(path, lines, names)
         for line, text in _wrong_in(path, source, classes):
             if not LET_THROUGH.search(lines[line - 1]):
                 yield f"{path}:{line}: {text}"
+
+
+def _missing_in(path: Path, lines: Sequence[str], names: Container[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        for name in NAMED_FILE.findall(line):
+            if name not in names and not LET_THROUGH.search(line):
+                yield f"{path}:{number}: {name} is named here, and there is no such file"
 
 
 def _crowded_in(files: Iterable[Path]) -> Iterator[str]:

@@ -50,6 +50,13 @@ def test_only_the_folder_db_knows_which_database_it_is(source: str) -> None:
     assert list(findings_in({Path("src/foliot/db/one.py"): source, Path("tests/one.py"): source})) == []
 
 
+def test_a_file_that_is_named_and_does_not_exist_is_found() -> None:
+    sources = {ONE: '"""See `other.py`, and `db/gone.py`."""\n', OTHER: ""}
+    assert list(findings_in(sources)) == [
+        "src/foliot/one.py:1: gone.py is named here, and there is no such file"
+    ]
+
+
 def test_a_crowded_folder_is_found() -> None:
     def sources(count: int) -> dict[Path, str]:
         return {Path(f"src/foliot/store/module_{number}.py"): "" for number in range(count)}

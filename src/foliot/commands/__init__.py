@@ -1,6 +1,6 @@
 """Commands of users and agents on schedules and executions, shared by the API, the SDK and code.
 
-The store writes a command in one transaction, including its audit entry. Then a hint wakes the services that
+A command is written in one transaction, including its audit entry. Then a hint wakes the services that
 wait for it, and observers are notified. A crash in between loses only the hint and the notification: the
 services find the change at their next poll.
 

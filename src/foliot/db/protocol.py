@@ -183,7 +183,7 @@ class Triggered(NamedTuple):
     cancelled: Sequence[CancelledExecution] = ()
     """Executions that were replaced by this one and ended at once."""
     is_staged: bool = False
-    """Whether its event waits for an offset (`store.pending_events`)."""
+    """Whether its event waits for an offset (`pending_events_sql.py`)."""
 
 
 class ScheduleStore(Protocol):

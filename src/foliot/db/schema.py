@@ -666,7 +666,7 @@ notification_rule_t = Table(
     UniqueConstraint("host_id", "rule_name", name="uq_notification_rule_name"),
 )
 
-# Detected problems. A closed incident is kept for a while, see `incidents.py`.
+# Detected problems. A closed incident is kept for a while, see `incidents_sql.py`.
 notification_incident_t = Table(
     "notification_incident_t",
     metadata,

@@ -1,1 +1,1 @@
-"""Targets: how a worker runs an execution. One file per target kind, behind one protocol."""
+"""Kinds of target: how a worker runs an execution. One file per kind, behind `target_protocol.py`."""

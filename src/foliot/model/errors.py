@@ -1,4 +1,4 @@
-"""All errors that Foliot raises on purpose, with one base class. `verdict.py` maps them to status codes."""
+"""All errors that Foliot raises on purpose. `error_codes.py` maps them to status codes and exit codes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Write decisions in one transaction, fenced by the lease; then wake couriers and publish events."""
+"""Write decisions in one transaction, fenced by the lease; then wake senders and publish events."""
 
 from datetime import datetime
 

@@ -1,6 +1,6 @@
 """Statements on `notification_t` for users: test messages, lists, retries; and pruning.
 
-The statements for sending messages are in `deliveries.py`.
+The statements for sending messages are in `deliveries_sql.py`.
 """
 
 from collections.abc import Sequence

@@ -216,7 +216,7 @@ class Notifier:
                     break
 
     async def _give_up(self, before: datetime) -> None:
-        """Give up a page of messages whose receivers stay unreachable: couriers can't try them all."""
+        """Give up a page of messages whose receivers stay unreachable: senders can't try them all."""
         for each in await self._notifications.give_up(before=before, limit=PAGE):
             self._observer.notify(
                 NotificationFailed(each.notification_id, each.type, each.attempts, WAITED_TOO_LONG, None)

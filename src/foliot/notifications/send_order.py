@@ -1,4 +1,4 @@
-"""Decide which rules' messages a courier sends next, so that unreachable receivers do not block others.
+"""Decide which rules' messages a sender sends next, so that unreachable receivers do not block others.
 
 A receiver that does not answer occupies a slot until the send times out. At first a rule may use a few slots.
 Once a try failed or took long, the rule is "away": it gets one slot at a time, after growing pauses. Rules

@@ -1,6 +1,6 @@
 """Claim due messages, send them, and retry those that did not arrive.
 
-Delivery is at least once. If a courier dies between sending and writing the result, the message is due again
+Delivery is at least once. If a sender dies between sending and writing the result, the message is due again
 when its lease ends. It keeps its id, so a receiver can recognise the duplicate.
 
 A step refills free slots at once, for the duration of one send timeout. Then it waits for all running sends,

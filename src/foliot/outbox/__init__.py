@@ -1,7 +1,7 @@
 """The outbox: a relay publishes events to a broker, and consumers read them in the database.
 
-`outbox_message_t` is a log. Offsets have no gaps and follow the order of commits (`store.events`). So a
-reader at an offset has missed nothing before it, and one number is enough to store its progress.
+`outbox_message_t` is a log. Offsets have no gaps and follow the order of commits (`db/rows/event_rows.py`).
+So a reader at an offset has missed nothing before it, and one number is enough to store its progress.
 
 The relay: one is active at a time, by a lease in `relay_t`, which also holds its offset. It reads the next
 messages, publishes them, waits until the broker has confirmed all of them, and moves the offset under its

@@ -1,7 +1,7 @@
 """The database consumer: reads the outbox in the database, and moves its offset with the handler's work.
 
 A step reads the offsets of the group and the log (no locks), and claims the partition that is furthest behind
-and that nobody has (`store.claims`). Then, in one transaction, it locks the partition, reads its next events
+and that nobody has (`claims_sql.py`). Then, in one transaction, it locks the partition, reads its next events
 up to the committed end of the log, handles them (`outbox.delivering`) and moves the offset. Any number of
 processes do so in parallel, each with another partition. On SQLite the same statements run, one writer at a
 time.

@@ -5,7 +5,7 @@ COMMIT, and others skip it (SKIP LOCKED). The offset moves in the same transacti
 consumer, and a crash leaves all of it or nothing. Under SQLite every writer holds the only write lock.
 
 `log_counter` holds the end of the log. Everything before it is committed, and nothing is ever inserted in
-between (`store.events`), so an offset that was passed is never read again.
+between (`db/rows/event_rows.py`), so an offset that was passed is never read again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

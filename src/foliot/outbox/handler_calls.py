@@ -10,7 +10,7 @@ A failure is the handler's if the database transaction can continue after the ro
 can't, the whole batch is rolled back and retried without limit: a database that is away makes no dead
 letters. Only a break that the handler itself caused (its timeout during a statement, or repeated deadlocks)
 counts as a *strike*, in memory. A transaction with as many strikes as attempts is not retried as a whole. A
-handler that kills its process is counted in the database (`store.claims`).
+handler that kills its process is counted in the database (`claims_sql.py`).
 """
 
 import asyncio

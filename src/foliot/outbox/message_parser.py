@@ -1,4 +1,4 @@
-"""Converts a broker's message to an Event: the reverse of `outbox.parcel`, but more tolerant. Messages of
+"""Converts a broker's message to an Event: the reverse of `message_format.py`, but more tolerant. Messages of
 other producers are accepted if they are CloudEvents."""
 
 from collections.abc import Mapping

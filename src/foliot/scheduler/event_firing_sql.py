@@ -1,9 +1,9 @@
 """Fire schedules whose target is an event: write executions and events in one transaction.
 
-This works like `store.firing`, with two differences. The execution of an event ends in the transaction that
+This works like `firing_sql.py`, with two differences. The execution of an event ends in the transaction that
 fires it, so it is never open and the overlap policy does not apply. And the events are written last, since
-this waits for other transactions that write events (`store.events`). The content of an event is read from the
-schedule's row, which the guarded update has just locked.
+this waits for other transactions that write events (`db/rows/event_rows.py`). The content of an event is read
+from the schedule's row, which the guarded update has just locked.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,8 @@
 
 All checks are in one place, so that no route can forget one. They run in this order:
 
-1. Look up the route in `access.py`. A route without an entry is refused.
-2. Check the credential. Failures count by address and key; guessing is slowed down (`guesses.py`).
+1. Look up the route in `access_table.py`. A route without an entry is refused.
+2. Check the credential. Failures count by address and key; guessing is slowed down (`guess_limits.py`).
 3. Check the rate of the credential.
 4. Check the role. For browsers, also check the origin of the request.
 5. Refuse query parameters that the route does not have.

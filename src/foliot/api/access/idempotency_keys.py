@@ -1,7 +1,7 @@
 """Idempotency-Key: a repeated POST takes effect once, and gets the same response.
 
 The first request that claims the key (the holder) runs the handler. Others with the same key wait for its
-response. What happens on failure (`store.idempotency` documents the rows):
+response. What happens on failure (`access/idempotency_sql.py` documents the rows):
 
 - The holder crashes: after `stale_s` another request can take over the row, with the id reserved for the new
   resource. A handler must create its resource with this id, and return the resource if it already exists.

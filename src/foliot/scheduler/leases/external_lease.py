@@ -1,7 +1,7 @@
 """Lease provider that uses the database and a second witness: etcd or Redis.
 
-A leader sends heartbeats to the database row, and also holds a key at the witness (`witness.py`). The row
-decides who leads. The key shows followers sooner that a leader is gone. A row may be taken
+A leader sends heartbeats to the database row, and also holds a key at the witness (`second_witness.py`). The
+row decides who leads. The key shows followers sooner that a leader is gone. A row may be taken
 
     if its heartbeat is older than the TTL:  by any instance, without asking the witness
     if it is older than `quiet_s`:           by who got its key, so the leader is silent there too

@@ -1,6 +1,6 @@
 """Keys in Redis: SET NX PX with the owner as the value. Only the owner extends or deletes a key.
 
-One Redis is enough: a key that it loses or grants twice changes no leader by itself (`external.py`).
+One Redis is enough: a key that it loses or grants twice changes no leader by itself (`external_lease.py`).
 """
 
 from collections.abc import AsyncIterator, Collection
