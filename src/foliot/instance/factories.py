@@ -80,21 +80,21 @@ class InstanceContext:
 
 
 def make_scheduler(
-    ground: InstanceContext, outgoing: Mapping[Priority, Outgoing], on_led: Callable[[], None]
+    context: InstanceContext, outgoing: Mapping[Priority, Outgoing], on_led: Callable[[], None]
 ) -> tuple[Scheduler, Witness | None]:
     """Make the scheduler, and the witness of its leases if one is configured.
 
     `on_led` is called when this instance becomes leader of the first shard.
     """
-    settings = ground.settings
+    settings = context.settings
     leases = LeaseOptions(
-        ground.instance_id,
+        context.instance_id,
         settings.lease_ttl_seconds,
         settings.heartbeat_seconds,
         settings.lease_provider,
         settings.lease_address,
     )
-    provider, witness = open_leases(leases, ground.store.leases, ground.clock, ground.observer)
+    provider, witness = open_leases(leases, context.store.leases, context.clock, context.observer)
     options = SchedulerOptions(
         ttl_s=settings.lease_ttl_seconds,
         heartbeat_s=settings.heartbeat_seconds,
@@ -106,7 +106,7 @@ def make_scheduler(
 
     def make(shard: Shard) -> ShardScheduler:
         made = ShardScheduler(
-            shard, provider, ground.store, ground.clock, ground.hints, ground.observer, options, outgoing
+            shard, provider, context.store, context.clock, context.hints, context.observer, options, outgoing
         )
         if shard.number == 0:
             made.leadership.on_elected(lambda _lease: on_led())
@@ -115,37 +115,39 @@ def make_scheduler(
     pace = SharingIntervals(
         min(settings.poll_seconds, settings.heartbeat_seconds), settings.lease_ttl_seconds
     )
-    scheduler = Scheduler(ground.instance_id, ground.store.surveys, ground.clock, ground.hints, make, pace)
+    scheduler = Scheduler(
+        context.instance_id, context.store.surveys, context.clock, context.hints, make, pace
+    )
     return scheduler, witness
 
 
-def make_watchdog(ground: InstanceContext) -> Watchdog:
-    settings = ground.settings
+def make_watchdog(context: InstanceContext) -> Watchdog:
+    settings = context.settings
     return Watchdog(
-        ground.store.overviews,
-        ground.clock,
-        ground.observer,
+        context.store.overviews,
+        context.clock,
+        context.observer,
         ttl_s=settings.lease_ttl_seconds,
         every_s=settings.poll_seconds,
     )
 
 
-def make_measuring(ground: InstanceContext) -> MeasureService:
-    measures, every_s = Measures(ground.store.database), ground.settings.poll_seconds
-    return MeasureService(measures, ground.store.leases, ground.clock, ground.observer, every_s=every_s)
+def make_measuring(context: InstanceContext) -> MeasureService:
+    measures, every_s = Measures(context.store.database), context.settings.poll_seconds
+    return MeasureService(measures, context.store.leases, context.clock, context.observer, every_s=every_s)
 
 
-def make_notifier(ground: InstanceContext, leadership: Callable[[], Leadership | None]) -> Notifier:
-    settings, store = ground.settings, ground.store
+def make_notifier(context: InstanceContext, leadership: Callable[[], Leadership | None]) -> Notifier:
+    settings, store = context.settings, context.store
     return Notifier(
         leadership,
         store.notification_rules,
         store.sightings,
         store.incidents,
         store.notifications,
-        ground.clock,
-        ground.hints,
-        ground.observer,
+        context.clock,
+        context.hints,
+        context.observer,
         NotifierOptions(settings.poll_seconds, settings.retention_days, settings.public_url),
     )
 
@@ -154,36 +156,36 @@ def make_notifier(ground: InstanceContext, leadership: Callable[[], Leadership |
 
 
 def make_worker(
-    ground: InstanceContext,
+    context: InstanceContext,
     targets: Mapping[str, Target],
     carriers: Mapping[Priority, MonitoredTransport],
     pace: PollIntervals,
     prepare: Prepare,
     sampling: Sampling,
 ) -> Worker:
-    settings, plan = ground.settings, ground.plan
+    settings, plan = context.settings, context.plan
     return Worker(
-        ground.instance_id,
-        ground.store.work,
+        context.instance_id,
+        context.store.work,
         targets,
-        ground.clock,
-        ground.hints,
-        ground.observer,
-        Journal(ground.instance_id, ground.store.notes),
+        context.clock,
+        context.hints,
+        context.observer,
+        Journal(context.instance_id, context.store.notes),
         queues=plan.queues,
         concurrency=settings.worker_concurrency,
         lease_s=settings.worker_lease_seconds,
         poll_s=pace.poll_s,
         prepare=prepare,
-        reach=PollScope(carriers, ground.clock, plan.transport_pace) if carriers else None,
+        reach=PollScope(carriers, context.clock, plan.transport_pace) if carriers else None,
         sampling=sampling,
     )
 
 
-def worker_services(ground: InstanceContext, worker: Worker, pace: PollIntervals) -> tuple[Service, ...]:
+def worker_services(context: InstanceContext, worker: Worker, pace: PollIntervals) -> tuple[Service, ...]:
     """The services that a worker needs until its last execution has ended."""
-    lease_s = ground.settings.worker_lease_seconds
-    renewer = Renewer(worker, ground.store.work, ground.clock, ground.hints, lease_s, pace.renew_s)
+    lease_s = context.settings.worker_lease_seconds
+    renewer = Renewer(worker, context.store.work, context.clock, context.hints, lease_s, pace.renew_s)
     return renewer, worker.journal, worker.settler
 
 
@@ -230,40 +232,40 @@ def make_processes(plan: InstanceSpec, limits: Limits) -> Processes | None:
     return Processes(plan.tasks, limits=limits)
 
 
-def make_courier(ground: InstanceContext, sender: Sender) -> MessageSender:
-    every_s = ground.settings.poll_seconds
+def make_courier(context: InstanceContext, sender: Sender) -> MessageSender:
+    every_s = context.settings.poll_seconds
     return MessageSender(
-        ground.store.notifications, sender, ground.clock, ground.hints, ground.observer, every_s=every_s
+        context.store.notifications, sender, context.clock, context.hints, context.observer, every_s=every_s
     )
 
 
-def make_consumers(ground: InstanceContext) -> tuple[EventConsumer, ...]:
+def make_consumers(context: InstanceContext) -> tuple[EventConsumer, ...]:
     return tuple(
         open_consumer(
             spec,
-            ground.store.consumers,
-            ground.clock,
-            ground.hints,
-            ground.observer,
-            poll_s=ground.settings.poll_seconds,
+            context.store.consumers,
+            context.clock,
+            context.hints,
+            context.observer,
+            poll_s=context.settings.poll_seconds,
         )
-        for spec in ground.plan.consumers
+        for spec in context.plan.consumers
     )
 
 
 # --- events ----------------------------------------------------------------------------------------
 
 
-def make_relay(ground: InstanceContext) -> Relay:
-    settings = ground.settings
+def make_relay(context: InstanceContext) -> Relay:
+    settings = context.settings
     assert settings.relay is not None
     return Relay(
-        ground.instance_id,
-        ground.store.relays,
+        context.instance_id,
+        context.store.relays,
         open_publisher(settings.relay.get_secret_value()),
-        ground.clock,
-        ground.hints,
-        ground.observer,
+        context.clock,
+        context.hints,
+        context.observer,
         RelayOptions(settings.lease_ttl_seconds, settings.heartbeat_seconds, settings.poll_seconds),
     )
 
@@ -272,7 +274,7 @@ def make_relay(ground: InstanceContext) -> Relay:
 
 
 def make_api(
-    ground: InstanceContext,
+    context: InstanceContext,
     services: "Services",
     targets: Mapping[str, Target],
     is_running: Callable[[], bool],
@@ -282,10 +284,10 @@ def make_api(
 
     return RestApi(
         services,
-        ground.hints,
-        ground.observer,
-        ground.plan.clock,
-        _api_options(ground.settings),
+        context.hints,
+        context.observer,
+        context.plan.clock,
+        _api_options(context.settings),
         available_targets=frozenset(targets) | {"event"},
         is_running=is_running,
     )
@@ -312,12 +314,12 @@ def _revealed(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 
-def watch_replica(ground: InstanceContext) -> ReplicaWatch | None:
-    database = ground.store.database
-    if database.replica is None or InstanceRole.API not in ground.plan.roles:
+def watch_replica(context: InstanceContext) -> ReplicaWatch | None:
+    database = context.store.database
+    if database.replica is None or InstanceRole.API not in context.plan.roles:
         return None
-    most_lag_s = ground.settings.database_read_lag_seconds
-    return ReplicaWatch(database, database.replica, ground.observer, most_lag_s=most_lag_s)
+    most_lag_s = context.settings.database_read_lag_seconds
+    return ReplicaWatch(database, database.replica, context.observer, most_lag_s=most_lag_s)
 
 
 # --- telemetry -------------------------------------------------------------------------------------
@@ -348,15 +350,15 @@ def open_shared_hints(settings: Settings, observer: Observer) -> SharedHints | N
     return open_hints(settings.database_url) if settings.uses_hints else None
 
 
-def keep_answers(ground: InstanceContext) -> "ResponseCache | None":
-    url = ground.settings.redis_url
+def keep_answers(context: InstanceContext) -> "ResponseCache | None":
+    url = context.settings.redis_url
     if url is None:
         return None
-    cluster = hashlib.sha256(ground.store.database.url.encode()).hexdigest()[:12]
+    cluster = hashlib.sha256(context.store.database.url.encode()).hexdigest()[:12]
     with _redis_there():
         from foliot.api.access.response_cache import ResponseCache
 
-        return ResponseCache(url, ground.plan.clock, ground.observer, cluster)
+        return ResponseCache(url, context.plan.clock, context.observer, cluster)
 
 
 @contextlib.contextmanager

@@ -135,7 +135,7 @@ class Instance:
             keep_to_cores(self._limits.cpu_count)
         self._notify = open_shared_hints(settings, self.observer)
         self.hints: Hints = self._notify or LocalHints()
-        ground = InstanceContext(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
+        context = InstanceContext(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
         self.processes = make_processes(plan, self._limits)
         self.functions = FunctionRunner(plan.tasks, self.processes)
         self.secrets = Secrets(self.store.database, settings.cipher)
@@ -156,20 +156,20 @@ class Instance:
         self.scheduler: Scheduler | None = None
         self.witness: Witness | None = None
         """The second witness of leadership beside the database (etcd or Redis); None: not configured."""
-        self._notifier = make_notifier(ground, self._first_leadership)
+        self._notifier = make_notifier(context, self._first_leadership)
         if InstanceRole.SCHEDULER in plan.roles:
             outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
-            self.scheduler, self.witness = make_scheduler(ground, outgoing, self._notifier.wake.set)
-        self._watchdog = make_watchdog(ground)
-        self._measuring = make_measuring(ground)
-        self.relay = make_relay(ground) if InstanceRole.RELAY in self.roles else None
+            self.scheduler, self.witness = make_scheduler(context, outgoing, self._notifier.wake.set)
+        self._watchdog = make_watchdog(context)
+        self._measuring = make_measuring(context)
+        self.relay = make_relay(context) if InstanceRole.RELAY in self.roles else None
         self.worker: Worker | None = None
         self._receivers: tuple[Receiver, ...] = ()
         self._worker_services: tuple[Service, ...] = ()
         self.consumers: tuple[EventConsumer, ...] = ()
         if InstanceRole.WORKER in plan.roles:
-            self._join_worker(ground)
-        self._courier = make_courier(ground, self._sender)
+            self._join_worker(context)
+        self._courier = make_courier(context, self._sender)
         self._presence = InstanceRegistration(
             self.store.registry,
             self.record,
@@ -187,8 +187,8 @@ class Instance:
             admission=DefinitionChecker(self.store.database, plan.tasks, self.targets),
         )
         self.declarer = Declarer(self.store.schedules, self.commands.schedules)
-        self.replica_watch = watch_replica(ground)
-        self.api = self._make_api(ground) if InstanceRole.API in plan.roles else None
+        self.replica_watch = watch_replica(context)
+        self.api = self._make_api(context) if InstanceRole.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
         self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
         self._is_shown = False
@@ -199,18 +199,18 @@ class Instance:
         self.has_outgrown = False
         """Whether it stops because the process passed its memory limit."""
 
-    def _join_worker(self, ground: InstanceContext) -> None:
-        pace = choose_pace(ground.settings, hears_others=self._notify is not None)
+    def _join_worker(self, context: InstanceContext) -> None:
+        pace = choose_pace(context.settings, hears_others=self._notify is not None)
         sampling = as_told if self._traces is None else self._traces.is_kept
-        worker = make_worker(ground, self.targets, self.carriers, pace, self._with_secrets, sampling)
+        worker = make_worker(context, self.targets, self.carriers, pace, self._with_secrets, sampling)
         self.worker = worker
         self._receivers = make_receivers(worker, self.carriers)
-        self._worker_services = worker_services(ground, worker, pace)
+        self._worker_services = worker_services(context, worker, pace)
         if self.plan.is_own_process and self._limits.memory_bytes is not None:
             self._worker_services += (MemoryWatch(self._limits.memory_bytes, self._outgrow),)
-        self.consumers = make_consumers(ground)
+        self.consumers = make_consumers(context)
 
-    def _make_api(self, ground: InstanceContext) -> "RestApi":
+    def _make_api(self, context: InstanceContext) -> "RestApi":
         from foliot.api.services import Services
 
         services = Services(
@@ -219,11 +219,11 @@ class Instance:
             self.secrets,
             self.clock,
             self.tokens,
-            ground.settings.lease_ttl_seconds,
+            context.settings.lease_ttl_seconds,
             self.replica_watch,
-            keep_answers(ground),
+            keep_answers(context),
         )
-        return make_api(ground, services, self.targets, lambda: self.is_running)
+        return make_api(context, services, self.targets, lambda: self.is_running)
 
     def _first_leadership(self) -> Leadership | None:
         """Return the leadership of the first shard, whose leader also evaluates notification rules.
