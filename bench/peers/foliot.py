@@ -15,11 +15,12 @@ from foliot.instance.runtime import spare_collector
 from foliot.instance.settings import Settings
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import open_store
+from foliot.kinds.cron_trigger import cron
 from foliot.model.event import DomainEvent, ExecutionsSettled, Observer
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author, create
-from foliot.sdk.app import Foliot, cron
+from foliot.sdk.app import Foliot
 from foliot.telemetry import logs
 from foliot.timing.clock import SystemClock
 

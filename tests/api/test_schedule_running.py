@@ -14,7 +14,6 @@ from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.change import Author, create
-from foliot.timing.compile import build_trigger
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES, V1, Served
@@ -241,7 +240,7 @@ def test_a_schedule_with_an_id_of_an_older_version_keeps_its_times_of_h(
         )
 
     server.run(make())
-    expected = build_trigger(spec.trigger, dst=spec.dst, anchor=EPOCH, key=str(schedule_id))
+    expected = spec.trigger.build(dst=spec.dst, anchor=EPOCH, key=str(schedule_id))
     [first, *_] = planned(operator, str(schedule_id))
     assert first == expected.after(datetime.now(UTC))
     assert previewed(operator, schedule_id=str(schedule_id))[0] == first

@@ -7,10 +7,9 @@ import pytest
 from foliot.commands.admission import DefinitionChecker
 from foliot.db.protocol import TaskRecord
 from foliot.instance.store import SqlStore
-from foliot.kinds.function_target import describe_task
+from foliot.kinds.function_target import FunctionTarget, describe_task
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import FunctionTarget
 from foliot.planning.change import Author
 
 

@@ -261,7 +261,7 @@ async def test_a_schedule_is_refused_where_no_application_is_known(
 ) -> None:
     definition = spec("no", NEVER, target={"kind": "celery", "task": "proj.clean"})
     async with running(postgres_url, roles=WORKER) as (instance, _):
-        check = await DefinitionChecker(store.database, targets=instance.targets).checker(definition)
+        check = await DefinitionChecker(store.database, runners=instance.runners).checker(definition)
         [problem] = check(definition)
     assert (problem.pointer, problem.code) == ("/target/kind", "unavailable")
     assert "FOLIOT_CELERY_APP" in problem.hint

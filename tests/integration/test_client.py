@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from foliot import Foliot, every
+from foliot.kinds.cron_trigger import cron
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.sdk.app import cron
 from foliot.sdk.client import Client
 from tests.engine import quick_settings, until
 

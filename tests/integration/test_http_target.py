@@ -28,7 +28,7 @@ from foliot.access.secrets import SecretResolver
 from foliot.kinds.http_answer import BODY_BYTES
 from foliot.kinds.http_connections import guarded_pool
 from foliot.kinds.http_request import Callback
-from foliot.kinds.http_target import HttpRunner
+from foliot.kinds.http_runner import HttpRunner
 from foliot.kinds.target_protocol import AcceptedByAgent, Assignment, AttemptFailedError, Fire
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec

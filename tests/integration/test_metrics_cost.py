@@ -11,8 +11,9 @@ from sqlalchemy import event
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
+from foliot.kinds.interval_trigger import every
 from foliot.model.event import Observer
-from foliot.sdk.app import Fire, Foliot, every
+from foliot.sdk.app import Fire, Foliot
 from foliot.telemetry import logs
 from foliot.telemetry.health.readiness import Pulse
 from foliot.telemetry.metrics import MetricsObserver

@@ -11,20 +11,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.property import walker
 
+from foliot.kinds.cron_trigger import CronTrigger
+from foliot.kinds.interval_trigger import FrequencyUnit, IntervalTrigger
+from foliot.kinds.once_trigger import OnceTrigger
+from foliot.kinds.rrule_trigger import RRuleTrigger
 from foliot.model.errors import InvalidError
+from foliot.model.kind import Trigger
 from foliot.model.policy import Dst, DstGap, DstRepeat, Window
-from foliot.model.trigger import (
-    CronTrigger,
-    FrequencyUnit,
-    IntervalTrigger,
-    OnceTrigger,
-    RRuleTrigger,
-    Trigger,
-)
-from foliot.timing.compile import compile_trigger
-from foliot.timing.describe import describe
+from foliot.model.recurrence import Recurrence
 from foliot.timing.jitter import jitter_s
-from foliot.timing.recurrence import Recurrence
 from foliot.timing.window import is_inside
 from foliot.timing.zone import instants_of
 
@@ -53,7 +48,7 @@ def compiled_if_it_fires(
 
 
 def compiled(trigger: Trigger, dst: Dst | None = None, anchor: datetime = ANCHOR) -> Recurrence:
-    return compile_trigger(trigger, dst=dst or Dst(), anchor=anchor, key="a schedule")
+    return trigger.compile(dst=dst or Dst(), anchor=anchor, key="a schedule")
 
 
 def forward(times: Recurrence, first: datetime, last: datetime) -> list[datetime]:
@@ -489,6 +484,6 @@ def test_jitter_stays_below_its_most(schedule_id: UUID, fire_ts: datetime, most_
 @given(expressions | rules.map(lambda rule: rule.text()))
 def test_any_valid_trigger_can_be_told_in_words(text: str) -> None:
     trigger = RRuleTrigger(rule=text) if text.startswith("FREQ") else CronTrigger(expression=text)
-    words = describe(trigger)
+    words = trigger.describe()
     assert words.endswith("(UTC)")
     assert "cron" not in words

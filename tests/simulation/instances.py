@@ -15,7 +15,7 @@ from foliot.db.hints import Hint, Listener, LocalHints
 from foliot.db.protocol import InstanceRecord
 from foliot.instance.registration import InstanceRegistration
 from foliot.instance.store import SqlStore
-from foliot.kinds.target_protocol import Target
+from foliot.kinds.target_protocol import TargetRunner
 from foliot.model.errors import FoliotError
 from foliot.model.event import (
     DomainEvent,
@@ -130,7 +130,7 @@ class Surroundings:
     network: Network
     bus: Bus
     open_database: Callable[[Sender], SimulatedDatabase]
-    target: Callable[[Sender], Target]
+    target: Callable[[Sender], TargetRunner]
     accuse: Callable[[str], None]
     ttl_s: float
     """TTL of leases in seconds.

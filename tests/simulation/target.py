@@ -77,6 +77,9 @@ class SimulatedTarget:
     def check(self, spec: ScheduleSpec) -> list[Problem]:
         return []
 
+    async def close(self) -> None:
+        """Do nothing: it holds nothing."""
+
     async def run(self, assignment: Assignment) -> Any:
         run = self._agent.begin(assignment, self._worker)
         choose = self._agent.choose

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foliot.db.database import Database
+from foliot.kinds.cron_trigger import CronTrigger
+from foliot.kinds.interval_trigger import IntervalTrigger
 from foliot.model.instant import micros_of
 from foliot.verify.verifier import VerifyRequest, verify
 from tests.ledger import decided_times
@@ -65,12 +67,16 @@ async def _judge_steady(memory: Memory, people: People, known: Known, accuse: Ac
         "SELECT created_ts, next_fire_ts FROM schedule_t WHERE schedule_id = ?",
         (known.schedule.schedule_id.hex,),
     ).fetchone()
-    if standing is None or spec.max_runs is not None or spec.trigger.kind not in ("interval", "cron"):
+    if (
+        standing is None
+        or spec.max_runs is not None
+        or not isinstance(spec.trigger, IntervalTrigger | CronTrigger)
+    ):
         return
     made, following = (
         known.schedule.created_ts + timedelta(microseconds=each - standing[0]) for each in standing
     )
-    if spec.trigger.kind == "interval":
+    if isinstance(spec.trigger, IntervalTrigger):
         step = timedelta(seconds=spec.trigger.frequency_time)
         first = made + step
     else:

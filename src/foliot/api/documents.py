@@ -11,11 +11,10 @@ from pydantic_core import to_jsonable_python
 
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Execution, Status, TriggeredBy
+from foliot.model.kind import TRIGGERS, BaseTrigger
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
-from foliot.model.trigger import Trigger
 from foliot.planning.change import as_of
-from foliot.timing.describe import describe
 
 
 class RecentExecutionDocument(BaseModel):
@@ -39,6 +38,7 @@ class ScheduleDocument(ScheduleSpec):
     state: ScheduleState
     state_reason: str | None = None
     trigger_description: str = Field(default="", description="The trigger in words.")
+    target_description: str = Field(default="", description="The target in words.")
     next_run_ts: datetime | None = Field(default=None, description="When it will be acted on, with jitter.")
     next_fire_ts: datetime | None = Field(default=None, description="The nominal time that is next.")
     last_run_ts: datetime | None = None
@@ -117,6 +117,7 @@ def schedule_document(
         "state": schedule.state,
         "state_reason": schedule.state_reason,
         "trigger_description": in_words(schedule.spec.trigger),
+        "target_description": schedule.spec.target.describe(),
         "next_run_ts": schedule.next_run_ts,
         "next_fire_ts": schedule.next_fire_ts,
         "last_run_ts": last_run_ts,
@@ -152,9 +153,9 @@ def _written(schedule: Schedule) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=20_000)
-def in_words(trigger: Trigger) -> str:
+def in_words(trigger: BaseTrigger) -> str:
     """Describe a trigger in words. Cached: describing one takes half a millisecond, and triggers repeat."""
-    return describe(trigger)
+    return trigger.describe()
 
 
 def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -> dict[str, Any]:
@@ -163,7 +164,7 @@ def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: da
     Read-only fields may come back with the values that were shown. A changed one is refused.
     """
     standing = to_jsonable_python({name: shown[name] for name in (*READ_ONLY, "trigger")})
-    kind = standing.pop("trigger")["kind"]
+    trigger = TRIGGERS[standing.pop("trigger")["kind"]]
     changed = [
         Problem(
             f"/{name}", "read_only", "is set by Foliot and can't be changed", "leave it as it was, or out"
@@ -171,7 +172,7 @@ def definition_of(document: Mapping[str, Any], shown: Mapping[str, Any], now: da
         for name in READ_ONLY
         if name in document
         and not _is_same(document[name], standing[name])
-        and not _was_so(name, document, standing, now, is_delay=kind == "delay")
+        and not _was_so(name, document, standing, now, is_delay=trigger.counts_from_end)
     ]
     if changed:
         raise InvalidError(changed)

@@ -12,11 +12,12 @@ from foliot.api.http.request_body import Form
 from foliot.api.paging import PageRequest, bad_token, read_id, read_instant
 from foliot.model.errors import InvalidError
 from foliot.model.execution import Status
+from foliot.model.kind import TARGETS
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, QueueName, ScheduleState
 from foliot.queries.schedule_list import ScheduleFilter, SchedulePosition, ScheduleSort
 
-TargetKind = Literal["function", "http", "event", "celery"]
+TargetName = Literal[*TARGETS]  # type: ignore[valid-type]
 Name = Annotated[str, Field(max_length=126, pattern=r"^[^\x00]*$")]
 LabelText = Annotated[str, Field(max_length=301, pattern=r"^[^\x00]*$")]
 Search = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
@@ -35,7 +36,7 @@ class ScheduleQuery:
     queue: Annotated[list[QueueName] | None, Query(max_length=_MAX_VALUES)] = None
     priority: Annotated[list[Priority] | None, Query(max_length=_MAX_VALUES)] = None
     target: Annotated[
-        list[TargetKind] | None, Query(max_length=_MAX_VALUES, description="Kinds of target.")
+        list[TargetName] | None, Query(max_length=_MAX_VALUES, description="Kinds of target.")
     ] = None
     last_status: Annotated[list[Status] | None, Query(max_length=_MAX_VALUES)] = None
     state: Annotated[list[ScheduleState] | None, Query(max_length=_MAX_VALUES)] = None
@@ -55,7 +56,7 @@ class ScheduleFilterForm(Form):
     active: bool | None = None
     queue: Annotated[tuple[QueueName, ...], Field(max_length=_MAX_VALUES)] = ()
     priority: Annotated[tuple[Priority, ...], Field(max_length=_MAX_VALUES)] = ()
-    target: Annotated[tuple[TargetKind, ...], Field(max_length=_MAX_VALUES)] = ()
+    target: Annotated[tuple[TargetName, ...], Field(max_length=_MAX_VALUES)] = ()
     last_status: Annotated[tuple[Status, ...], Field(max_length=_MAX_VALUES)] = ()
     state: Annotated[tuple[ScheduleState, ...], Field(max_length=_MAX_VALUES)] = ()
     managed_by: Annotated[tuple[ManagedBy, ...], Field(max_length=_MAX_VALUES)] = ()

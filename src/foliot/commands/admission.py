@@ -15,13 +15,11 @@ from foliot.commands.registry_sql import Registry
 from foliot.db.database import Database
 from foliot.db.protocol import RegisteredTask
 from foliot.kinds.function_target import TaskRegistry
-from foliot.kinds.target_protocol import Target
+from foliot.kinds.target_protocol import TargetRunner, available_targets
 from foliot.model.errors import InvalidError, Problem
+from foliot.model.kind import BaseTarget
 from foliot.model.schedule import ScheduleSpec, pointer_to
-from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpTarget
-from foliot.model.target import Target as AnyTarget
 from foliot.planning.admit import CheckTarget
-from foliot.planning.events import takes_arguments
 from foliot.planning.task_defaults import TaskDefaults, fill_in
 
 MAX_PROBLEMS = 20
@@ -32,27 +30,28 @@ class DefinitionChecker:
         self,
         database: Database,
         tasks: TaskRegistry | None = None,
-        targets: Mapping[str, Target] | None = None,
+        runners: Mapping[str, TargetRunner] | None = None,
     ) -> None:
         self._registry = Registry(database)
         self._tasks = tasks or TaskRegistry()
-        self._targets = targets or {}
+        self._runners = runners or {}
 
     async def checker(self, spec: ScheduleSpec) -> CheckTarget:
         """Return a function that checks this definition's target. It does no I/O: all data is read here."""
-        if not isinstance(spec.target, FunctionTarget) or spec.target.name in self._tasks:
+        target = spec.target
+        if target.task_name is None or target.task_name in self._tasks:
             return self._check
-        known = await self._registry.task(spec.target.name)
+        known = await self._registry.task(target.task_name)
         if known is None:
-            near = await self._nearest(spec.target.name)
-            problem = _unknown(spec.target.name, near)
+            near = await self._nearest(target.task_name)
+            problem = _unknown(target.task_name, near)
             return lambda _spec: [problem]
-        args = spec.target.args
+        args = getattr(target, target.arguments_field)
         return lambda _spec: check_registered(known, args)
 
     async def defaults_of(self, specs: Iterable[ScheduleSpec]) -> Mapping[str, TaskDefaults]:
         """Return the defaults of the task functions that these definitions use, by function name."""
-        names = {spec.target.name for spec in specs if isinstance(spec.target, FunctionTarget)}
+        names = {spec.target.task_name for spec in specs if spec.target.task_name is not None}
         here = {name: self._tasks.get(name).defaults for name in names if name in self._tasks}
         others = names - here.keys()
         return {**here, **(await self._registry.task_defaults(others) if others else {})}
@@ -61,45 +60,36 @@ class DefinitionChecker:
         """Return the definition with missing values filled in from its task function. Raises InvalidError."""
         return completed(spec, await self.defaults_of([spec]))
 
-    async def check_arguments(self, target: AnyTarget, args: Mapping[str, Any]) -> None:
+    async def check_arguments(self, target: BaseTarget, args: Mapping[str, Any]) -> None:
         """Check that a target accepts these arguments, merged over those of its schedule.
 
         Raises InvalidError.
         """
-        if isinstance(target, HttpTarget):
-            if target.body is not None and not isinstance(target.body, dict):
-                detail = "can't be joined with a body that is no object"
-                raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
-            return
-        if isinstance(target, EventTarget):
-            if not takes_arguments(target):
-                detail = "can't be joined with event_data whose data is no object"
-                raise InvalidError.at("/args", "no_arguments", detail, "leave them out")
-            return
-        if isinstance(target, CeleryTarget):
-            return  # they become kwargs, merged over those of the schedule
-        whole = {**target.args, **args}
-        if target.name in self._tasks:
-            problems = self._tasks.get(target.name).check(whole, "/args")
+        if target.task_name is None:
+            problems = target.check_arguments(args)
         else:
-            known = await self._registry.task(target.name)
-            problems = [] if known is None else check_registered(known, whole, "/args")
+            problems = await self._check_task_arguments(target, target.task_name, args)
         if problems:
             raise InvalidError(problems)
 
+    async def _check_task_arguments(
+        self, target: BaseTarget, name: str, args: Mapping[str, Any]
+    ) -> list[Problem]:
+        whole = {**getattr(target, target.arguments_field), **args}
+        if name in self._tasks:
+            return self._tasks.get(name).check(whole, "/args")
+        known = await self._registry.task(name)
+        return [] if known is None else check_registered(known, whole, "/args")
+
     def _check(self, spec: ScheduleSpec) -> list[Problem]:
-        if isinstance(spec.target, EventTarget):
+        if spec.target.is_event:
             return []  # no worker has to run it
-        target = self._targets.get(spec.target.kind)
-        if target is None:
-            kinds = ", ".join(sorted({*self._targets, "event"}))
-            if isinstance(spec.target, CeleryTarget):
-                detail = "targets of kind celery need a Celery application, and this process knows none"
-                hint = f"set FOLIOT_CELERY_APP, as proj.celery:app, here and for workers; or one of: {kinds}"
-                return [Problem("/target/kind", "unavailable", detail, hint)]
-            detail = f"targets of kind {spec.target.kind} can't be carried out by this version"
-            return [Problem("/target/kind", "unavailable", detail, f"one of: {kinds}")]
-        return target.check(spec)
+        runner = self._runners.get(spec.target.kind)
+        if runner is None:
+            detail = f"targets of kind {spec.target.kind} can't be run: {spec.target.unavailable}"
+            kinds = ", ".join(sorted(available_targets(self._runners)))
+            return [Problem("/target/kind", "unavailable", detail, f"set it up, or one of: {kinds}")]
+        return runner.check(spec)
 
     async def _nearest(self, name: str) -> list[str]:
         names = [*await self._registry.task_names(), *(task.name for task in self._tasks)]
@@ -108,9 +98,8 @@ class DefinitionChecker:
 
 def completed(spec: ScheduleSpec, defaults: Mapping[str, TaskDefaults]) -> ScheduleSpec:
     """Fill in missing values from `defaults`, which has task function names as keys. Raises InvalidError."""
-    if not isinstance(spec.target, FunctionTarget):
-        return spec
-    return fill_in(spec, defaults.get(spec.target.name))
+    name = spec.target.task_name
+    return spec if name is None else fill_in(spec, defaults.get(name))
 
 
 def _unknown(name: str, near: list[str]) -> Problem:

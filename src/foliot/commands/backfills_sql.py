@@ -35,7 +35,6 @@ from foliot.model.ids import ids_at, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule
-from foliot.model.target import EventTarget
 from foliot.planning.backfill import admit_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
@@ -269,7 +268,7 @@ class Backfills:
 
     async def _opened(self, connection: AsyncConnection, schedule: Schedule) -> OpenCounts | None:
         """Count open executions for the overlap policy; None for an event, which is never open."""
-        if isinstance(schedule.spec.target, EventTarget):
+        if schedule.spec.target.is_event:
             return None
         counted = await count_open(connection, self._dialect, [schedule.schedule_id])
         return counted.get(schedule.schedule_id, NONE_OPEN)
@@ -299,7 +298,7 @@ class Backfills:
         await know_queue(connection, self._dialect, schedule.host_id, schedule.spec.queue)
         known = await self._known(connection, schedule.schedule_id, fire_times)
         missing = [at for at in fire_times if at not in known or _is_unstarted(known[at])]
-        is_event = isinstance(schedule.spec.target, EventTarget)
+        is_event = schedule.spec.target.is_event
         free = len(missing)
         if opened is not None:
             _inserted, free = count_admissible(schedule.spec.overlap, opened, len(missing))

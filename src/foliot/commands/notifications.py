@@ -6,12 +6,12 @@ from uuid import UUID
 from foliot.commands.admission import DefinitionChecker
 from foliot.db.database import Database
 from foliot.db.hints import Hint, Hints
+from foliot.kinds.http_target import HttpTarget
+from foliot.kinds.once_trigger import OnceTrigger
 from foliot.model.errors import InvalidError, OverloadedError
 from foliot.model.instant import EPOCH
 from foliot.model.notification import Address, Notification, NotificationRule, NotificationRuleSpec
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import HttpTarget
-from foliot.model.trigger import OnceTrigger
 from foliot.notifications.notifications_sql import Notifications
 from foliot.notifications.rules_sql import NotificationRules, Redefine
 from foliot.planning.change import Author

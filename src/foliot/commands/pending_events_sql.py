@@ -37,7 +37,6 @@ from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
-from foliot.model.target import EventTarget
 from foliot.planning.events import NewEvent, plan_event
 from foliot.scheduler.leases.leases_sql import require_lease
 
@@ -56,7 +55,7 @@ async def read_event_schedule(
     if row is None or (host_id is not None and row.host_id != host_id):
         raise NotFoundError("schedule", schedule_id)
     schedule = schedule_of(row)
-    return schedule if isinstance(schedule.spec.target, EventTarget) else None
+    return schedule if schedule.spec.target.is_event else None
 
 
 def pending_event_write(

@@ -30,7 +30,6 @@ from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import schedule_id_of
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
-from foliot.model.target import EventTarget
 from foliot.planning.change import Author, Owner, PlannedChange, adopt, create, delete, edit, pause, resume
 
 Redefine = Callable[[Schedule], ScheduleSpec]
@@ -261,7 +260,7 @@ class ScheduleCommands:
         triggered = await self._schedules.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
-        is_event = isinstance(triggered.schedule.spec.target, EventTarget)
+        is_event = triggered.schedule.spec.target.is_event
         if triggered.is_staged:
             self._hints.send(Hint.PENDING_EVENTS)
         else:

@@ -40,8 +40,6 @@ from foliot.model.event import CancelledExecution, SkippedExecution
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule, stored_document
-from foliot.model.target import EventTarget
-from foliot.model.trigger import OnceTrigger
 from foliot.planning.change import Author, PlannedChange, due_of, without_next
 from foliot.planning.overlap import OverlapDecision
 
@@ -139,7 +137,7 @@ class Schedules:
 
         Other schedules need no change: firing leaves the decided time out and sets the next one.
         """
-        if not isinstance(change.schedule.spec.trigger, OnceTrigger):
+        if not change.schedule.spec.trigger.fires_once:
             return change
         fire_ts = change.schedule.next_fire_ts
         if fire_ts is None or fire_ts > now or fire_ts == before.next_fire_ts:
@@ -249,7 +247,7 @@ class Schedules:
             if execution_id is not None and await _exists(connection, execution_id):
                 # A repeated request, from a caller that did not receive the first answer.
                 return Triggered(await read_execution(connection, execution_id), schedule, is_new=False)
-            is_event = isinstance(schedule.spec.target, EventTarget)
+            is_event = schedule.spec.target.is_event
             is_ready, now, replaced = (
                 Room(True, await self._now(connection))
                 if is_event

@@ -9,8 +9,6 @@ from typing import Any
 
 from foliot.model.errors import FoliotError, InvalidError
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.trigger import OnceTrigger
-from foliot.timing.compile import compile_trigger
 
 LONGEST_NAME = 126
 LONGEST_DESCRIPTION = 2000
@@ -107,11 +105,11 @@ class ImportBuilder:
 
     def _require_future(self, spec: ScheduleSpec) -> None:
         now = self._now
-        times = compile_trigger(spec.trigger, dst=spec.dst, anchor=spec.start_ts or now, key=spec.name)
+        times = spec.trigger.compile(dst=spec.dst, anchor=spec.start_ts or now, key=spec.name)
         if not spec.active:
             return
         first = now
-        if isinstance(spec.trigger, OnceTrigger):
+        if spec.trigger.fires_once:
             first = now - timedelta(seconds=spec.misfire.grace_seconds)
         elif spec.start_ts is not None:
             first = max(now, spec.start_ts - timedelta(microseconds=1))

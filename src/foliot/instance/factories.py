@@ -18,7 +18,7 @@ from foliot.db.replica import ReplicaWatch
 from foliot.instance.settings import Settings
 from foliot.instance.spec import ENGINE, InstanceRole, InstanceSpec
 from foliot.instance.store import SqlStore
-from foliot.kinds.target_protocol import Target
+from foliot.kinds.target_protocol import TargetRunner, available_targets
 from foliot.model.broker import BrokerKind
 from foliot.model.errors import SettingError
 from foliot.model.event import Observer
@@ -157,7 +157,7 @@ def make_notifier(context: InstanceContext, leadership: Callable[[], Leadership 
 
 def make_worker(
     context: InstanceContext,
-    targets: Mapping[str, Target],
+    runners: Mapping[str, TargetRunner],
     carriers: Mapping[Priority, MonitoredTransport],
     pace: PollIntervals,
     prepare: Prepare,
@@ -167,7 +167,7 @@ def make_worker(
     return Worker(
         context.instance_id,
         context.store.work,
-        targets,
+        runners,
         context.clock,
         context.hints,
         context.observer,
@@ -276,7 +276,7 @@ def make_relay(context: InstanceContext) -> Relay:
 def make_api(
     context: InstanceContext,
     services: "Services",
-    targets: Mapping[str, Target],
+    runners: Mapping[str, TargetRunner],
     is_running: Callable[[], bool],
 ) -> "RestApi":
     # Imported here: a process that serves no HTTP then starts in half the time.
@@ -288,7 +288,7 @@ def make_api(
         context.observer,
         context.plan.clock,
         _api_options(context.settings),
-        available_targets=frozenset(targets) | {"event"},
+        available_targets=available_targets(runners),
         is_running=is_running,
     )
 

@@ -8,7 +8,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import httpx2
@@ -51,12 +51,11 @@ from foliot.instance.factories import (
 from foliot.instance.registration import InstanceRegistration
 from foliot.instance.spec import InstanceRole, InstanceSpec, possible_roles
 from foliot.instance.store import SqlStore, open_store
-from foliot.kinds.celery_target import CeleryRunner
 from foliot.kinds.function_target import FunctionRunner, Task
 from foliot.kinds.http_connections import guarded_pool
 from foliot.kinds.http_request import Callback
-from foliot.kinds.http_target import HttpRunner
-from foliot.kinds.target_protocol import AttemptFailedError, Target
+from foliot.kinds.http_runner import HttpRunner
+from foliot.kinds.target_protocol import AttemptFailedError, RunnerContext, open_runners
 from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import (
     ClockObserved,
@@ -137,7 +136,6 @@ class Instance:
         self.hints: Hints = self._notify or LocalHints()
         context = InstanceContext(self.instance_id, plan, self.store, self.clock, self.hints, self.observer)
         self.processes = make_processes(plan, self._limits)
-        self.functions = FunctionRunner(plan.tasks, self.processes)
         self.secrets = Secrets(self.store.database, settings.cipher)
         self._resolver = SecretResolver(self.secrets, os.environ, settings.secrets_dir)
         guard = AddressGuard(settings.http_allowed)
@@ -146,11 +144,21 @@ class Instance:
         # A separate pool: notifications must go out even when hanging agents use all other connections.
         letters = guarded_pool(guard, connections=AT_ONCE, ssl_context=certificates)
         self._sender = Sender(guard, letters, self._resolver)
-        self._http = HttpRunner(guard, self._resolver, plan.clock, pool=pool, observer=self.observer)
-        self.targets: dict[str, Target] = {"function": self.functions, "http": self._http}
         self.celery = open_celery(plan)
-        if self.celery is not None:
-            self.targets["celery"] = CeleryRunner(self.celery, self._resolver, plan.clock)
+        self.runners = open_runners(
+            RunnerContext(
+                clock=plan.clock,
+                secrets=self._resolver,
+                guard=guard,
+                tasks=plan.tasks,
+                isolation=self.processes,
+                http_pool=pool,
+                celery=self.celery,
+                observer=self.observer,
+            )
+        )
+        self.functions = cast("FunctionRunner", self.runners["function"])
+        self._http = cast("HttpRunner", self.runners["http"])
         self.carriers = open_plan_carriers(plan, self.clock, self.observer, self.celery)
         self._outgoing = {carrier: Outgoing(carrier) for carrier in self.carriers.values()}
         self.scheduler: Scheduler | None = None
@@ -184,7 +192,7 @@ class Instance:
             self.hints,
             self.observer,
             self.clock,
-            admission=DefinitionChecker(self.store.database, plan.tasks, self.targets),
+            admission=DefinitionChecker(self.store.database, plan.tasks, self.runners),
         )
         self.declarer = Declarer(self.store.schedules, self.commands.schedules)
         self.replica_watch = watch_replica(context)
@@ -202,7 +210,7 @@ class Instance:
     def _join_worker(self, context: InstanceContext) -> None:
         pace = choose_pace(context.settings, hears_others=self._notify is not None)
         sampling = as_told if self._traces is None else self._traces.is_kept
-        worker = make_worker(context, self.targets, self.carriers, pace, self._with_secrets, sampling)
+        worker = make_worker(context, self.runners, self.carriers, pace, self._with_secrets, sampling)
         self.worker = worker
         self._receivers = make_receivers(worker, self.carriers)
         self._worker_services = worker_services(context, worker, pace)
@@ -223,7 +231,7 @@ class Instance:
             self.replica_watch,
             keep_answers(context),
         )
-        return make_api(context, services, self.targets, lambda: self.is_running)
+        return make_api(context, services, self.runners, lambda: self.is_running)
 
     def _first_leadership(self) -> Leadership | None:
         """Return the leadership of the first shard, whose leader also evaluates notification rules.
@@ -413,7 +421,8 @@ class Instance:
             await carrier.close()
         if self.witness is not None:
             await self.witness.close()
-        await self._http.close()
+        for runner in self.runners.values():
+            await runner.close()
         await self._sender.close()
         if self.celery is not None:
             self.celery.close()

@@ -17,8 +17,10 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from datetime import UTC
-from typing import Any
+from typing import Any, ClassVar, Literal
 from uuid import UUID, uuid5
+
+from pydantic import Field, JsonValue
 
 from foliot.access.secrets import NAME, Redactor, SecretError, SecretResolver, references, resolve
 from foliot.access.stored_text import kept_end
@@ -29,13 +31,13 @@ from foliot.brokers.celery_app import (
     CeleryUnreachableError,
     TaskState,
 )
-from foliot.kinds.function_target import RemoteFailedError
-from foliot.kinds.target_protocol import PASSED_ON, Assignment, AttemptFailedError, LogLine
+from foliot.kinds.function_target import RemoteFailedError, TaskName
+from foliot.kinds.target_protocol import PASSED_ON, Assignment, AttemptFailedError, LogLine, RunnerContext
 from foliot.kinds.task_failures import error_of
 from foliot.model.errors import Problem
+from foliot.model.kind import BaseTarget, CliOption
 from foliot.model.redaction import running
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import CeleryTarget
 from foliot.timing.clock import Clock
 
 FIRST_LOOK_S = 0.05
@@ -55,10 +57,35 @@ def task_id_of(execution_id: UUID, attempt: int) -> str:
     return str(uuid5(execution_id, f"attempt {attempt}"))
 
 
-class CeleryRunner:
-    """The `celery` target."""
+class CeleryTarget(BaseTarget):
+    """A task of an existing Celery application."""
 
-    kind = "celery"
+    display_name: ClassVar = "Celery task"
+    position: ClassVar = 4
+    cli_options: ClassVar = (
+        CliOption("--celery", ("task",), "TASK", "Call a Celery task; --arg gives its kwargs."),
+    )
+    arguments_field: ClassVar = "kwargs"
+    unavailable: ClassVar = "FOLIOT_CELERY_APP, as proj.celery:app, is not set here"
+
+    kind: Literal["celery"] = "celery"
+    task: TaskName
+    args: tuple[JsonValue, ...] = ()
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    queue: str | None = Field(default=None, min_length=1, max_length=126)
+
+    def describe(self) -> str:
+        return f"celery {self.task}"
+
+    @classmethod
+    def open_runner(cls, context: RunnerContext) -> "CeleryRunner | None":
+        if context.celery is None:
+            return None
+        return CeleryRunner(context.celery, context.secrets, context.clock)
+
+
+class CeleryRunner:
+    """Runs tasks of a Celery application."""
 
     def __init__(self, celery: CeleryApp, secrets: SecretResolver, clock: Clock) -> None:
         self._celery = celery
@@ -99,6 +126,9 @@ class CeleryRunner:
             raise AttemptFailedError(work.redactor.text(str(error)), is_permanent=True) from None
         except CeleryUnreachableError as error:
             raise AttemptFailedError(work.redactor.text(str(error))) from None
+
+    async def close(self) -> None:
+        """Do nothing: the application is shared with others, which close it."""
 
 
 class _Work:

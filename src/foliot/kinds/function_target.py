@@ -9,24 +9,25 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Protocol, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from foliot.blocking_calls import in_thread
-from foliot.kinds.target_protocol import Assignment, AttemptFailedError, Fire, Log
+from foliot.kinds.target_protocol import Assignment, AttemptFailedError, Fire, Log, RunnerContext
 from foliot.kinds.task_failures import error_of, traceback_of
 from foliot.kinds.task_logs import capturing
 from foliot.kinds.task_tracing import joined
 from foliot.model.errors import FoliotError, InvalidError, Problem
+from foliot.model.kind import BaseTarget, CliOption
 from foliot.model.policy import RetryPolicy
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import FunctionTarget
 from foliot.planning.task_defaults import TaskDefaults
 
 TaskCallable = Callable[..., Any] | Callable[..., Awaitable[Any]]
 IsolationKind = Literal["process", "thread"]
+TaskName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]*$")]
 DEFAULT_TIMEOUT_S = 300.0
 
 
@@ -242,14 +243,33 @@ class Isolation(Protocol):
         ...
 
 
+class FunctionTarget(BaseTarget):
+    """A registered task function, by name. Never a path: only what worker code registered can run."""
+
+    display_name: ClassVar = "Task function"
+    position: ClassVar = 1
+    cli_options: ClassVar = (CliOption("--function", ("name",), "TASK", "Run a task function."),)
+    arguments_field: ClassVar = "args"
+    task_field: ClassVar = "name"
+
+    kind: Literal["function"] = "function"
+    name: TaskName
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def describe(self) -> str:
+        return f"function {self.name}"
+
+    @classmethod
+    def open_runner(cls, context: RunnerContext) -> "FunctionRunner":
+        return FunctionRunner(context.tasks, context.isolation)
+
+
 class FunctionRunner:
-    """The `function` target. Async functions run on the event loop, others in a process or a thread.
+    """Runs task functions: async ones on the event loop, others in a process or a thread.
 
     A process is really stopped when its attempt is cancelled. A thread can't be stopped: its function runs to
     its end, although its result is no longer used.
     """
-
-    kind = "function"
 
     def __init__(self, registry: TaskRegistry, processes: Isolation | None = None) -> None:
         self.inactive: frozenset[str] = frozenset()
@@ -284,6 +304,9 @@ class FunctionRunner:
                 except (SystemExit, KeyboardInterrupt) as leaving:
                     raise _stayed(leaving) from leaving
             return await in_thread(partial(_call, task.function, bound), name=f"foliot-task {task.name}")
+
+    async def close(self) -> None:
+        """Do nothing: processes belong to the instance."""
 
     async def _is_isolated(self, task: Task, processes: Isolation) -> bool:
         if task.isolation == "thread":

@@ -16,8 +16,8 @@ from foliot.access.callback_tokens import CallbackTokens
 from foliot.access.sealed_secrets import seal
 from foliot.access.secrets import encode_in_url, resolve
 from foliot.kinds.http_connections import CONNECT_TIMEOUT_S
+from foliot.kinds.http_target import HttpTarget, has_control_characters
 from foliot.kinds.target_protocol import Assignment, AttemptFailedError, Fire
-from foliot.model.target import HttpTarget, has_control_characters
 from foliot.version import __version__
 
 _NAME_SAFE = " !\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"

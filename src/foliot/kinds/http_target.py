@@ -1,154 +1,144 @@
-"""The `http` target: one request to an agent for every attempt.
+"""The `http` target, and the SDK's `http`. `http_runner.py` sends the requests."""
 
-    secrets    are resolved and inserted. From here on everything that is stored or logged is redacted.
-    connect    only to an address that the address guard has checked and allowed.
-    answer     is read up to a limit and classified: success, failure to retry, permanent failure, or (202,
-               if the agent can call back) work that the agent has accepted.
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-After a crash, the request may have been carried out. The next attempt has the same Idempotency-Key, so that
-an agent can recognise it.
-"""
+from pydantic import Field, JsonValue, field_validator
 
-import asyncio
-from collections.abc import Mapping
-from typing import Any
-
-import httpcore2
-import httpx2
-
-from foliot.access.address_guard import AddressGuard, InternalAddressError
-from foliot.access.secrets import NAME, Redactor, SecretError, SecretResolver, references
-from foliot.kinds.http_answer import judge, read_answer
-from foliot.kinds.http_connections import guarded_pool
-from foliot.kinds.http_request import Callback, build_request
-from foliot.kinds.target_protocol import TIMED_OUT, AcceptedByAgent, Assignment, AttemptFailedError
+from foliot.kinds.checking import checked
+from foliot.kinds.target_protocol import RunnerContext, TargetRunner
 from foliot.model.errors import Problem
-from foliot.model.event import AgentFailed, Observer, Observers
-from foliot.model.redaction import running
-from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import HttpTarget
-from foliot.timing.clock import Clock
+from foliot.model.http_url import require_http_url
+from foliot.model.kind import BaseTarget, CliOption
 
-_NETWORK_ERRORS = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, OSError)
-
-
-class HttpRunner:
-    """The `http` target."""
-
-    kind = "http"
-
-    def __init__(
-        self,
-        guard: AddressGuard,
-        secrets: SecretResolver,
-        clock: Clock,
-        *,
-        callback: Callback | None = None,
-        pool: httpcore2.AsyncConnectionPool | None = None,
-        observer: Observer | None = None,
-    ) -> None:
-        self._guard = guard
-        self._secrets = secrets
-        self._clock = clock
-        self.callback = callback
-        self._pool = pool or guarded_pool(guard)
-        self._observer = observer or Observers()
-
-    def check(self, spec: ScheduleSpec) -> list[Problem]:
-        target = spec.target
-        assert isinstance(target, HttpTarget)
-        problems = _check_references(target)
-        try:
-            host = httpx2.URL(target.url).raw_host.decode("ascii")
-        except httpx2.InvalidURL as error:
-            host = ""
-            # This parser refuses unusual spellings of an address. The guard can say which address it is.
-            problems += self._check_host(_host_as_written(target.url)) or [
-                Problem("/target/url", "url", f"is not a URL: {error}")
-            ]
-        return problems + (self._check_host(host) if host else [])
-
-    def _check_host(self, host: str) -> list[Problem]:
-        refusal = self._guard.refusal_of(host)
-        return [Problem("/target/url", refusal.code, refusal.detail, refusal.hint)] if refusal else []
-
-    async def run(self, assignment: Assignment) -> dict[str, Any] | AcceptedByAgent:
-        target = assignment.spec.target
-        assert isinstance(target, HttpTarget)
-        names = references([target.url, target.headers, target.body])
-        try:
-            secrets = await self._secrets.values(assignment.host_id, names)
-        except SecretError as error:
-            raise AttemptFailedError(str(error), is_permanent=True) from None
-        redactor = Redactor(secrets.values())
-        with running.hidden(redactor.forms):
-            return await self._ask(assignment, target, secrets, redactor)
-
-    async def _ask(
-        self, assignment: Assignment, target: HttpTarget, secrets: Mapping[str, str], redactor: Redactor
-    ) -> dict[str, Any] | AcceptedByAgent:
-        calling_back = {} if self.callback is None else await self.callback.headers(assignment.fire, secrets)
-        request = build_request(assignment, target, secrets, calling_back)
-        if problems := self._check_host(request.url.host.decode("ascii")):
-            raise AttemptFailedError(str(problems[0]), is_permanent=True)
-        # `from None` everywhere: the library's exceptions may contain what was sent.
-        try:
-            response = await self._pool.handle_async_request(request)
-            try:
-                answer = await read_answer(response, redactor)
-            finally:
-                await response.aclose()
-        except InternalAddressError as error:
-            raise AttemptFailedError(redactor.text(str(error)), is_permanent=True) from None
-        except httpcore2.LocalProtocolError:
-            raise AttemptFailedError(
-                "the request can't be sent: HTTP can't carry it", is_permanent=True
-            ) from None
-        except _NETWORK_ERRORS as error:
-            self._observer.notify(AgentFailed("none"))
-            raise AttemptFailedError(redactor.text(_explain(error))) from None
-        except asyncio.CancelledError as stopped:
-            if TIMED_OUT in stopped.args:
-                self._observer.notify(AgentFailed("timeout"))
-            raise
-        can_call_back = self.callback is not None
-        try:
-            return judge(answer, target.expected_status, self._clock.now(), can_call_back=can_call_back)
-        except AttemptFailedError:
-            self._observer.notify(AgentFailed(str(answer.status_code)))
-            raise
-
-    async def close(self) -> None:
-        """Close all connections. No attempt may be running."""
-        await self._pool.aclose()
-
-
-def _check_references(target: HttpTarget) -> list[Problem]:
-    parts = {"url": target.url, "body": target.body} | {
-        f"headers/{name.replace('~', '~0')}": value for name, value in target.headers.items()
+_HEADER_NAME = re.compile(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}\Z")
+_OWN_HEADERS = frozenset({"idempotency-key", "traceparent", "tracestate", "accept-encoding"})
+_OWN_PREFIX = "x-foliot-"
+_CONNECTION_HEADERS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
     }
-    return [
-        Problem(
-            f"/target/{where}",
-            "secret_name",
-            f'"{name}" is not a name of a secret',
-            "letters, digits, _ . and -, such as ${secret:agent_token}",
+)
+MAX_HEADERS = 50
+MAX_HEADER_LENGTH = 8 * 1024
+MAX_HEADERS_LENGTH = 32 * 1024
+
+
+class HttpTarget(BaseTarget):
+    """A request to an HTTP agent. `${secret:name}` may stand in its URL, behind the host, in the values of
+    its headers, and in any text of its body."""
+
+    display_name: ClassVar = "HTTP agent"
+    position: ClassVar = 2
+    cli_options: ClassVar = (
+        CliOption("--http", ("method", "url"), "METHOD URL", "Call an HTTP agent."),
+        CliOption(
+            "--header",
+            ("headers",),
+            "NAME:VALUE",
+            "A header of the request. Repeatable.",
+            "pairs",
+            is_choice=False,
+        ),
+        CliOption("--body", ("body",), "JSON|@FILE", "The body of the request.", "json", is_choice=False),
+    )
+
+    kind: Literal["http"] = "http"
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
+    url: str = Field(min_length=1, max_length=4000)
+    headers: dict[str, str] = Field(default_factory=dict, max_length=MAX_HEADERS)
+    body: JsonValue = None
+    expected_status: (
+        Annotated[tuple[Annotated[int, Field(ge=200, le=599)], ...], Field(min_length=1, max_length=100)]
+        | None
+    ) = None
+    """What counts as success; left out, any 2xx."""
+
+    _is_http = field_validator("url")(require_http_url)
+
+    @field_validator("headers")
+    @classmethod
+    def _clean_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        seen: set[str] = set()
+        for name, text in value.items():
+            if not _HEADER_NAME.match(name):
+                raise ValueError(f"{name[:200]!r} is not a header name")
+            lowered = name.lower()
+            if lowered in seen:
+                raise ValueError(f"{name} must be given once, in whatever case")
+            seen.add(lowered)
+            if lowered in _OWN_HEADERS or lowered.startswith(_OWN_PREFIX):
+                raise ValueError(f"{name} is set by Foliot")
+            if lowered in _CONNECTION_HEADERS:
+                raise ValueError(f"{name} belongs to the connection and can't be set")
+            _require_header_value(name, text)
+        if sum(len(name) + len(text) for name, text in value.items()) > MAX_HEADERS_LENGTH:
+            raise ValueError(f"must have at most {MAX_HEADERS_LENGTH} characters in all")
+        return value
+
+    def describe(self) -> str:
+        return f"{self.method} {self.url}"
+
+    @classmethod
+    def open_runner(cls, context: RunnerContext) -> TargetRunner:
+        # Imported here: a process that only reads definitions needs no HTTP client.
+        from foliot.kinds.http_runner import HttpRunner
+
+        return HttpRunner(
+            context.guard, context.secrets, context.clock, pool=context.http_pool, observer=context.observer
         )
-        for where, part in parts.items()
-        for name in sorted(references(part))
-        if not NAME.match(name)
-    ]
+
+    def check_arguments(self, args: Mapping[str, Any]) -> list[Problem]:  # noqa: ARG002
+        if self.body is None or isinstance(self.body, dict):
+            return []
+        return [
+            Problem(
+                "/args", "no_arguments", "can't be joined with a body that is no object", "leave them out"
+            )
+        ]
+
+    @property
+    def agent_url(self) -> str:
+        return self.url.partition("?")[0].partition("#")[0]
 
 
-def _host_as_written(url: str) -> str:
-    """Return the host part of a URL, unvalidated. The model has already refused users and invalid ports."""
-    authority = url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]
-    if authority.startswith("["):
-        return authority.partition("]")[0]
-    return authority.partition(":")[0]
+def http(
+    url: str,
+    *,
+    method: str = "POST",
+    headers: Mapping[str, str] | None = None,
+    body: Any = None,
+    expected_status: Sequence[int] | None = None,
+) -> HttpTarget:
+    """Return a target that sends a request to an HTTP agent, instead of running a task function."""
+    return checked(
+        HttpTarget,
+        method=method,
+        url=url,
+        headers=dict(headers or {}),
+        body=body,
+        expected_status=None if expected_status is None else tuple(expected_status),
+    )
 
 
-def _explain(error: Exception) -> str:
-    is_connecting = isinstance(error, httpcore2.ConnectError | httpcore2.ConnectTimeout)
-    what = "the agent can't be reached" if is_connecting else "the connection to the agent broke"
-    return f"{what}: {str(error) or type(error).__name__}"
+def _require_header_value(name: str, text: str) -> None:
+    if len(text) > MAX_HEADER_LENGTH:
+        raise ValueError(f"the value of {name} must have at most {MAX_HEADER_LENGTH} characters")
+    if has_control_characters(text):
+        raise ValueError(f"the value of {name} must not contain line breaks or other control characters")
+
+
+def has_control_characters(text: str) -> bool:
+    """Whether a text is unsafe in a header: a line break in it would begin another header."""
+    return any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in text)

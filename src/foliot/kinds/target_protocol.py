@@ -1,14 +1,25 @@
-"""The protocol of targets, and the values that an attempt passes to its target."""
+"""What runs targets: the protocol, what a runner is given when it is opened, and what for each attempt."""
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from foliot.model.errors import FoliotError, Problem
+from foliot.model.kind import TARGETS
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trace import execute_span
+from foliot.timing.clock import Clock
+
+if TYPE_CHECKING:
+    from httpcore2 import AsyncConnectionPool
+
+    from foliot.access.address_guard import AddressGuard
+    from foliot.access.secrets import SecretResolver
+    from foliot.brokers.celery_app import CeleryApp
+    from foliot.kinds.function_target import Isolation, TaskRegistry
+    from foliot.model.event import Observer
 
 
 class LogLine(NamedTuple):
@@ -118,10 +129,8 @@ class AttemptFailedError(FoliotError):
         """A result to store in spite of the failure, for example the response that was an error."""
 
 
-class Target(Protocol):
-    """A kind of target: checks definitions and runs attempts."""
-
-    kind: str
+class TargetRunner(Protocol):
+    """Checks definitions and runs attempts of one kind of target."""
 
     def check(self, spec: ScheduleSpec) -> list[Problem]:
         """Return the problems of a definition with this target. Called before it is stored."""
@@ -133,3 +142,35 @@ class Target(Protocol):
         When a cancelled run has returned, none of its work goes on, unless it was PASSED_ON.
         """
         ...
+
+    async def close(self) -> None:
+        """Free what it holds. Called when no attempt runs any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerContext:
+    """What a process offers to the runners of its targets."""
+
+    clock: Clock
+    secrets: "SecretResolver"
+    guard: "AddressGuard"
+    """Decides which addresses requests may go to."""
+    tasks: "TaskRegistry"
+    isolation: "Isolation | None" = None
+    """Runs functions in separate processes. None: they run in threads."""
+    http_pool: "AsyncConnectionPool | None" = None
+    celery: "CeleryApp | None" = None
+    """The Celery application; None: none is configured."""
+    observer: "Observer"
+
+
+def open_runners(context: RunnerContext) -> dict[str, TargetRunner]:
+    """Return a runner for every kind of target that this process can run."""
+    opened = {name: kind.open_runner(context) for name, kind in TARGETS.items()}
+    return {name: runner for name, runner in opened.items() if runner is not None}
+
+
+def available_targets(runners: Mapping[str, TargetRunner]) -> frozenset[str]:
+    """Return the kinds of target that a process with these runners can fire and run."""
+    return frozenset(name for name, kind in TARGETS.items() if kind.is_event or name in runners)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -20,6 +20,14 @@ _OF_FOLIOT = frozenset({"specversion", "id", "time", "host", "nonce", "aggregate
 """Attributes that Foliot sets for every event, also if the template has them."""
 MAX_TYPE_LENGTH = 255
 _SECRET = "${secret:"  # noqa: S105 - the form of a reference, not a secret
+
+
+class EventForm(NamedTuple):
+    """What a target says about its events: where they go, and what `read_template` reads."""
+
+    topic: str
+    type: str
+    data: dict[str, Any] | str
 
 
 @dataclass(frozen=True, slots=True)

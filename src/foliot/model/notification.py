@@ -16,9 +16,9 @@ from pydantic import Field, StrictBool, ValidationError, field_validator, model_
 
 from foliot.model.document import Document
 from foliot.model.errors import InvalidError
+from foliot.model.http_url import require_http_url
 from foliot.model.moment import Moment
 from foliot.model.schedule import Label, problems_of
-from foliot.model.target import HttpTarget
 
 MAX_NAMED = 500
 LONGEST_S = 366 * 86400
@@ -90,20 +90,11 @@ class RuleMatch(Document):
         return tuple(each.lower() if _ID.fullmatch(each) else each for each in value)
 
 
-def _require_url(value: str) -> str:
-    """Refuse a URL that a target's URL may not be."""
-    try:
-        HttpTarget(url=value)
-    except ValidationError as error:
-        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
-    return value
-
-
 class _Address(Document):
     url: str = Field(min_length=1, max_length=4000)
     """`${secret:name}` may stand in it, behind the host."""
 
-    _is_plain = field_validator("url")(_require_url)
+    _is_plain = field_validator("url")(require_http_url)
 
 
 class ToWebhook(_Address):

@@ -8,14 +8,13 @@ from itertools import pairwise
 from typing import Annotated, Any, Self
 from uuid import UUID
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from foliot.model.document import Document
 from foliot.model.errors import InvalidError, Problem
+from foliot.model.kind import TARGETS, TRIGGERS, Target, Trigger
 from foliot.model.moment import Moment
 from foliot.model.policy import Delivery, Dst, Misfire, Overlap, Priority, RetryPolicy, Window
-from foliot.model.target import Target
-from foliot.model.trigger import Trigger
 
 QueueName = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.:-]+$")]
 Label = Annotated[str, Field(max_length=200)]
@@ -23,6 +22,9 @@ Label = Annotated[str, Field(max_length=200)]
 
 class ScheduleSpec(Document):
     """The definition of a schedule. Only name, trigger and target are required."""
+
+    # Kinds are found when the first definition is read: their modules may import this one.
+    model_config = ConfigDict(defer_build=True)
 
     name: str = Field(min_length=1, max_length=126)
     description: str = Field(default="", max_length=2000)
@@ -132,11 +134,8 @@ def _written(path: Sequence[int | str]) -> list[int | str]:
     return [
         part
         for before, part in pairwise(("", *path))
-        if not (before in ("trigger", "target") and part in _KINDS)
+        if not (before == "trigger" and part in TRIGGERS) and not (before == "target" and part in TARGETS)
     ]
-
-
-_KINDS = frozenset({"interval", "cron", "once", "rrule", "delay", "function", "http", "event", "celery"})
 
 
 def pointer_to(path: Iterable[object]) -> str:

@@ -7,12 +7,10 @@ from uuid import UUID
 
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.instant import INSTANT
+from foliot.model.kind import SYSTEM_PREFIX
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import SYSTEM_PREFIX, FunctionTarget
-from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
 from foliot.planning.definition import CompiledSchedule, compile_spec
 from foliot.planning.next import Next, next_after, run_ts_of
-from foliot.timing.rule_parts import require_bounded_count
 from foliot.timing.zone import check_zone
 
 MAX_DOCUMENT_BYTES = 256 * 1024
@@ -63,8 +61,7 @@ def admit_new(
     calendars: Set[str] | None = None,
 ) -> CompiledSchedule:
     """Compile a definition with new timing. It must also have a fire time from now on."""
-    if isinstance(spec.trigger, RRuleTrigger):
-        require_bounded_count(spec.trigger.rule)
+    spec.trigger.check_new()
     cadence = admit(spec, schedule_id, now, check_target=check_target, calendars=calendars)
     if spec.active and first_fire(cadence, spec, schedule_id, now, includes_now=True) is None:
         raise InvalidError.at(*_why_never(spec))
@@ -80,7 +77,7 @@ def first_fire(
     includes_now: bool = False,
 ) -> Next | None:
     """Return the first fire time from now on. `includes_now`: now itself counts if it is the start."""
-    if isinstance(spec.trigger, OnceTrigger):
+    if spec.trigger.fires_once:
         # A time that has just passed still fires, within `misfire.grace_seconds`.
         oldest = now - timedelta(seconds=spec.misfire.grace_seconds)
         at = cadence.recurrence.after(oldest - INSTANT)
@@ -99,7 +96,7 @@ def first_fire(
 
 
 def _why_never(spec: ScheduleSpec) -> tuple[str, str, str, str]:
-    if isinstance(spec.trigger, OnceTrigger) and spec.end_ts is None:
+    if spec.trigger.fires_once and spec.end_ts is None:
         return (
             "/trigger/at",
             "in_the_past",
@@ -114,11 +111,8 @@ def _why_never(spec: ScheduleSpec) -> tuple[str, str, str, str]:
 def _check_zones(spec: ScheduleSpec) -> list[Problem]:
     found: list[Problem] = []
     zones = []
-    match spec.trigger:
-        case IntervalTrigger(timezone=name) | CronTrigger(timezone=name) | RRuleTrigger(timezone=name):
-            zones.append((name, "/trigger/timezone"))
-        case OnceTrigger() | DelayTrigger():
-            pass
+    if spec.trigger.zone_name is not None:
+        zones.append((spec.trigger.zone_name, "/trigger/timezone"))
     if spec.window is not None:
         zones.append((spec.window.timezone, "/window/timezone"))
     for name, pointer in zones:
@@ -130,12 +124,12 @@ def _check_zones(spec: ScheduleSpec) -> list[Problem]:
 
 
 def _check_system(spec: ScheduleSpec) -> list[Problem]:
-    target = spec.target
-    if not isinstance(target, FunctionTarget) or not target.name.startswith(SYSTEM_PREFIX):
+    name = spec.target.task_name
+    if name is None or not name.startswith(SYSTEM_PREFIX):
         return []
-    detail = f'"{target.name}" is one of Foliot\'s own system functions, which run by themselves'
+    detail = f'"{name}" is one of Foliot\'s own system functions, which run by themselves'
     hint = f"a task function of your own, whose name does not begin with {SYSTEM_PREFIX}"
-    return [Problem("/target/name", "system_task", detail, hint)]
+    return [Problem(f"/target/{spec.target.task_field}", "system_task", detail, hint)]
 
 
 def _check_calendars(spec: ScheduleSpec, known: Set[str]) -> list[Problem]:

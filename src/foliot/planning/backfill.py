@@ -10,7 +10,6 @@ from datetime import datetime
 from foliot.model.errors import InvalidError
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.schedule import Schedule
-from foliot.model.trigger import DelayTrigger, IntervalTrigger, RRuleTrigger
 from foliot.planning.definition import CompiledSchedule, with_calendars
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook, is_excluded
 from foliot.timing.window import is_inside
@@ -35,7 +34,7 @@ def admit_backfill(
     schedule: Schedule, cadence: CompiledSchedule, from_ts: datetime, to_ts: datetime, now: datetime
 ) -> int:
     """Return how many times lie in the range. Raises InvalidError if the range is wrong."""
-    if isinstance(schedule.spec.trigger, DelayTrigger):
+    if schedule.spec.trigger.counts_from_end:
         raise InvalidError.at(
             "/trigger", "no_times", "a delay counts from the end of a run and has no times of its own"
         )
@@ -94,7 +93,7 @@ def _bounds(schedule: Schedule, from_ts: datetime, to_ts: datetime) -> tuple[dat
     first, last = from_ts, to_ts - INSTANT
     if spec.start_ts is not None:
         first = max(first, spec.start_ts)
-    elif isinstance(spec.trigger, IntervalTrigger | RRuleTrigger):
+    elif spec.trigger.counts_from_start:
         # They count from when they were defined; that moment itself is no fire time.
         first = max(first, schedule.effective_ts + INSTANT)
     if spec.end_ts is not None:
@@ -110,7 +109,7 @@ def _would_fire(cadence: CompiledSchedule, fire_ts: datetime) -> bool:
 
 
 def _why(schedule: Schedule) -> str:
-    counts_from_definition = isinstance(schedule.spec.trigger, IntervalTrigger | RRuleTrigger)
+    counts_from_definition = schedule.spec.trigger.counts_from_start
     if counts_from_definition and schedule.spec.start_ts is None:
         return f"without a start_ts its times count from {schedule.effective_ts.isoformat()}"
     return "another range"

@@ -16,7 +16,6 @@ from foliot.model.execution import SkipReason
 from foliot.model.ids import new_id, schedule_id_of, slot_of
 from foliot.model.instant import INSTANT
 from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec, ScheduleState
-from foliot.model.target import EventTarget
 from foliot.planning.admit import CheckTarget, admit, admit_new, first_fire
 from foliot.planning.definition import CompiledSchedule, FiringDefinition, compile_spec, policies_of
 from foliot.planning.fire import Due, FireDecision, plan_skip
@@ -308,7 +307,7 @@ def due_of(schedule: Schedule) -> Due:
             max_runs=spec.max_runs,
             queue=spec.queue,
             priority=spec.priority,
-            is_event=isinstance(spec.target, EventTarget),
+            is_event=spec.target.is_event,
         ),
     )
 
@@ -353,7 +352,7 @@ def _with_next(schedule: Schedule, upcoming: Next | None, state: ScheduleState) 
 
 
 def _activated(schedule: Schedule, upcoming: Next | None) -> Schedule:
-    is_delay = schedule.spec.trigger.kind == "delay"
+    is_delay = schedule.spec.trigger.counts_from_end
     waits_for_end = upcoming is None and is_delay and not _has_run_enough(schedule)
     is_over = upcoming is None and not waits_for_end
     return _with_next(schedule, upcoming, ScheduleState.COMPLETED if is_over else ScheduleState.ACTIVE)

@@ -5,7 +5,7 @@ the texts, and compiled recurrences are in bounded caches.
 """
 
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from foliot.model.document import Document
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.ids import hash_key
 from foliot.model.instant import EPOCH, INSTANT
+from foliot.model.kind import BaseTrigger, Trigger
 from foliot.model.policy import (
     Delivery,
     Dst,
@@ -25,12 +26,10 @@ from foliot.model.policy import (
     RetryPolicy,
     Window,
 )
+from foliot.model.recurrence import Recurrence
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.trigger import CronTrigger, DelayTrigger, Trigger
 from foliot.timing.calendar import Calendar, CalendarBook
-from foliot.timing.compile import build_trigger, compile_trigger, elapsed_step
 from foliot.timing.interval import Elapsed
-from foliot.timing.recurrence import Recurrence
 from foliot.timing.zone import zone
 
 
@@ -74,7 +73,7 @@ class FiringDefinition(NamedTuple):
 class CompiledSchedule(NamedTuple):
     """A FiringDefinition, compiled for one schedule."""
 
-    trigger: Trigger
+    trigger: BaseTrigger
     recurrence: Recurrence
     policies: Policies
     effective_ts: datetime
@@ -87,20 +86,22 @@ class CompiledSchedule(NamedTuple):
     @property
     def zone(self) -> ZoneInfo:
         """The zone for calendar days: the trigger's, else UTC."""
-        return zone(getattr(self.trigger, "timezone", "UTC"))
+        return zone(self.trigger.zone_name or "UTC")
 
     @property
     def delay_s(self) -> float | None:
         """The delay of a `delay` trigger in seconds; None: another kind of trigger."""
-        return self.trigger.seconds if isinstance(self.trigger, DelayTrigger) else None
+        return self.trigger.delay_s
 
 
-_TRIGGER: TypeAdapter[Trigger] = TypeAdapter(Trigger)
+@cache
+def _trigger() -> TypeAdapter[BaseTrigger]:
+    return TypeAdapter(Trigger)
 
 
 @lru_cache(maxsize=16_384)
-def _trigger_of(text: str) -> Trigger:
-    return _TRIGGER.validate_json(text, extra="ignore")
+def _trigger_of(text: str) -> BaseTrigger:
+    return _trigger().validate_json(text, extra="ignore")
 
 
 @lru_cache(maxsize=4_096)
@@ -132,7 +133,7 @@ class _Remembering:
 class _Parsed(NamedTuple):
     """The parsed texts of a definition, and what can be compiled without the schedule."""
 
-    trigger: Trigger
+    trigger: BaseTrigger
     policies: Policies
     shared: Recurrence | None
     """The recurrence, if it depends on the trigger alone: then all schedules with this trigger share it."""
@@ -144,9 +145,9 @@ class _Parsed(NamedTuple):
 def _parsed(trigger_text: str, policies_text: str) -> _Parsed:
     trigger, policies = _trigger_of(trigger_text), policies_from(policies_text)
     shared = None
-    if isinstance(trigger, CronTrigger) and "H" not in trigger.expression.upper():
-        shared = _Remembering(build_trigger(trigger, dst=policies.dst, anchor=EPOCH, key=""))
-    return _Parsed(trigger, policies, shared, elapsed_step(trigger))
+    if trigger.is_shared:
+        shared = _Remembering(trigger.build(dst=policies.dst, anchor=EPOCH, key=""))
+    return _Parsed(trigger, policies, shared, trigger.step)
 
 
 def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> CompiledSchedule:
@@ -158,8 +159,8 @@ def compile_definition(definition: FiringDefinition, schedule_id: UUID) -> Compi
         if step is not None:
             recurrence = Elapsed(definition.anchor_ts, step)
         else:
-            recurrence = build_trigger(
-                trigger, dst=policies.dst, anchor=definition.anchor_ts, key=hash_key(schedule_id)
+            recurrence = trigger.build(
+                dst=policies.dst, anchor=definition.anchor_ts, key=hash_key(schedule_id)
             )
     return CompiledSchedule(
         trigger=trigger,
@@ -176,7 +177,7 @@ def compile_spec(spec: ScheduleSpec, schedule_id: UUID, effective_ts: datetime) 
     anchor_ts = spec.start_ts or effective_ts
     return CompiledSchedule(
         trigger=spec.trigger,
-        recurrence=compile_trigger(spec.trigger, dst=spec.dst, anchor=anchor_ts, key=hash_key(schedule_id)),
+        recurrence=spec.trigger.compile(dst=spec.dst, anchor=anchor_ts, key=hash_key(schedule_id)),
         policies=policies_of(spec),
         effective_ts=_earliest(effective_ts, anchor_ts),
         end_ts=spec.end_ts,

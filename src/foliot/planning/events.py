@@ -6,7 +6,7 @@ leads to its execution. Versions are the schedule's own count of its events, `ev
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from foliot.model.cloud_event import SPEC_VERSION, read_template
 from foliot.model.errors import FoliotError, InvalidError
-from foliot.model.target import EventTarget
+from foliot.model.kind import BaseTarget, Target
 
 AGGREGATE_TYPE = "Schedule"
 NOBODY = UUID(int=0)
@@ -64,17 +64,21 @@ class _Form(NamedTuple):
     """End of the JSON: the data."""
 
 
-_TARGET: TypeAdapter[EventTarget] = TypeAdapter(EventTarget)
+@cache
+def _target() -> TypeAdapter[BaseTarget]:
+    return TypeAdapter(Target)
 
 
 @lru_cache(maxsize=4_096)
 def _form_of(target_text: str) -> _Form:
-    target = _TARGET.validate_json(target_text, extra="ignore")
-    template = read_template(target.event_data)
+    form = _target().validate_json(target_text, extra="ignore").event()
+    if form is None:
+        raise ValueError("it writes no event")
+    template = read_template(form.data)
     attributes: dict[str, Any] = {
         "user": str(NOBODY),
         "aggregatetype": AGGREGATE_TYPE,
-        "type": target.event_type,
+        "type": form.type,
         **template.attributes,
         "specversion": SPEC_VERSION,
     }
@@ -84,8 +88,8 @@ def _form_of(target_text: str) -> _Form:
         attributes.setdefault("datacontenttype", "application/json")
         data, tail = template.data, _with_data(template.data)
     return _Form(
-        target.event_topic,
-        template.type or target.event_type,
+        form.topic,
+        template.type or form.type,
         template.user_id or NOBODY,
         template.aggregate_type or AGGREGATE_TYPE,
         _json(attributes)[:-1],
@@ -142,11 +146,6 @@ def plan_event(
         payload,
         form.topic,
     )
-
-
-def takes_arguments(target: EventTarget) -> bool:
-    """Whether a manual run may override the data: only if it is an object."""
-    return isinstance(read_template(target.event_data).data, dict)
 
 
 def _with_data(data: Any) -> str:

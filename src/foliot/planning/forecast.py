@@ -20,13 +20,12 @@ from foliot.model.execution import SkipReason
 from foliot.model.ids import hash_key
 from foliot.model.instant import EPOCH, INSTANT
 from foliot.model.policy import Window
+from foliot.model.recurrence import Recurrence
 from foliot.model.schedule import Schedule
 from foliot.planning.change import due_of
 from foliot.planning.definition import CompiledSchedule, compile_definition, with_calendars
 from foliot.planning.fire import Due
 from foliot.timing.calendar import NO_CALENDARS, Calendar, CalendarBook, is_excluded
-from foliot.timing.compile import build_trigger
-from foliot.timing.recurrence import Recurrence
 from foliot.timing.window import is_inside
 from foliot.timing.zone import HIGHEST, naive_utc, spans_at, zone
 
@@ -268,11 +267,8 @@ def _course_of(due: Due, from_ts: datetime, to_ts: datetime, calendars: Calendar
 
 def _times_of(cadence: CompiledSchedule, due: Due) -> Recurrence:
     """Return the recurrence, one object for all schedules with the same times: it comes from a cache."""
-    return build_trigger(
-        cadence.trigger,
-        dst=cadence.policies.dst,
-        anchor=due.definition.anchor_ts,
-        key=hash_key(due.schedule_id),
+    return cadence.trigger.build(
+        dst=cadence.policies.dst, anchor=due.definition.anchor_ts, key=hash_key(due.schedule_id)
     )
 
 

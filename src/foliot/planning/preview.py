@@ -4,7 +4,6 @@ The work is bounded, however often or rarely a trigger fires. A year is counted 
 window and calendars exclude are skipped a range at a time.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -14,22 +13,11 @@ from zoneinfo import ZoneInfo
 
 from foliot.model.errors import InvalidError
 from foliot.model.instant import INSTANT
+from foliot.model.kind import BaseTrigger, PreviewWarning
 from foliot.model.policy import Dst, DstGap, DstRepeat, Window
-from foliot.model.trigger import (
-    CronTrigger,
-    DelayTrigger,
-    IntervalTrigger,
-    OnceTrigger,
-    RRuleTrigger,
-    Trigger,
-)
+from foliot.model.recurrence import Recurrence
 from foliot.planning.forecast import Allowance
 from foliot.timing.calendar import Calendar
-from foliot.timing.compile import build_trigger, elapsed_step
-from foliot.timing.cron_fields import is_hashed, normalise, parse
-from foliot.timing.describe import describe
-from foliot.timing.recurrence import Recurrence
-from foliot.timing.rule_parts import Frequency, parse_rule, require_bounded_count
 from foliot.timing.zone import HIGHEST, LOWEST, OffsetSpan, check_zone, naive_utc, spans_at, zone
 
 MAX_FIRES = 1_000
@@ -64,16 +52,6 @@ class PreviewFire:
 
 
 @dataclass(frozen=True, slots=True)
-class PreviewWarning:
-    """A warning about something that is allowed but perhaps not intended."""
-
-    code: str
-    text: str
-    at: datetime | None = None
-    """The instant that the warning is about; None: no particular one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Preview:
     description: str
     fires: tuple[PreviewFire, ...]
@@ -81,7 +59,7 @@ class Preview:
 
 
 def preview(
-    trigger: Trigger,
+    trigger: BaseTrigger,
     *,
     from_ts: datetime,
     n: int = 10,
@@ -104,8 +82,7 @@ def preview(
         raise InvalidError.at("/from_ts", "out_of_range", "is too far from now to count from")
     if window is not None:
         check_zone(window.timezone, "/window/timezone")
-    if isinstance(trigger, RRuleTrigger):
-        require_bounded_count(trigger.rule)
+    trigger.check_new()
     now = max(naive_utc(from_ts).replace(tzinfo=UTC), _LOWEST + _YEAR)
     look = _Look.at(trigger, dst, now, start_ts, end_ts, key or "preview")
     allowance = Allowance(window, tuple(calendars), look.tz if isinstance(look.tz, ZoneInfo) else zone("UTC"))
@@ -113,12 +90,10 @@ def preview(
     warnings = [
         *_about_number(look, fires, end),
         *_about_rate(look, has_jitter=jitter_seconds > 0),
-        *(_about_hash(trigger) if isinstance(trigger, CronTrigger) and key is None else ()),
-        *(_about_cron(trigger, look.key) if isinstance(trigger, CronTrigger) else ()),
-        *(_about_rule(trigger, look) if isinstance(trigger, RRuleTrigger) else ()),
+        *trigger.warnings(look.anchor.astimezone(look.tz), key),
         *_about_clocks(look, allowance),
     ]
-    return Preview(describe(trigger), tuple(look.marked(fires)), tuple(warnings))
+    return Preview(trigger.describe(), tuple(look.marked(fires)), tuple(warnings))
 
 
 # --- the times ------------------------------------------------------------------------------------------
@@ -137,7 +112,7 @@ class _End(StrEnum):
 class _Look:
     """A trigger, compiled as if it were saved at a given moment."""
 
-    trigger: Trigger
+    trigger: BaseTrigger
     dst: Dst
     key: str
     tz: tzinfo
@@ -152,7 +127,7 @@ class _Look:
     @classmethod
     def at(
         cls,
-        trigger: Trigger,
+        trigger: BaseTrigger,
         dst: Dst,
         now: datetime,
         start_ts: datetime | None,
@@ -160,14 +135,12 @@ class _Look:
         key: str,
     ) -> "_Look":
         anchor = start_ts or now
-        times = build_trigger(trigger, dst=dst, anchor=anchor, key=key)
-        counts_from_now = start_ts is None and isinstance(trigger, IntervalTrigger | RRuleTrigger)
-        if isinstance(trigger, DelayTrigger):
-            first = (
-                start_ts
-                if start_ts is not None and start_ts > now
-                else now + timedelta(seconds=trigger.seconds)
-            )
+        times = trigger.build(dst=dst, anchor=anchor, key=key)
+        counts_from_now = start_ts is None and trigger.counts_from_start
+        if trigger.delay_s is not None:
+            first = now + timedelta(seconds=trigger.delay_s)
+            if start_ts is not None and start_ts > now:
+                first = start_ts
         else:
             # A trigger that counts from when it is saved does not fire at that moment.
             first = now + INSTANT if counts_from_now else max(now, anchor)
@@ -176,7 +149,7 @@ class _Look:
 
     def fires(self, n: int, allowance: Allowance) -> "tuple[list[datetime], _End]":
         """Return the first `n` times that fire, and why there are no more."""
-        if isinstance(self.trigger, DelayTrigger):
+        if self.trigger.counts_from_end:
             is_one = self.first <= self.last and allowance.reason(self.first) is None
             return ([self.first] if is_one else []), _End.ENOUGH
         found: list[datetime] = []
@@ -214,41 +187,29 @@ class _Look:
 
     def follows_real_time(self) -> bool:
         """Whether it fires by elapsed time through clock changes, so that no DST policy applies."""
-        match self.trigger:
-            case CronTrigger(expression=expression):
-                return parse(expression, self.key).follows_real_time
-            case RRuleTrigger(rule=rule):
-                return parse_rule(rule).follows_real_time
-            case _:
-                return False
+        return self.trigger.follows_real_time(self.key)
 
     def on_wall(self) -> Recurrence | None:
         """Return the wall-clock times as if they were UTC; None: the trigger does not use the wall clock."""
         trigger = self.trigger
-        if isinstance(trigger, OnceTrigger | DelayTrigger) or elapsed_step(trigger) is not None:
+        if trigger.zone_name is None or trigger.step is not None:
             return None
         return _rebuilt(self, trigger.model_copy(update={"timezone": "UTC"}), self.dst)
 
 
-def _rebuilt(look: _Look, trigger: Trigger, dst: Dst) -> Recurrence | None:
+def _rebuilt(look: _Look, trigger: BaseTrigger, dst: Dst) -> Recurrence | None:
     """Compile the previewed trigger with another zone or DST policy; None: then it never fires."""
     anchor = look.anchor
-    if getattr(trigger, "timezone", "") != getattr(look.trigger, "timezone", ""):
+    if trigger.zone_name != look.trigger.zone_name:
         anchor = anchor.astimezone(look.tz).replace(tzinfo=UTC, fold=0)
     try:
-        return build_trigger(trigger, dst=dst, anchor=anchor, key=look.key)
+        return trigger.build(dst=dst, anchor=anchor, key=look.key)
     except InvalidError:
         return None
 
 
-def _zone_of(trigger: Trigger) -> tzinfo:
-    match trigger:
-        case CronTrigger(timezone=name) | IntervalTrigger(timezone=name) | RRuleTrigger(timezone=name):
-            return zone(name)
-        case OnceTrigger(at=at) if at.tzinfo is not None:
-            return at.tzinfo
-        case _:
-            return UTC
+def _zone_of(trigger: BaseTrigger) -> tzinfo:
+    return trigger.shown_zone or UTC if trigger.zone_name is None else zone(trigger.zone_name)
 
 
 def _ahead(instant: datetime, reach: timedelta) -> datetime:
@@ -265,7 +226,7 @@ def _opens_after_gap(tz: ZoneInfo, instant: datetime) -> bool:
 
 
 def _about_number(look: _Look, fires: list[datetime], end: _End) -> Iterator[PreviewWarning]:
-    if isinstance(look.trigger, DelayTrigger):
+    if look.trigger.counts_from_end:
         yield PreviewWarning("after_each_run", "the times after the first depend on when each run ends")
         return
     if not fires:
@@ -283,7 +244,7 @@ def _about_number(look: _Look, fires: list[datetime], end: _End) -> Iterator[Pre
 def _why_none(look: _Look, end: _End) -> str:
     if end is not _End.NO_MORE:
         return end
-    if isinstance(look.trigger, OnceTrigger) and look.trigger.at < look.first:
+    if look.trigger.fires_once and look.times.before(look.first) is not None:
         return "its time has passed"
     if look.times.after(look.first - INSTANT) is not None:
         return "its first time lies after end_ts"
@@ -291,9 +252,9 @@ def _why_none(look: _Look, end: _End) -> str:
 
 
 def _about_rate(look: _Look, *, has_jitter: bool) -> Iterator[PreviewWarning]:
-    if isinstance(look.trigger, DelayTrigger):
-        if look.trigger.seconds < OFTEN.total_seconds():
-            yield _often(timedelta(seconds=look.trigger.seconds))
+    if look.trigger.delay_s is not None:
+        if look.trigger.delay_s < OFTEN.total_seconds():
+            yield _often(timedelta(seconds=look.trigger.delay_s))
         return
     sample = list(_first_of(look, _SAMPLE))
     gaps = [later - earlier for earlier, later in pairwise(sample)]
@@ -307,7 +268,7 @@ def _about_rate(look: _Look, *, has_jitter: bool) -> Iterator[PreviewWarning]:
     elif all(at.minute == at.second == 0 for at in sample) and set(gaps) == {_HOUR}:
         busy = "on the hour"
     if busy is not None:
-        other = ", or H in place of the minute" if isinstance(look.trigger, CronTrigger) else ""
+        other = f", or {look.trigger.spread_hint}" if look.trigger.spread_hint else ""
         text = f"fires {busy}, when many others do; jitter_seconds spreads the load{other}"
         yield PreviewWarning("busy_minute", text)
 
@@ -330,77 +291,6 @@ def _often(gap: timedelta) -> PreviewWarning:
     amount = f"{gap.total_seconds():.3g}"
     text = f"fires as often as every {amount} s, and each time is a row of the history"
     return PreviewWarning("very_often", text)
-
-
-# --- warnings about expressions -------------------------------------------------------------------------
-
-_STEPPED = (("second", 60, "minute"), ("minute", 60, "hour"), ("hour", 24, "day"))
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-           "November", "December")  # fmt: skip
-_LENGTHS = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
-
-
-def _about_hash(trigger: CronTrigger) -> Iterator[PreviewWarning]:
-    if is_hashed(normalise(trigger.expression)):
-        text = "H depends on the schedule: these times are an example; give its name or its id for its own"
-        yield PreviewWarning("hash_unknown", text)
-
-
-def _about_cron(trigger: CronTrigger, key: str) -> Iterator[PreviewWarning]:
-    expression = normalise(trigger.expression)
-    parts = expression.split()
-    fields = parse(expression, key)
-    day, weekday = parts[-3], parts[-1]
-    if not fields.days_must_agree:
-        text = (
-            "day-of-month and day-of-week are both set: it fires when either matches, not only when both do"
-        )
-        yield PreviewWarning("either_day", text)
-    elif day not in ("*", "?") and weekday not in ("*", "?"):
-        text = "day-of-month and day-of-week are both set, one of them from *: it fires only when both match"
-        yield PreviewWarning("both_days", text)
-    if not day.startswith("*"):
-        yield from _about_short_months(fields.days | fields.nearest_weekdays, fields.months, "L")
-    if parts[-5] == "*" and len(fields.hours) == 1 and not is_hashed(parts[-4]):
-        text = f"fires in every minute of hour {fields.hours[0]}; with 0 for the minute it fires once"
-        yield PreviewWarning("every_minute", text)
-    for part, (unit, size, whole) in zip(parts[-4::-1], reversed(_STEPPED), strict=False):
-        step = re.fullmatch(r"\*/(\d+)", part)
-        if step is not None and size % int(step[1]):
-            last = (size - 1) // int(step[1]) * int(step[1])
-            text = f"{part} begins anew every {whole}: {unit} {last} is followed by {unit} 0"
-            yield PreviewWarning("uneven_step", text)
-    if re.fullmatch(r"\*/([2-9]|\d\d+)", day):
-        text = f"{day} begins anew every month: after its last day comes day 1, however long ago that was"
-        yield PreviewWarning("uneven_step", text)
-
-
-def _about_rule(trigger: RRuleTrigger, look: _Look) -> Iterator[PreviewWarning]:
-    rule = parse_rule(trigger.rule)
-    days = rule.bymonthday
-    is_by_month = rule.freq in (Frequency.MONTHLY, Frequency.YEARLY)
-    if not days and is_by_month and not (rule.byday or rule.byyearday or rule.byweekno):
-        # Then the day of the start applies.
-        days = (look.anchor.astimezone(look.tz).day,)
-    if is_by_month and not rule.bysetpos:
-        months = rule.bymonth or range(1, 13)
-        if rule.freq is Frequency.YEARLY and not rule.bymonth and not rule.bymonthday:
-            months = (look.anchor.astimezone(look.tz).month,)
-        yield from _about_short_months(days, months, "BYMONTHDAY=-1")
-
-
-def _about_short_months(days: Iterable[int], months: Iterable[int], better: str) -> Iterator[PreviewWarning]:
-    known = frozenset(days)
-    # A day right after another listed day belongs to a range, which may well end with the month.
-    for day in sorted(day for day in known if day > 28 and day - 1 not in known):
-        short = [
-            month for month in sorted(months) if _LENGTHS.get(month, 31) < day or (month, day) == (2, 29)
-        ]
-        if short:
-            names = ", ".join(_MONTHS[month - 1] for month in short)
-            except_leap = " except in leap years" if day == 29 else ""
-            text = f"there is no day {day} in {names}{except_leap}; {better} is the last day of a month"
-            yield PreviewWarning("short_months", text)
 
 
 # --- warnings about clock changes -----------------------------------------------------------------------

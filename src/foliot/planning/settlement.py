@@ -5,7 +5,6 @@ from datetime import datetime
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleSpec
-from foliot.model.target import HttpTarget
 from foliot.planning.outcome import outcome_of
 
 
@@ -42,15 +41,8 @@ def settlement_of(
         status=status,
         retry_in_s=retry_in_s,
         duration_s=duration_s,
-        is_delay=spec is not None and spec.trigger.kind == "delay",
+        is_delay=spec is not None and spec.trigger.counts_from_end,
         schedule_name=None if spec is None else spec.name,
-        agent_url=None if spec is None else agent_url_of(spec),
+        agent_url=None if spec is None else spec.target.agent_url,
         ended_at=ended_at,
     )
-
-
-def agent_url_of(spec: ScheduleSpec) -> str | None:
-    """Return the URL that an `http` target calls, without its query, which may contain tokens."""
-    if not isinstance(spec.target, HttpTarget):
-        return None
-    return spec.target.url.partition("?")[0].partition("#")[0]

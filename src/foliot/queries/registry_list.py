@@ -15,8 +15,8 @@ from foliot.db.dialect import Pool
 from foliot.db.schema import instance_t, scheduler_lock_t, task_function_t
 from foliot.model.errors import ConflictError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.kind import SYSTEM_PREFIX
 from foliot.model.policy import Priority
-from foliot.model.target import SYSTEM_PREFIX
 from foliot.planning.change import Author
 
 LIVE_S = 15.0

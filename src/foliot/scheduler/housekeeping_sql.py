@@ -39,7 +39,6 @@ from foliot.model.lease import Lease
 from foliot.model.policy import priority_from
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.outcome import Outcome, outcome_of
-from foliot.planning.settlement import agent_url_of
 from foliot.scheduler.event_pruning_sql import prune_consumed, prune_events
 from foliot.scheduler.held_sql import release_locked, scan_held
 from foliot.scheduler.leases.leases_sql import require_lease
@@ -322,7 +321,7 @@ def _lost(row: Any, status: Status, spec: ScheduleSpec | None) -> LostAttempt:
         row.trace_context,
         max(0.0, (row.store_now - started_ts).total_seconds()),
         bool(row.is_remote),
-        None if spec is None else agent_url_of(spec),
+        None if spec is None else spec.target.agent_url,
     )
 
 

@@ -10,13 +10,10 @@ app.run()
 """
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from pydantic import ValidationError
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 from sqlalchemy.orm import Session
@@ -26,22 +23,15 @@ from foliot.instance.runtime import Instance
 from foliot.instance.settings import Settings, load_settings
 from foliot.instance.spec import ENGINE, InstanceRole, InstanceSpec
 from foliot.instance.store import open_store
+from foliot.kinds.checking import checked
 from foliot.kinds.function_target import IsolationKind, Task, TaskRegistry, describe_task
 from foliot.kinds.target_protocol import Fire
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.event import Observer
 from foliot.model.ids import new_id
+from foliot.model.kind import BaseTarget, BaseTrigger
 from foliot.model.policy import RetryPolicy
-from foliot.model.schedule import ScheduleSpec, problems_of
-from foliot.model.target import EventTarget, HttpTarget
-from foliot.model.trigger import (
-    CronTrigger,
-    DelayTrigger,
-    IntervalTrigger,
-    OnceTrigger,
-    RRuleTrigger,
-    Trigger,
-)
+from foliot.model.schedule import ScheduleSpec
 from foliot.outbox.dead_letters import DeadLetters
 from foliot.outbox.handlers import (
     DEFAULT_TIMEOUT_S,
@@ -57,6 +47,7 @@ from foliot.sdk.client import Client
 from foliot.sdk.transactions import AsyncWithin, TransactionContext, Within
 from foliot.telemetry.embedded import embedded_log
 from foliot.timing.clock import SystemClock
+from foliot.timing.duration import Duration, seconds_of
 from foliot.worker.isolation.loading import refuse_without
 
 if TYPE_CHECKING:
@@ -67,124 +58,11 @@ __all__ = [
     "EventTransaction",
     "Fire",
     "Foliot",
-    "cron",
-    "delay",
-    "event",
-    "every",
-    "http",
-    "once",
-    "rrule",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 H = TypeVar("H", bound=Handler)
 T = TypeVar("T")
-Duration = str | float | timedelta
-
-
-def cron(expression: str, tz: str = "UTC") -> CronTrigger:
-    """Return a trigger for a cron expression: 5 fields, 6 with seconds first, or an alias as `@daily`."""
-    return _checked(CronTrigger, expression=expression, timezone=tz)
-
-
-def every(
-    *,
-    seconds: int = 0,
-    minutes: int = 0,
-    hours: int = 0,
-    days: int = 0,
-    weeks: int = 0,
-    months: int = 0,
-    tz: str = "UTC",
-) -> IntervalTrigger:
-    """Return a trigger that fires at a fixed interval, counted from the schedule's start."""
-    parts = {
-        "seconds": seconds,
-        "minutes": minutes,
-        "hours": hours,
-        "days": days,
-        "weeks": weeks,
-        "months": months,
-    }
-    given = {name: amount for name, amount in parts.items() if amount}
-    trigger = ScheduleSpec.parse(
-        {
-            "name": "every",
-            "trigger": {"kind": "interval", "timezone": tz, **(given or {"seconds": 0})},
-            "target": {"kind": "function", "name": "every"},
-        }
-    ).trigger
-    assert isinstance(trigger, IntervalTrigger)
-    return trigger
-
-
-def once(at: datetime) -> OnceTrigger:
-    """Return a trigger that fires once, at the given time."""
-    if not isinstance(at, datetime) or at.tzinfo is None:  # type: ignore[redundant-expr] # users err
-        raise InvalidError.at("/at", "timezone", "must be a datetime with a zone", "datetime(…, tzinfo=UTC)")
-    return _checked(OnceTrigger, at=at)
-
-
-def rrule(rule: str, tz: str = "UTC") -> RRuleTrigger:
-    """Return a trigger for an RFC 5545 recurrence rule."""
-    return _checked(RRuleTrigger, rule=rule, timezone=tz)
-
-
-def delay(duration: Duration) -> DelayTrigger:
-    """Return a trigger that fires a fixed time after the end of the last run."""
-    return _checked(DelayTrigger, seconds=seconds_of(duration, "/delay"))
-
-
-def http(
-    url: str,
-    *,
-    method: str = "POST",
-    headers: Mapping[str, str] | None = None,
-    body: Any = None,
-    expected_status: Sequence[int] | None = None,
-) -> HttpTarget:
-    """Return a target that sends a request to an HTTP agent, instead of running a task function."""
-    return _checked(
-        HttpTarget,
-        method=method,
-        url=url,
-        headers=dict(headers or {}),
-        body=body,
-        expected_status=None if expected_status is None else tuple(expected_status),
-    )
-
-
-def event(topic: str, type: str, data: Mapping[str, Any] | str | None = None) -> EventTarget:  # noqa: A002
-    """Return a target that writes an event to the outbox in the firing transaction.
-
-    `data` is the event's data, or the text of a whole CloudEvent.
-    """
-    said = data if isinstance(data, str) else dict(data or {})
-    return _checked(EventTarget, event_topic=topic, event_type=type, event_data=said)
-
-
-def _checked(kind: type[T], **fields: Any) -> T:
-    try:
-        return kind(**fields)
-    except ValidationError as error:
-        raise InvalidError(problems_of(error)) from None
-
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-
-
-def seconds_of(duration: Duration, pointer: str) -> float:
-    """Convert a duration to seconds: a number, a timedelta, or text such as `10m` or `1h30m`."""
-    if isinstance(duration, timedelta):
-        return duration.total_seconds()
-    if isinstance(duration, int | float):
-        return float(duration)
-    text = duration.strip() if isinstance(duration, str) else ""  # type: ignore[redundant-expr] # users err
-    parts = list(_PART.finditer(text))
-    if not parts or "".join(part.group(0) for part in parts).replace(" ", "") != text.replace(" ", ""):
-        raise InvalidError.at(pointer, "duration", f"{duration!r} is not a duration", '"30s", "10m", "1h30m"')
-    return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
 
 
 class Foliot:
@@ -262,9 +140,9 @@ class Foliot:
     def schedule(
         self,
         name: str,
-        task: Callable[..., Any] | str | HttpTarget | EventTarget,
+        task: Callable[..., Any] | str | BaseTarget,
         *,
-        when: Trigger | Mapping[str, Any],
+        when: BaseTrigger | Mapping[str, Any],
         args: Mapping[str, Any] | None = None,
         retries: int | None = None,
         timeout: Duration | None = None,
@@ -282,9 +160,9 @@ class Foliot:
     def define(
         self,
         name: str,
-        task: Callable[..., Any] | str | HttpTarget | EventTarget,
+        task: Callable[..., Any] | str | BaseTarget,
         *,
-        when: Trigger | Mapping[str, Any],
+        when: BaseTrigger | Mapping[str, Any],
         args: Mapping[str, Any] | None = None,
         retries: int | None = None,
         timeout: Duration | None = None,
@@ -293,7 +171,7 @@ class Foliot:
         """Check a definition and return it, without declaring it. Takes the arguments of `schedule`."""
         if "target" in fields:
             raise InvalidError.at("/target", "unexpected", "is the second argument", "leave it out")
-        known = None if isinstance(task, HttpTarget | EventTarget) else self._task_of(task)
+        known = None if isinstance(task, BaseTarget) else self._task_of(task)
         if known is None and args is not None:
             raise InvalidError.at("/args", "unexpected", "are for task functions", "put them into the body")
         if retries is not None and "retry" in fields:
@@ -499,4 +377,4 @@ class Foliot:
 def _retry_of(retries: int) -> RetryPolicy:
     if retries < 0:
         raise InvalidError.at("/retries", "negative", "must be 0 or more", "0 means one attempt")
-    return _checked(RetryPolicy, max_attempts=retries + 1)
+    return checked(RetryPolicy, max_attempts=retries + 1)

@@ -32,11 +32,9 @@ from foliot.commands.schedules import ScheduleCommands
 from foliot.commands.schedules_sql import Schedules
 from foliot.db.joined_transaction import JoinedDatabase, JoinedHints, awaited, dialect_of
 from foliot.instance.settings import Settings
-from foliot.kinds.celery_target import CeleryRunner
-from foliot.kinds.function_target import FunctionRunner, TaskRegistry
+from foliot.kinds.function_target import TaskRegistry
 from foliot.kinds.http_connections import guarded_pool
-from foliot.kinds.http_target import HttpRunner
-from foliot.kinds.target_protocol import Target
+from foliot.kinds.target_protocol import RunnerContext, TargetRunner, open_runners
 from foliot.model.errors import NotFoundError
 from foliot.model.event import Observers
 from foliot.model.execution import TriggeredBy
@@ -73,7 +71,7 @@ class _Acts:
         self._database = database
         self._schedules = Schedules(database)
         self._hints = JoinedHints()
-        admission = DefinitionChecker(database, joining.tasks, _targets(joining, database))
+        admission = DefinitionChecker(database, joining.tasks, _runners(joining, database))
         self._commands = ScheduleCommands(database, self._hints, Observers(), admission)
 
     async def trigger(self, name: str, args: Mapping[str, Any] | None) -> UUID:
@@ -184,15 +182,21 @@ def _at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("a plain connection made somebody wait")
 
 
-def _targets(joining: TransactionContext, database: JoinedDatabase) -> dict[str, Target]:
-    """Return targets for checking definitions only; they never run."""
+def _runners(joining: TransactionContext, database: JoinedDatabase) -> dict[str, TargetRunner]:
+    """Return runners for checking definitions only; they never run."""
     settings, clock = joining.settings, SystemClock()
     secrets = SecretResolver(Secrets(database, settings.cipher), os.environ, settings.secrets_dir)
-    http = HttpRunner(AddressGuard(settings.http_allowed), secrets, clock, pool=_no_connections())
-    targets: dict[str, Target] = {"function": FunctionRunner(joining.tasks), "http": http}
-    if settings.celery_app is not None:
-        targets["celery"] = CeleryRunner(load_celery(settings.celery_app), secrets, clock)
-    return targets
+    return open_runners(
+        RunnerContext(
+            clock=clock,
+            secrets=secrets,
+            guard=AddressGuard(settings.http_allowed),
+            tasks=joining.tasks,
+            http_pool=_no_connections(),
+            observer=Observers(),
+            celery=None if settings.celery_app is None else load_celery(settings.celery_app),
+        )
+    )
 
 
 @cache

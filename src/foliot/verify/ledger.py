@@ -1,10 +1,12 @@
 """Compare execution rows with due times: each time must be decided once, and nothing else."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
+from foliot.model.kind import TRIGGERS
 from foliot.verify.finding import CheckCounts, Finding, FindingKind, VerifiedSpan
 from foliot.verify.history import Row, StoredHistory
 from foliot.verify.version_periods import rests_after, revived_ts
@@ -129,7 +131,7 @@ def compare_delays(history: StoredHistory) -> Iterator[Finding]:
         version = history.version.get(later.version)
         if version is None or earlier.version != later.version:
             continue
-        delay = timedelta(seconds=float(version.document["trigger"]["seconds"]))
+        delay = timedelta(seconds=_delay_s(version.document["trigger"]))
         if later.fire_ts - earlier.fire_ts < delay:
             standing = history.standing
             yield Finding(
@@ -140,6 +142,10 @@ def compare_delays(history: StoredHistory) -> Iterator[Finding]:
                 standing.name,
                 standing.schedule_id,
             )
+
+
+def _delay_s(trigger: Mapping[str, Any]) -> float:
+    return TRIGGERS[trigger["kind"]].model_validate(trigger, extra="ignore").delay_s or 0
 
 
 def _told(instant: datetime) -> str:

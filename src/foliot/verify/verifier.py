@@ -94,9 +94,10 @@ def _check(
     tally.schedules += 1
     tally.executions += len(history.rows)
     found = list(judge_rows(history, calendars, tally))
-    if "delay" in kinds_of(history.versions):
+    counts_from_end = [kind is not None and kind.counts_from_end for kind in kinds_of(history.versions)]
+    if any(counts_from_end):
         tally.not_checked["a delay has no times of its own: only the distance between runs"] += 1
-        if kinds_of(history.versions) == {"delay"}:
+        if all(counts_from_end):
             found += compare_delays(history)
         return found
     try:

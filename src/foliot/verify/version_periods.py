@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from foliot.model.ids import hash_key
+from foliot.model.kind import TRIGGERS, BaseTrigger
 from foliot.verify.finding import VerifiedSpan
 from foliot.verify.history import ERROR, Row, StoredHistory, VersionPeriod
 from foliot.verify.walker import Walker, instant_in
@@ -33,8 +34,6 @@ def due_times(history: StoredHistory, walker: Walker, span: VerifiedSpan) -> Seq
     for version, first, last in stretches_of(history, span):
         start = version.document.get("start_ts")
         anchor = instant_in(start) if start else version.effective_ts
-        if version.document["trigger"]["kind"] == "rrule":
-            anchor = anchor.replace(microsecond=0)
         key = hash_key(history.standing.schedule_id)
         found = walker.times(version.document, anchor, key, first, last)
         if found:
@@ -67,8 +66,9 @@ def _first_of(version: VersionPeriod) -> datetime:
     document, created_ts = version.document, version.created_ts
     start_ts = instant_in(document["start_ts"]) if document.get("start_ts") else None
     is_new = version.effective_ts == created_ts and version.change in ("created", "edited")
-    if document["trigger"]["kind"] == "once" and is_new and not version.paused:
-        # A `once` trigger still fires if its instant had just passed when it was saved.
+    kind = TRIGGERS.get(document["trigger"]["kind"])
+    if kind is not None and kind.fires_once and is_new and not version.paused:
+        # A trigger with a single time still fires if its instant had just passed when it was saved.
         grace_s = (document.get("misfire") or {}).get("grace_seconds", _GRACE_S)
         return created_ts - timedelta(seconds=grace_s)
     first = created_ts + _TICK
@@ -113,5 +113,6 @@ def revived_ts(history: StoredHistory, row: Row) -> datetime | None:
     return None
 
 
-def kinds_of(versions: Iterable[VersionPeriod]) -> set[str]:
-    return {str(each.document["trigger"]["kind"]) for each in versions}
+def kinds_of(versions: Iterable[VersionPeriod]) -> set[type[BaseTrigger] | None]:
+    """Return the kinds of trigger that the versions have. None: one that is not installed here."""
+    return {TRIGGERS.get(each.document["trigger"]["kind"]) for each in versions}

@@ -1,5 +1,7 @@
 """Compute the due times of a trigger in the simplest way: day by day, or step by step.
 
+This is another way than firing computes them. Only kinds of other packages are computed by their own code.
+
 The input is the stored JSON document of a schedule. Equal triggers are computed once per span.
 """
 
@@ -10,6 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from foliot.model.instant import INSTANT
+from foliot.model.kind import TRIGGERS, BaseTrigger
+from foliot.model.policy import Dst
 from foliot.verify.cron import UnsupportedExpressionError, cron_times, read_expression
 from foliot.verify.finding import VerifiedSpan
 from foliot.verify.rules import read_rule, rule_times
@@ -98,10 +103,27 @@ def _walk(
         case "interval":
             yield from _by_calendar(trigger, changes, anchor, first, last)
         case "rrule":
-            rule = read_rule(trigger["rule"])
-            yield from rule_times(rule, anchor, _zone(trigger), changes, first, last)
+            rule, start = read_rule(trigger["rule"]), anchor.replace(microsecond=0)
+            yield from rule_times(rule, start, _zone(trigger), changes, first, last)
         case kind:
-            raise UnsupportedExpressionError(f"a trigger of kind {kind}")
+            yield from _by_kind(TRIGGERS[kind], trigger, changes, anchor, key, span)
+
+
+def _by_kind(
+    kind: type[BaseTrigger],
+    trigger: Document,
+    changes: DstRules,
+    anchor: datetime,
+    key: str,
+    span: VerifiedSpan,
+) -> Iterator[datetime]:
+    """Yield the times as the kind computes them: for kinds of other packages there is no second way."""
+    policy = Dst.model_validate(changes._asdict())
+    times = kind.model_validate(trigger, extra="ignore").build(dst=policy, anchor=anchor, key=key)
+    at = times.after(span.first - INSTANT)
+    while at is not None and at <= span.last:
+        yield at
+        at = times.after(at)
 
 
 def _zone(trigger: Document) -> ZoneInfo:

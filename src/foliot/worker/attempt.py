@@ -16,12 +16,13 @@ from foliot.kinds.target_protocol import (
     AttemptFailedError,
     Fire,
     LogLine,
-    Target,
+    TargetRunner,
 )
 from foliot.kinds.task_failures import error_of, traceback_of
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.errors import FoliotError
 from foliot.model.execution import Status
+from foliot.model.kind import TARGETS
 from foliot.model.redaction import hiding, running
 from foliot.model.schedule import ScheduleSpec
 from foliot.model.trace import Sampling, as_told, execute_span
@@ -60,8 +61,7 @@ class UnknownKindError(FoliotError):
     """This worker can't run targets of this kind. Another worker may be able to."""
 
     def __init__(self, kind: str) -> None:
-        hint = ": FOLIOT_CELERY_APP is not set here" if kind == "celery" else ""
-        super().__init__(f"this worker can't run targets of kind {kind}{hint}")
+        super().__init__(f"this worker can't run targets of kind {kind}: {TARGETS[kind].unavailable}")
 
 
 class Handover(NamedTuple):
@@ -128,11 +128,14 @@ class Attempt:
         self._sampling = sampling
 
     def start(
-        self, targets: Mapping[str, Target], prepare: Prepare, on_ended: "Callable[[Attempt, Ended], None]"
+        self,
+        runners: Mapping[str, TargetRunner],
+        prepare: Prepare,
+        on_ended: "Callable[[Attempt, Ended], None]",
     ) -> None:
         self._on_ended = on_ended
         self._started_at = self.clock.monotonic()
-        self.task = asyncio.create_task(self._carry_out(targets, prepare))
+        self.task = asyncio.create_task(self._carry_out(runners, prepare))
         self.task.add_done_callback(self._done)
         if self.spec is not None:
             loop = asyncio.get_running_loop()
@@ -154,12 +157,12 @@ class Attempt:
 
     # --- work -------------------------------------------------------------------------------------
 
-    async def _carry_out(self, targets: Mapping[str, Target], prepare: Prepare) -> Any:
+    async def _carry_out(self, runners: Mapping[str, TargetRunner], prepare: Prepare) -> Any:
         spec, claim = self.spec, self.claim
         if spec is None:
             raise UnreadableVersionError(claim)
-        target = targets.get(spec.target.kind)
-        if target is None:
+        runner = runners.get(spec.target.kind)
+        if runner is None:
             raise UnknownKindError(spec.target.kind)
         fire = Fire(
             claim.execution_id,
@@ -178,7 +181,7 @@ class Attempt:
             args, self._redactor = await prepare(claim.host_id, args)
             self._hide()
         args = {**args, **(claim.args or {})}
-        return await target.run(
+        return await runner.run(
             Assignment(fire, spec, args, claim.host_id, self._log, self._keep_external_id)
         )
 
@@ -242,7 +245,7 @@ class Attempt:
                     Status.SUCCESS,
                     result=kept_result(value, self._redactor),
                     duration_s=ended_at - self._started_at,
-                    is_delay=spec is not None and spec.trigger.kind == "delay",
+                    is_delay=spec is not None and spec.trigger.counts_from_end,
                     schedule_name=None if spec is None else spec.name,
                     ended_at=ended_at,
                 )

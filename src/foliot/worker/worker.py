@@ -8,7 +8,7 @@ from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
 from foliot.db.protocol import ClaimScope, WorkStore
-from foliot.kinds.target_protocol import Target
+from foliot.kinds.target_protocol import TargetRunner
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.event import (
     ClaimedExecution,
@@ -50,7 +50,7 @@ class Worker:
         self,
         worker_id: str,
         store: WorkStore,
-        targets: Mapping[str, Target],
+        runners: Mapping[str, TargetRunner],
         clock: ClusterClock,
         hints: Hints,
         observer: Observer,
@@ -75,7 +75,7 @@ class Worker:
         """Attempts that lost their claim but whose work has not ended yet. They still occupy a slot."""
         self._unrunnable = Unrunnable(clock)
         self._store = store
-        self._targets = targets
+        self._runners = runners
         self._clock = clock
         self._hints = hints
         self._observer = observer
@@ -262,7 +262,7 @@ class Worker:
             earlier.stop(None)
             self._leaving.add(earlier)
         self.running[claim.execution_id] = attempt
-        attempt.start(self._targets, self._prepare, self._finished)
+        attempt.start(self._runners, self._prepare, self._finished)
 
     def _finished(self, attempt: Attempt, ended: Ended) -> None:
         was_full = self._is_full

@@ -1,12 +1,14 @@
 """What the options of `schedule create` and `set` say of a schedule."""
 
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from foliot.api.http.patch import merge
-from foliot.cli.support.definition import ScheduleOptions, arguments_of, numbers_of, replacing
+from foliot.cli.support.definition import ScheduleOptions, arguments_of, numbers_of
+from foliot.cli.support.kind_options import replacing
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
 
@@ -17,7 +19,10 @@ KNOWN = {"trigger": CRON, "target": FUNCTION, "window": None}
 
 
 def _patch(known: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-    return ScheduleOptions(**options).patch(NOW, known)
+    own = {field.name for field in fields(ScheduleOptions)}
+    kinds = {f"--{name}": value for name, value in options.items() if name not in own}
+    rest = {name: value for name, value in options.items() if name in own}
+    return ScheduleOptions(**rest).patch(NOW, known, kinds)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +164,7 @@ def test_a_new_body_leaves_nothing_of_the_old(new: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"cron": "* * * * *", "every": "5m"}, "--every"),
+        ({"cron": "* * * * *", "every": "5m"}, "--cron"),
         ({"function": "f", "celery": "t"}, "--celery"),
         ({"every": "5x"}, "--every"),
         ({"every": "1.5h"}, "--every"),

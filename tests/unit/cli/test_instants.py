@@ -17,9 +17,9 @@ from foliot.cli.support.instants import (
     local,
     read_instant,
     relative,
-    seconds_of,
 )
 from foliot.model.errors import InvalidError
+from foliot.timing.duration import seconds_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,8 +8,9 @@ from textwrap import dedent
 import pytest
 
 from foliot.cli.process.task_modules import load_app, merge
+from foliot.kinds.interval_trigger import every
 from foliot.model.errors import SettingError
-from foliot.sdk.app import Foliot, every
+from foliot.sdk.app import Foliot
 
 MODULE = """
     from foliot import Foliot, every

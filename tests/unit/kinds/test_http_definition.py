@@ -6,7 +6,7 @@ import pytest
 
 from foliot.access.address_guard import AddressGuard, HttpAllow
 from foliot.access.secrets import SecretResolver
-from foliot.kinds.http_target import HttpRunner
+from foliot.kinds.http_runner import HttpRunner
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.schedule import ScheduleSpec
 from foliot.timing.clock import SystemClock

@@ -10,7 +10,7 @@ import pytest
 from foliot.access.address_guard import AddressGuard, HttpAllow
 from foliot.access.secrets import SecretResolver
 from foliot.kinds.celery_target import CeleryRunner
-from foliot.kinds.http_target import HttpRunner
+from foliot.kinds.http_runner import HttpRunner
 from foliot.kinds.target_protocol import Assignment, AttemptFailedError, Fire
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import NotificationType

@@ -18,6 +18,7 @@ from tests.unit.planning.schedules import (
 )
 
 from foliot.model.execution import SkipReason
+from foliot.model.recurrence import Recurrence
 from foliot.model.schedule import Schedule
 from foliot.planning.change import due_of
 from foliot.planning.fire import (
@@ -29,7 +30,6 @@ from foliot.planning.fire import (
     plan_skip,
 )
 from foliot.planning.next import run_ts_of
-from foliot.timing.recurrence import Recurrence
 
 PACE = timedelta(seconds=CATCHUP_PACE_S)
 MONTH = timedelta(days=30)

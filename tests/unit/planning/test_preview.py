@@ -13,12 +13,11 @@ from tests.unit.planning.schedules import NOON, at
 
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError
+from foliot.model.kind import PreviewWarning, Trigger
 from foliot.model.policy import Dst, DstGap, DstRepeat, Window
-from foliot.model.trigger import Trigger
-from foliot.planning.preview import ClockChange, Preview, PreviewWarning, preview
+from foliot.model.recurrence import Recurrence
+from foliot.planning.preview import ClockChange, Preview, preview
 from foliot.timing.calendar import Calendar
-from foliot.timing.compile import build_trigger
-from foliot.timing.recurrence import Recurrence
 from foliot.timing.window import is_inside
 
 BERLIN = "Europe/Berlin"
@@ -187,7 +186,7 @@ def test_the_times_are_those_of_the_recurrence_that_the_window_allows(
     dst = Dst(gap=gap, repeat=repeat)
     window = None if hours is None else Window(hours_of_day=hours, timezone=BERLIN)
     told = preview(trigger, from_ts=from_ts, n=n, dst=dst, window=window)
-    times = build_trigger(trigger, dst=dst, anchor=from_ts, key="preview")
+    times = trigger.build(dst=dst, anchor=from_ts, key="preview")
     # An interval and a rule count from the moment they are saved, and don't fire at it.
     moment = times.after(from_ts - TICK if trigger.kind == "cron" else from_ts)
     expected: list[datetime] = []
@@ -398,7 +397,7 @@ def test_both_changes_of_the_next_year_are_told_with_what_the_policy_does(
 def test_every_instant_that_a_warning_names_fires(timezone: str, repeat: DstRepeat, gap: DstGap) -> None:
     for expression in ("30 0 * * *", "30 1 * * *", "30 2 * * *", "0,20,40 23 * * *"):
         trigger, dst = cron(expression, timezone), Dst(gap=gap, repeat=repeat)
-        times = build_trigger(trigger, dst=dst, anchor=NOON, key="preview")
+        times = trigger.build(dst=dst, anchor=NOON, key="preview")
         for warning in preview(trigger, from_ts=NOON, n=1, dst=dst).warnings:
             named = re.findall(r"[-\dT:]{19}[+-]\d\d:\d\d", warning.text)
             assert [times.count(at, at) for at in map(datetime.fromisoformat, named)] == [1] * len(named)
@@ -478,7 +477,7 @@ def test_a_fixed_time_is_warned_of_exactly_when_the_policies_differ(
     end_ts = from_ts + timedelta(days=366)
 
     def times(gap: DstGap, repeat: DstRepeat) -> Recurrence:
-        return build_trigger(trigger, dst=Dst(gap=gap, repeat=repeat), anchor=from_ts, key="preview")
+        return trigger.build(dst=Dst(gap=gap, repeat=repeat), anchor=from_ts, key="preview")
 
     def differ(one: Recurrence, other: Recurrence) -> bool:
         return one.count(from_ts, end_ts) != other.count(from_ts, end_ts)

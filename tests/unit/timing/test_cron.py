@@ -7,18 +7,17 @@ from itertools import islice
 
 import pytest
 
+from foliot.kinds.cron_trigger import CronTrigger
 from foliot.model.errors import InvalidError
 from foliot.model.policy import Dst, DstGap, DstRepeat
-from foliot.model.trigger import CronTrigger
-from foliot.timing.compile import compile_trigger
-from foliot.timing.recurrence import Recurrence
+from foliot.model.recurrence import Recurrence
 
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def cron(expression: str, zone: str = "UTC", gap: str = "shift", repeat: str = "first") -> Recurrence:
     dst = Dst(gap=DstGap(gap), repeat=DstRepeat(repeat))
-    return compile_trigger(CronTrigger(expression=expression, timezone=zone), dst=dst, anchor=ANCHOR, key="k")
+    return CronTrigger(expression=expression, timezone=zone).compile(dst=dst, anchor=ANCHOR, key="k")
 
 
 def utc(text: str) -> datetime:

@@ -3,11 +3,10 @@ from itertools import pairwise
 
 import pytest
 
+from foliot.kinds.interval_trigger import IntervalTrigger
 from foliot.model.errors import InvalidError
 from foliot.model.policy import Dst, DstRepeat
-from foliot.model.trigger import IntervalTrigger
-from foliot.timing.compile import compile_trigger
-from foliot.timing.recurrence import Recurrence
+from foliot.model.recurrence import Recurrence
 
 
 def utc(text: str) -> datetime:
@@ -18,7 +17,7 @@ def every(amount: int, unit: str, anchor: datetime, zone: str = "UTC", dst: Dst 
     trigger = IntervalTrigger.model_validate(
         {"frequency_unit": unit, "frequency_time": amount, "timezone": zone}
     )
-    return compile_trigger(trigger, dst=dst or Dst(), anchor=anchor, key="k")
+    return trigger.compile(dst=dst or Dst(), anchor=anchor, key="k")
 
 
 def first(times: Recurrence, n: int) -> list[datetime]:

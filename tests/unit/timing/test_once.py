@@ -3,16 +3,16 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
+from foliot.kinds.delay_trigger import DelayTrigger
+from foliot.kinds.once_trigger import OnceTrigger
 from foliot.model.policy import Dst
-from foliot.model.trigger import DelayTrigger, OnceTrigger
-from foliot.timing.compile import compile_trigger
 
 NOW = datetime(2026, 5, 5, tzinfo=UTC)
 
 
 def test_once_has_one_time_in_utc() -> None:
     at = datetime.fromisoformat("2026-05-05T12:00:00+02:00")
-    times = compile_trigger(OnceTrigger(at=at), dst=Dst(), anchor=NOW, key="k")
+    times = OnceTrigger(at=at).compile(dst=Dst(), anchor=NOW, key="k")
     assert times.after(NOW) == at
     assert times.before(datetime.max.replace(tzinfo=UTC)) == at
     assert (times.after(at), times.before(at)) == (None, None)
@@ -29,7 +29,7 @@ def test_once_beyond_the_calendar_is_refused() -> None:
 
 
 def test_a_delay_has_no_times_of_its_own() -> None:
-    times = compile_trigger(DelayTrigger(seconds=30), dst=Dst(), anchor=NOW, key="k")
+    times = DelayTrigger(seconds=30).compile(dst=Dst(), anchor=NOW, key="k")
     assert (times.after(NOW), times.before(NOW), times.count(NOW, datetime.max.replace(tzinfo=UTC))) == (
         None,
         None,

@@ -4,12 +4,11 @@ from unittest.mock import patch
 
 import pytest
 
+from foliot.kinds.rrule_trigger import RRuleTrigger
 from foliot.model.errors import InvalidError
 from foliot.model.policy import Dst
-from foliot.model.trigger import RRuleTrigger
+from foliot.model.recurrence import Recurrence
 from foliot.timing import rule_days
-from foliot.timing.compile import compile_trigger
-from foliot.timing.recurrence import Recurrence
 
 
 def utc(text: str) -> datetime:
@@ -20,7 +19,7 @@ START = utc("2026-01-01T04:00:07.5")
 
 
 def rule(text: str, zone: str = "UTC", start: datetime = START, dst: Dst | None = None) -> Recurrence:
-    return compile_trigger(RRuleTrigger(rule=text, timezone=zone), dst=dst or Dst(), anchor=start, key="k")
+    return RRuleTrigger(rule=text, timezone=zone).compile(dst=dst or Dst(), anchor=start, key="k")
 
 
 def fires(times: Recurrence, n: int, after: str = "1999-01-01") -> list[str]:
@@ -162,7 +161,7 @@ def test_years_later_it_does_not_count_up_from_the_start() -> None:
 )
 def test_a_bad_rule_is_told_which_part_and_what_would_be_right(text: str, message: str) -> None:
     with pytest.raises(InvalidError, match=message) as caught:
-        compile_trigger(RRuleTrigger.model_construct(rule=text), dst=Dst(), anchor=START, key="k")
+        RRuleTrigger.model_construct(rule=text).compile(dst=Dst(), anchor=START, key="k")
     problem = caught.value.problems[0]
     assert (problem.pointer, problem.code) == ("/trigger/rule", "bad_rule")
     assert problem.hint

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from foliot.model.errors import InvalidError
 from foliot.model.schedule import ScheduleSpec
-from foliot.timing.compile import compile_trigger
 from foliot.verify.cron import UnsupportedExpressionError
 from foliot.verify.finding import VerifiedSpan
 from foliot.verify.walker import Walker
@@ -49,7 +48,7 @@ def agree(trigger: dict[str, Any], dst: dict[str, str], anchor: datetime, span: 
     target = {"kind": "function", "name": "noop"}
     spec = ScheduleSpec.parse({"name": "a", "trigger": trigger, "target": target, "dst": dst})
     try:
-        times = compile_trigger(spec.trigger, dst=spec.dst, anchor=anchor, key=KEY)
+        times = spec.trigger.compile(dst=spec.dst, anchor=anchor, key=KEY)
     except InvalidError as error:
         assume(error.problems[0].code != "never_fires")
         raise

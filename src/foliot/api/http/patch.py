@@ -3,13 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-_SHORT_FORMS = {
-    "fields": ("expression",),
-    **dict.fromkeys(
-        ("seconds", "minutes", "hours", "days", "weeks", "months"), ("frequency_unit", "frequency_time")
-    ),
-}
-"""Short forms of fields, and the fields that each replaces. A patch with a short form removes those."""
+from foliot.model.kind import TRIGGERS
 
 
 def merge(document: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,7 +32,8 @@ def merge_definition(document: Mapping[str, Any], patch: Mapping[str, Any]) -> d
             continue
         if "kind" in new and new["kind"] != old.get("kind"):
             kept[name] = {}
-        elif name == "trigger" and old.get("kind") != "delay":
-            said_anew = {gone for short in new for gone in _SHORT_FORMS.get(short, ())}
-            kept[name] = {part: value for part, value in old.items() if part not in said_anew}
+        elif name == "trigger" and old.get("kind") in TRIGGERS:
+            forms = TRIGGERS[old["kind"]].short_forms
+            replaced = {field for short in new for field in forms.get(short, ())}
+            kept[name] = {field: value for field, value in old.items() if field not in replaced}
     return merge(kept, patch)

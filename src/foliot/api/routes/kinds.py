@@ -1,6 +1,5 @@
 """The route that lists the kinds of triggers and targets, with JSON schemas to build forms from."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -11,22 +10,7 @@ from foliot.api.access.gate import GatedRoute
 from foliot.api.http.json_response import answer
 from foliot.api.lists import ListOf
 from foliot.api.services import API
-from foliot.model.target import CeleryTarget, EventTarget, FunctionTarget, HttpTarget
-from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
-
-_TRIGGERS: Mapping[type[BaseModel], str] = {
-    IntervalTrigger: "Interval",
-    CronTrigger: "Cron",
-    OnceTrigger: "Once",
-    RRuleTrigger: "Recurrence rule",
-    DelayTrigger: "Delay after the last end",
-}
-_TARGETS: Mapping[type[BaseModel], str] = {
-    FunctionTarget: "Task function",
-    HttpTarget: "HTTP agent",
-    EventTarget: "Event",
-    CeleryTarget: "Celery task",
-}
+from foliot.model.kind import TARGETS, TRIGGERS
 
 
 class KindDocument(BaseModel):
@@ -47,13 +31,13 @@ def _kinds() -> tuple[dict[str, Any], ...]:
     return tuple(
         {
             "family": family,
-            "name": model.model_fields["kind"].default,
-            "display_name": display_name,
-            "description": " ".join((model.__doc__ or "").split()),
-            "schema": model.model_json_schema(),
+            "name": name,
+            "display_name": kind.display_name,
+            "description": " ".join((kind.__doc__ or "").split()),
+            "schema": kind.model_json_schema(),
         }
-        for family, models in (("trigger", _TRIGGERS), ("target", _TARGETS))
-        for model, display_name in models.items()
+        for family, kinds in (("trigger", TRIGGERS), ("target", TARGETS))
+        for name, kind in kinds.items()
     )
 
 

@@ -23,16 +23,15 @@ from foliot.db.replica import ReplicaWatch
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, hash_key, hash_key_of_name
+from foliot.model.kind import PreviewWarning, Trigger
 from foliot.model.moment import Moment
 from foliot.model.policy import Dst, Priority, Window
 from foliot.model.schedule import ScheduleState
-from foliot.model.trigger import Trigger
 from foliot.outbox.readers_sql import EventAdmin
-from foliot.planning.preview import MAX_FIRES, Preview, PreviewWarning, preview
+from foliot.planning.preview import MAX_FIRES, Preview, preview
 from foliot.queries.overview import LeaderRecord, Overview, Overviews
 from foliot.queries.queues import QueueRecord, Queues
 from foliot.queries.registry_list import RegistryList, TransportRecord
-from foliot.timing.describe import describe
 
 MAX_QUEUES = 100
 
@@ -120,7 +119,7 @@ def _of_none(asked: PreviewAsked, error: InvalidError) -> Preview:
     """Return an empty preview with a warning for a trigger that never fires. Raises any other error."""
     if any(problem.code != "never_fires" for problem in error.problems):
         raise error
-    return Preview(describe(asked.trigger), (), (PreviewWarning("never_fires", error.problems[0].detail),))
+    return Preview(asked.trigger.describe(), (), (PreviewWarning("never_fires", error.problems[0].detail),))
 
 
 class LeaderDocument(BaseModel):

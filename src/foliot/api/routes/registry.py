@@ -16,9 +16,9 @@ from foliot.api.paging import Paged
 from foliot.api.routes.executions import Because
 from foliot.api.schedule_filters import Search
 from foliot.api.services import API, Services
+from foliot.kinds.function_target import TaskName
 from foliot.model.policy import Priority, RetryPolicy
 from foliot.model.schedule import QueueName
-from foliot.model.target import TaskName
 from foliot.queries.queues import QueueRecord, Queues
 from foliot.queries.registry_list import ListedInstance, ListedTask, RegistryList, TaskFilter
 

@@ -8,7 +8,7 @@ import typer
 from foliot.cli.support.output import Output, OutputOption, print_json, print_rows
 
 if TYPE_CHECKING:
-    from foliot.model.trigger import CronTrigger
+    from foliot.kinds.cron_trigger import CronTrigger
     from foliot.planning.preview import Preview
 
 app = typer.Typer(help="Explain cron expressions.")
@@ -47,9 +47,9 @@ def explain(
 def _trigger(expression: str, tz: str) -> "CronTrigger":
     from pydantic import ValidationError
 
+    from foliot.kinds.cron_trigger import CronTrigger
     from foliot.model.errors import InvalidError
     from foliot.model.schedule import problems_of
-    from foliot.model.trigger import CronTrigger
 
     try:
         return CronTrigger(expression=expression, timezone=tz)

@@ -9,7 +9,7 @@ import typer
 from foliot.cli.commands.schedule import FromOption, StatusOption, ToOption, TriggeredByOption
 from foliot.cli.support.completion import queue_names, schedule_names
 from foliot.cli.support.execution_view import ATTEMPTS, EXECUTIONS, logged_line
-from foliot.cli.support.instants import instant_of, seconds_of
+from foliot.cli.support.instants import instant_of
 from foliot.cli.support.lookup import execution_path, find_schedule, on_each
 from foliot.cli.support.options import ChangeOptions, Connection, Listing, ReasonOption, grouped
 from foliot.cli.support.output import (
@@ -28,6 +28,7 @@ from foliot.cli.support.text import one_line, visible
 from foliot.cli.support.watch import OPEN, follow, poll, show
 from foliot.model.error_codes import Exit
 from foliot.timing.clock import SystemClock
+from foliot.timing.duration import seconds_of
 
 if TYPE_CHECKING:
     from foliot.cli.support.rest_client import ApiClient

@@ -9,6 +9,7 @@ from foliot.cli.support.api_failures import CommandError
 from foliot.cli.support.completion import queue_names, schedule_names
 from foliot.cli.support.execution_view import EXECUTIONS
 from foliot.cli.support.instants import instant_of, local
+from foliot.cli.support.kind_options import KindCommand
 from foliot.cli.support.lookup import find_schedule, on_each, schedule_path
 from foliot.cli.support.options import ChangeOptions, Connection, Listing, ReasonOption, grouped, one_of
 from foliot.cli.support.output import Format, FormatOption, print_json, say, show_list, show_one, write
@@ -58,6 +59,12 @@ ToOption = Annotated[
 ]
 
 
+def _target_kinds() -> list[str]:
+    from foliot.model.kind import TARGETS
+
+    return list(TARGETS)
+
+
 @app.command("list")
 @grouped
 def list_schedules(
@@ -86,7 +93,12 @@ def list_schedules(
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="Repeatable.", **one_of("function", "http", "event", "celery")),
+        typer.Option(
+            "--target",
+            metavar="KIND",
+            help="A kind of target, such as function or http. Repeatable.",
+            autocompletion=_target_kinds,
+        ),
     ] = None,
     last_status: Annotated[
         list[str] | None,
@@ -142,8 +154,8 @@ def get(*, name: NameArgument, output: FormatOption = Format.TABLE, connection: 
         show_one(find_schedule(api, name), output, SCHEDULES, SystemClock().now())
 
 
-app.command("create")(schedule_define.create)
-app.command("set")(schedule_define.set_schedule)
+app.command("create", cls=KindCommand)(schedule_define.create)
+app.command("set", cls=KindCommand)(schedule_define.set_schedule)
 app.command("apply")(schedule_define.apply)
 app.command("diff")(schedule_define.diff)
 

@@ -9,6 +9,7 @@ from foliot.cli.support.api_failures import CommandError, UsageError
 from foliot.cli.support.completion import schedule_names
 from foliot.cli.support.definition import ScheduleOptions
 from foliot.cli.support.instants import local
+from foliot.cli.support.kind_options import KINDS, flags
 from foliot.cli.support.lookup import find_schedule
 from foliot.cli.support.options import ChangeOptions, Connection, ReasonOption, grouped
 from foliot.cli.support.output import (
@@ -64,13 +65,14 @@ def create(
     output: FormatOption = Format.TABLE,
     change: ChangeOptions,
     connection: Connection,
+    context: typer.Context,
 ) -> None:
     """Create a schedule.
 
-    Say when by one of --cron, --every, --once, --rrule, --delay, and what by one of --function, --http,
-    --event, --celery; or give a file.
+    Say when by one option such as --cron or --every, and what by one such as --function or --http; or give
+    a file.
     """
-    document = _new(name, file, given)
+    document = _new(name, file, given, context.meta[KINDS])
     with connection.open() as api:
         if change.dry_run:
             _show_dry_run(api, document, output)
@@ -80,9 +82,13 @@ def create(
     show_one(made, output, SCHEDULES, SystemClock().now())
 
 
-def _new(name: str | None, file: str | None, given: ScheduleOptions) -> dict[str, Any]:
+def _new(
+    name: str | None, file: str | None, given: ScheduleOptions, kinds: Mapping[str, Any]
+) -> dict[str, Any]:
+    from foliot.model.kind import TARGETS, TRIGGERS
+
     base = {} if file is None else _read_one(file)
-    patch = given.patch(SystemClock().now(), base)
+    patch = given.patch(SystemClock().now(), base, kinds)
     if name is not None:
         patch = {"name": name, **patch}
     document = _merged(base, patch)
@@ -90,14 +96,18 @@ def _new(name: str | None, file: str | None, given: ScheduleOptions) -> dict[str
         what
         for field, what in (
             ("name", "a name"),
-            ("trigger", "when: --cron, --every, --once, --rrule or --delay"),
-            ("target", "what: --function, --http, --event or --celery"),
+            ("trigger", f"when: {_any_of(flags(TRIGGERS))}"),
+            ("target", f"what: {_any_of(flags(TARGETS))}"),
         )
         if field not in document
     ]
     if missing:
         raise UsageError(f"say {'; and '.join(missing)}; or give it all by -f FILE")
     return document
+
+
+def _any_of(options: list[str]) -> str:
+    return f"{', '.join(options[:-1])} or {options[-1]}"
 
 
 def _read_one(file: str) -> dict[str, Any]:
@@ -162,12 +172,13 @@ def set_schedule(
     output: FormatOption = Format.TABLE,
     change: ChangeOptions,
     connection: Connection,
+    context: typer.Context,
 ) -> None:
     """Change parts of a schedule; what is not named stays as it is."""
     base = {} if file is None else _read_one(file)
     with connection.open() as api:
         known = find_schedule(api, name)
-        patch = _over(base, given.patch(SystemClock().now(), known))
+        patch = _over(base, given.patch(SystemClock().now(), known, context.meta[KINDS]))
         if rename is not None:
             patch["name"] = rename
         if not patch:

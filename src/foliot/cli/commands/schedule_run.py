@@ -8,7 +8,7 @@ import typer
 from foliot.cli.support.completion import schedule_names
 from foliot.cli.support.definition import arguments_of
 from foliot.cli.support.execution_view import EXECUTIONS
-from foliot.cli.support.instants import instant_of, seconds_of
+from foliot.cli.support.instants import instant_of
 from foliot.cli.support.lookup import schedule_path
 from foliot.cli.support.options import ChangeOptions, Connection, ReasonOption, grouped
 from foliot.cli.support.output import Document, Format, FormatOption, say, show_one
@@ -17,6 +17,7 @@ from foliot.cli.support.schedule_view import BACKFILLS
 from foliot.cli.support.watch import follow, poll
 from foliot.model.error_codes import Exit
 from foliot.timing.clock import SystemClock
+from foliot.timing.duration import seconds_of
 
 if TYPE_CHECKING:
     from foliot.cli.support.rest_client import ApiClient

@@ -4,8 +4,11 @@ import asyncio
 
 import structlog
 
+from foliot.kinds.cron_trigger import cron
+from foliot.kinds.delay_trigger import delay
+from foliot.kinds.interval_trigger import every
 from foliot.kinds.target_protocol import Fire
-from foliot.sdk.app import Foliot, cron, delay, every
+from foliot.sdk.app import Foliot
 
 LABELS = {"demo": "true"}
 SLOW_STEPS = 6

@@ -1,6 +1,5 @@
 """Define a schedule with options: given options become a patch, all other fields stay unchanged."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from foliot.cli.support.completion import calendar_names, queue_names, task_names
-from foliot.cli.support.instants import instant_of, interval_of, seconds_of
+from foliot.cli.support.completion import calendar_names, queue_names
+from foliot.cli.support.instants import instant_of
+from foliot.cli.support.kind_options import chosen, fields_of, flags, pairs_of, value_of
 from foliot.cli.support.options import one_of
 from foliot.model.errors import InvalidError
+from foliot.timing.duration import seconds_of
 
 NONE = "none"
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -20,27 +21,10 @@ _TIME = "ISO_TIME|DURATION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """Options of `create` and `set`."""
+    """Options of `create` and `set`, but for those of kinds of triggers and targets."""
 
-    cron: Annotated[str | None, typer.Option("--cron", metavar="EXPRESSION", help='Such as "0 2 * * *".')] = (
-        None
-    )
-    every: Annotated[
-        str | None, typer.Option("--every", metavar="INTERVAL", help="30s, 5m, 1h30m, 1d, 1w, 1mo.")
-    ] = None
-    once: Annotated[
-        str | None, typer.Option("--once", metavar=_TIME, help="At one time, or so long from now.")
-    ] = None
-    rrule: Annotated[str | None, typer.Option("--rrule", metavar="RULE", help="An RFC 5545 rule.")] = None
-    delay: Annotated[
-        str | None, typer.Option("--delay", metavar="DURATION", help="So long after the end of the last run.")
-    ] = None
     tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="The trigger's time zone.")] = None
 
-    function: Annotated[
-        str | None,
-        typer.Option("--function", metavar="TASK", help="Run a task function.", autocompletion=task_names),
-    ] = None
     arg: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,26 +33,6 @@ class ScheduleOptions:
             help="An argument; JSON where it is JSON, else text. Repeatable.",
         ),
     ] = None
-    http: Annotated[
-        tuple[str, str] | None, typer.Option("--http", metavar="METHOD URL", help="Call an HTTP agent.")
-    ] = None
-    header: Annotated[
-        list[str] | None,
-        typer.Option("--header", metavar="NAME:VALUE", help="A header of the request. Repeatable."),
-    ] = None
-    body: Annotated[
-        str | None,
-        typer.Option("--body", metavar="JSON|@FILE", help="The body of the request."),
-    ] = None
-    event: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--event", metavar="TOPIC TYPE", help="Write an event; --arg gives its data."),
-    ] = None
-    celery: Annotated[
-        str | None,
-        typer.Option("--celery", metavar="TASK", help="Call a Celery task; --arg gives its kwargs."),
-    ] = None
-
     description: Annotated[str | None, typer.Option("--description", metavar="TEXT")] = None
     label: Annotated[
         list[str] | None,
@@ -148,8 +112,14 @@ class ScheduleOptions:
         bool | None, typer.Option("--active/--no-active", help="Whether it fires.", show_default=False)
     ] = None
 
-    def patch(self, now: datetime, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the options as a JSON merge patch of the `known` schedule. Raises InvalidError."""
+    def patch(
+        self, now: datetime, known: Mapping[str, Any] | None = None, kinds: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the options as a JSON merge patch of the `known` schedule. Raises InvalidError.
+
+        `kinds` are the options of triggers and targets, by flag.
+        """
+        kinds = kinds or {}
         known = known or {}
         changes: dict[str, Any] = {
             "description": self.description,
@@ -159,8 +129,8 @@ class ScheduleOptions:
             "active": self.active,
             "timeout_seconds": _seconds(self.timeout, "--timeout"),
             "jitter_seconds": _seconds(self.jitter, "--jitter"),
-            "trigger": self._trigger(now, _mapping(known.get("trigger"))),
-            "target": self._target(_mapping(known.get("target"))),
+            "trigger": self._trigger(kinds, now, _mapping(known.get("trigger"))),
+            "target": self._target(kinds, now, _mapping(known.get("target"))),
             "misfire": _some(
                 policy=self.misfire,
                 grace_seconds=_seconds(self.grace, "--grace"),
@@ -175,7 +145,7 @@ class ScheduleOptions:
         }
         changes = {name: value for name, value in changes.items() if value is not None}
         if self.label:
-            labels = _pairs(self.label, "--label", "=")
+            labels = pairs_of(self.label, "--label", "=")
             changes["labels"] = {name: value or None for name, value in labels.items()}
         changes |= self._limits(now)
         changes |= self._window(changes, known)
@@ -193,33 +163,22 @@ class ScheduleOptions:
 
     # --- trigger -----------------------------------------------------------------------------------
 
-    def _trigger(self, now: datetime, known: Mapping[str, Any]) -> dict[str, Any] | None:
-        given = {
-            "--cron": self.cron,
-            "--every": self.every,
-            "--once": self.once,
-            "--rrule": self.rrule,
-            "--delay": self.delay,
-        }
-        option = _only(given, "when")
-        if option is None:
-            if self.tz is not None and known.get("kind") in ("once", "delay"):
-                raise InvalidError.at("--tz", "option", f"means nothing to the trigger {known['kind']}")
-            return None if self.tz is None else {"timezone": self.tz}
-        text = given[option] or ""
-        zoned = {} if self.tz is None else {"timezone": self.tz}
-        match option:
-            case "--cron":
-                return {"kind": "cron", "expression": text, **zoned}
-            case "--rrule":
-                return {"kind": "rrule", "rule": text, **zoned}
-            case "--every":
-                return {"kind": "interval", **interval_of(text, option), **zoned}
-        if zoned:
-            raise InvalidError.at("--tz", "option", f"means nothing to {option}")
-        if option == "--once":
-            return {"kind": "once", "at": instant_of(text, option, now, is_ahead=True)}
-        return {"kind": "delay", "seconds": seconds_of(text, option)}
+    def _trigger(
+        self, kinds: Mapping[str, Any], now: datetime, known: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        from foliot.model.kind import TRIGGERS
+
+        name, flag = chosen(TRIGGERS, kinds, known, "when")
+        trigger: dict[str, Any] = {} if flag is None else {"kind": name}
+        kind = TRIGGERS.get(name or "")
+        if kind is not None:
+            trigger |= fields_of(kind, kinds, known if flag is None else {}, now)
+            if self.tz is not None and "timezone" not in kind.model_fields:
+                what = flag or f"the trigger {name}"
+                raise InvalidError.at("--tz", "option", f"means nothing to {what}")
+        if self.tz is not None:
+            trigger["timezone"] = self.tz
+        return trigger or None
 
     def _window(self, changes: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         if self.days is None and self.hours is None:
@@ -242,50 +201,30 @@ class ScheduleOptions:
 
     # --- target ------------------------------------------------------------------------------------
 
-    def _target(self, known: Mapping[str, Any]) -> dict[str, Any] | None:
-        given = {
-            "--function": self.function,
-            "--http": self.http,
-            "--event": self.event,
-            "--celery": self.celery,
-        }
-        option = _only(given, "what")
-        kind = known.get("kind") if option is None else option.removeprefix("--")
-        target: dict[str, Any] = {} if option is None else {"kind": kind}
-        match option:
-            case "--function":
-                target["name"] = self.function
-            case "--celery":
-                target["task"] = self.celery
-            case "--http" if self.http is not None:
-                target["method"], target["url"] = self.http[0].upper(), self.http[1]
-            case "--event" if self.event is not None:
-                target["event_topic"], target["event_type"] = self.event
-        target |= self._arguments(kind, known) | self._request(kind, known)
-        return target or None
+    def _target(
+        self, kinds: Mapping[str, Any], now: datetime, known: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        from foliot.model.kind import TARGETS
 
-    def _arguments(self, kind: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
-        place = {"function": "args", "event": "event_data", "celery": "kwargs"}.get(kind or "")
+        name, flag = chosen(TARGETS, kinds, known, "what")
+        target: dict[str, Any] = {} if flag is None else {"kind": name}
+        kind = TARGETS.get(name or "")
+        old = known if known.get("kind") == name else {}
+        if kind is not None:
+            target |= fields_of(kind, kinds, old, now)
         given = arguments_of(self.arg or ())
-        if given and place is None:
-            raise InvalidError.at("--arg", "option", "goes with --function, --event or --celery")
-        is_another = kind == "function" and self.function not in (None, known.get("name"))
-        # Remove arguments of the previous function: the new one would refuse them.
-        old = _mapping(known.get("args")) if is_another and known.get("kind") == kind else {}
-        gone = {name: None for name in old if name not in given}
-        return {place: {**gone, **given}} if place and (given or gone) else {}
-
-    def _request(self, kind: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
-        request: dict[str, Any] = {}
-        if self.header:
-            headers = _pairs(self.header, "--header", ":")
-            request["headers"] = {name: value.strip() for name, value in headers.items()}
-        if self.body is not None:
-            old = known.get("body") if known.get("kind") == kind else None
-            request["body"] = replacing(old, _body(self.body))
-        if request and kind != "http":
-            raise InvalidError.at("--header" if self.header else "--body", "option", "goes with --http")
-        return request
+        place = "" if kind is None else kind.arguments_field
+        if given and not place:
+            takers = {name: kind for name, kind in TARGETS.items() if kind.arguments_field}
+            raise InvalidError.at("--arg", "option", f"goes with {' or '.join(flags(takers))}")
+        if (
+            kind is not None
+            and kind.task_field in target
+            and target[kind.task_field] != old.get(kind.task_field)
+        ):
+            # Remove arguments of the previous function: the new one would refuse them.
+            given = {**{name: None for name in _mapping(old.get(place)) if name not in given}, **given}
+        return (target | ({place: given} if given else {})) or None
 
 
 # --- parts -----------------------------------------------------------------------------------------
@@ -293,7 +232,7 @@ class ScheduleOptions:
 
 def arguments_of(texts: Sequence[str]) -> dict[str, Any]:
     """Parse `NAME=VALUE` texts. A value is read as JSON if possible, else as text. Raises InvalidError."""
-    return {name: _value(text) for name, text in _pairs(texts, "--arg", "=").items()}
+    return {name: value_of(text) for name, text in pairs_of(texts, "--arg", "=").items()}
 
 
 def numbers_of(text: str, option: str, least: int, most: int, names: Sequence[str] = ()) -> list[int]:
@@ -316,14 +255,6 @@ def numbers_of(text: str, option: str, least: int, most: int, names: Sequence[st
     return sorted(found)
 
 
-def replacing(old: Any, new: Any) -> Any:
-    """Return a merge patch that turns `old` into `new` and removes all other fields."""
-    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-        return new
-    gone = {name: None for name in old if name not in new}
-    return {**gone, **{name: replacing(old.get(name), value) for name, value in new.items()}}
-
-
 def _mapping(value: Any) -> Mapping[str, Any]:
     """Return the value if it is a mapping, else an empty one: a value from a file may be anything."""
     return value if isinstance(value, Mapping) else {}
@@ -335,45 +266,9 @@ def _number(text: str, least: int, names: Sequence[str]) -> int | None:
     return least + names.index(text[:3]) if text[:3] in names else None
 
 
-def _only(given: Mapping[str, Any], what: str) -> str | None:
-    named = [option for option, value in given.items() if value is not None]
-    if len(named) > 1:
-        raise InvalidError.at(named[1], "option", f"says {what} once more, after {named[0]}")
-    return named[0] if named else None
-
-
 def _some(**fields: Any) -> dict[str, Any] | None:
     return {name: value for name, value in fields.items() if value is not None} or None
 
 
 def _seconds(text: str | None, option: str) -> float | None:
     return None if text is None else seconds_of(text, option)
-
-
-def _pairs(texts: Sequence[str], option: str, sign: str) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        name, is_there, value = text.partition(sign)
-        if not is_there or not name.strip():
-            raise InvalidError.at(option, "pair", f'"{text}" is not NAME{sign}VALUE')
-        found[name.strip()] = value
-    return found
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _body(text: str) -> Any:
-    if text.startswith("@"):
-        from foliot.cli.support.documents import read_text
-
-        text = read_text(text[1:])
-    return _value(text)

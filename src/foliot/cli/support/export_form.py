@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from foliot.model.kind import TARGETS
 from foliot.model.schedule import ScheduleSpec
 
 ALWAYS = frozenset({"name", "trigger", "target"})
@@ -14,8 +15,8 @@ FROM_TASK = frozenset({"queue", "timeout_seconds", "retry"})
 
 def exported(schedule: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schedule's definition: required fields, and fields that differ from their defaults."""
-    is_function = schedule.get("target", {}).get("kind") == "function"
-    always = ALWAYS | FROM_TASK if is_function else ALWAYS
+    kind = TARGETS.get(schedule.get("target", {}).get("kind"))
+    always = ALWAYS | FROM_TASK if kind is not None and kind.task_field else ALWAYS
     return {
         name: schedule[name]
         for name, field in ScheduleSpec.model_fields.items()

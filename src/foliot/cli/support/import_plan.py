@@ -138,16 +138,13 @@ HEADERS = ("NAME", "FROM", "WHEN", "TARGET", "ACTION")
 
 
 def row(step: Step) -> Row:
-    from foliot.cli.support.schedule_view import target_in_words
-    from foliot.timing.describe import describe
-
     spec = ScheduleSpec.parse(step.item.document)
     action = step.action if spec.active else f"{step.action} (inactive)"
     return (
         step.item.name,
         step.item.where,
-        describe(spec.trigger),
-        target_in_words(spec.target.model_dump()),
+        spec.trigger.describe(),
+        spec.target.describe(),
         Cell(action, _STYLES.get(step.action, "")),
     )
 

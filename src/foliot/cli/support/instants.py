@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from foliot.model.errors import InvalidError
+from foliot.timing.duration import seconds_of
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
 _PARTS_OF_INTERVAL = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks", "mo": "months"}
 _WHOLE_PART = re.compile(r"(\d+)\s*(mo|s|m|h|d|w)\s*")
 _STEPS = (
@@ -20,16 +19,6 @@ _STEPS = (
 
 
 # --- parsing ---------------------------------------------------------------------------------------
-
-
-def seconds_of(text: str, option: str) -> float:
-    """Parse a duration such as `30s`, `10m`, `1h30m`. A plain number is seconds. Raises InvalidError."""
-    parts = list(_PART.finditer(text.strip()))
-    if parts and "".join(part.group(0) for part in parts) == text.strip():
-        return sum(float(part.group(1)) * _UNITS[part.group(2)] for part in parts)
-    if re.fullmatch(r"\d+(\.\d+)?", text.strip()):
-        return float(text)
-    raise InvalidError.at(option, "duration", f'"{text}" is not a duration', "30s, 10m, 1h30m, 2d")
 
 
 def interval_of(text: str, option: str) -> dict[str, int]:

@@ -8,18 +8,8 @@ from foliot.cli.support.instants import both, duration, first_relative, relative
 from foliot.cli.support.output import Cell, Document, Row, View, state
 
 
-def target_in_words(target: Document) -> str:
-    match target.get("kind"):
-        case "function":
-            return f"function {target.get('name')}"
-        case "http":
-            return f"{target.get('method')} {target.get('url')}"
-        case "event":
-            return f"event {target.get('event_type')} to {target.get('event_topic')}"
-        case "celery":
-            return f"celery {target.get('task')}"
-        case kind:
-            return str(kind)
+def _what(schedule: Document) -> str:
+    return str(schedule.get("target_description") or schedule["target"].get("kind", ""))
 
 
 def _when(schedule: Document) -> str:
@@ -34,7 +24,7 @@ def _row(schedule: Document, now: datetime) -> Row:
     return (
         str(schedule["name"]),
         _when(schedule),
-        target_in_words(schedule["target"]),
+        _what(schedule),
         state(schedule["state"]),
         _last(schedule, now),
         first_relative(schedule.get("next_run_ts"), now),
@@ -49,8 +39,7 @@ def _state(schedule: Document, now: datetime) -> Cell:
 
 
 def _details(schedule: Document, now: datetime) -> list[Row]:
-    target, retry = schedule["target"], schedule["retry"]
-    misfire, overlap = schedule["misfire"], schedule["overlap"]
+    retry, misfire, overlap = schedule["retry"], schedule["misfire"], schedule["overlap"]
     return [
         ("name", str(schedule["name"])),
         ("id", str(schedule["schedule_id"])),
@@ -58,8 +47,8 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
         ("state", _state(schedule, now)),
         ("when", _when(schedule)),
         ("trigger", _compact(schedule["trigger"])),
-        ("target", target_in_words(target)),
-        ("with", _given(target)),
+        ("what", _what(schedule)),
+        ("target", _compact(schedule["target"])),
         ("next", both(schedule.get("next_run_ts"), now)),
         ("last", _last(schedule, now)),
         ("runs", _runs(schedule)),
@@ -78,14 +67,6 @@ def _details(schedule: Document, now: datetime) -> list[Row]:
         ("managed by", _managed(schedule)),
         ("version", _version(schedule, now)),
     ]
-
-
-def _given(target: Document) -> str:
-    """Return the arguments or body of a target as text. Empty: there are none."""
-    for name in ("args", "body", "event_data", "kwargs"):
-        if target.get(name):
-            return _compact(target[name])
-    return ""
 
 
 def _runs(schedule: Document) -> str:

@@ -5,10 +5,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from foliot.model.errors import InvalidError
+from foliot.model.kind import Trigger
 from foliot.model.policy import Dst, DstGap
-from foliot.model.trigger import Trigger
-from foliot.timing.compile import compile_trigger
-from foliot.timing.recurrence import Recurrence
+from foliot.model.recurrence import Recurrence
 
 READ: TypeAdapter[Trigger] = TypeAdapter(Trigger)
 ANCHOR = datetime(2026, 5, 5, 12, tzinfo=UTC)
@@ -17,7 +16,7 @@ ANCHOR = datetime(2026, 5, 5, 12, tzinfo=UTC)
 def compiled(
     document: dict[str, object], dst: Dst | None = None, anchor: datetime = ANCHOR, key: str = "a"
 ) -> Recurrence:
-    return compile_trigger(READ.validate_python(document), dst=dst or Dst(), anchor=anchor, key=key)
+    return READ.validate_python(document).compile(dst=dst or Dst(), anchor=anchor, key=key)
 
 
 def cron(expression: str, **more: object) -> dict[str, object]:

@@ -2,8 +2,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from foliot.model.trigger import CronTrigger, DelayTrigger, IntervalTrigger, OnceTrigger, RRuleTrigger
-from foliot.timing.describe import describe
+from foliot.kinds.cron_trigger import CronTrigger
+from foliot.kinds.delay_trigger import DelayTrigger
+from foliot.kinds.interval_trigger import IntervalTrigger
+from foliot.kinds.once_trigger import OnceTrigger
+from foliot.kinds.rrule_trigger import RRuleTrigger
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,7 @@ from foliot.timing.describe import describe
 )
 def test_a_cron_expression_in_words(expression: str, words: str) -> None:
     assert (
-        describe(CronTrigger(expression=expression, timezone="Europe/Berlin")) == f"{words} (Europe/Berlin)"
+        CronTrigger(expression=expression, timezone="Europe/Berlin").describe() == f"{words} (Europe/Berlin)"
     )
 
 
@@ -47,17 +50,18 @@ def test_a_cron_expression_in_words(expression: str, words: str) -> None:
     ],
 )
 def test_a_rule_in_words(rule: str, words: str) -> None:
-    assert describe(RRuleTrigger(rule=rule)) == f"{words} (UTC)"
+    assert RRuleTrigger(rule=rule).describe() == f"{words} (UTC)"
 
 
 def test_the_others_in_words() -> None:
-    assert describe(IntervalTrigger.model_validate({"minutes": 5})) == "Every 5 minutes"
+    assert IntervalTrigger.model_validate({"minutes": 5}).describe() == "Every 5 minutes"
     assert (
-        describe(IntervalTrigger.model_validate({"months": 1, "timezone": "Asia/Tokyo"}))
+        IntervalTrigger.model_validate({"months": 1, "timezone": "Asia/Tokyo"}).describe()
         == "Every month (Asia/Tokyo)"
     )
     assert (
-        describe(OnceTrigger(at=datetime(2026, 5, 5, 12, tzinfo=UTC))) == "Once, at 2026-05-05 12:00:00+00:00"
+        OnceTrigger(at=datetime(2026, 5, 5, 12, tzinfo=UTC)).describe()
+        == "Once, at 2026-05-05 12:00:00+00:00"
     )
-    assert describe(DelayTrigger(seconds=30)) == "30 seconds after the last run has ended"
-    assert describe(DelayTrigger(seconds=1)) == "1 second after the last run has ended"
+    assert DelayTrigger(seconds=30).describe() == "30 seconds after the last run has ended"
+    assert DelayTrigger(seconds=1).describe() == "1 second after the last run has ended"
