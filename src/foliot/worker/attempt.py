@@ -173,8 +173,7 @@ class Attempt:
             self._report,
             self._traceparent,
         )
-        given = getattr(spec.target, "args", {})
-        args = dict(given) if isinstance(given, dict) else {}
+        args: dict[str, Any] = dict(getattr(spec.target, spec.target.arguments_field, {}))
         if args:
             # Resolve secrets only in the schedule's own arguments. A user who may trigger a schedule must not
             # be able to read any secret by passing a reference to it.
