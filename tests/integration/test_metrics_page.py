@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from foliot.api.probe_server import ProbeServer
 from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceSpec
 from foliot.model.event import (
@@ -23,7 +24,6 @@ from foliot.model.event import (
     ServiceFailed,
     TransportLost,
 )
-from foliot.telemetry.health.probe_server import ProbeServer
 from foliot.telemetry.health.probes import Probes
 from foliot.timing.clock import SystemClock
 from tests.engine import noop, quick_settings, registry

@@ -33,7 +33,7 @@ def _raising(error: BaseException) -> int:
         (NameTakenError("x"), 5),
         (DatabaseUnreachableError("x"), 7),
         (SchemaError("x"), 1),
-        (CannotListenError("x"), 1),
+        (CannotListenError("here", 8700, "in use"), 1),
         (FoliotError("x"), 1),
         (KeyboardInterrupt(), 130),
     ],

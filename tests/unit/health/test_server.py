@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from tests.engine import until
 
+from foliot.api.probe_server import MAX_CONNECTIONS, MAX_HEAD_BYTES, ProbeServer
 from foliot.instance.store import open_store
 from foliot.model.errors import SettingError
 from foliot.model.event import WriteFenced
-from foliot.telemetry.health.probe_server import MAX_CONNECTIONS, MAX_HEAD_BYTES, ProbeServer
 from foliot.telemetry.health.probes import Probes
 from foliot.timing.clock import VirtualClock
 
@@ -114,7 +114,7 @@ async def test_a_head_is_answered_without_a_body(stage: Stage) -> None:
         (b"GET //metrics HTTP/1.1\r\n\r\n", 404),
         (b"GET /metrics/ HTTP/1.1\r\n\r\n", 404),
         (b"OPTIONS * HTTP/1.1\r\n\r\n", 404),
-        (b"GET http://here HTTP/1.1\r\n\r\n", 404),
+        (b"GET http://here HTTP/1.1\r\n\r\n", 400),
         (b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", 405),
         (b"DELETE /healthz HTTP/1.1\r\n\r\n", 405),
         (b"GARBAGE\r\n\r\n", 400),
@@ -124,7 +124,7 @@ async def test_a_head_is_answered_without_a_body(stage: Stage) -> None:
         (b"CONNECT here:443 HTTP/1.1\r\n\r\n", 400),
         (b"GET /metrics HTTP/1.1\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.1\r\nA: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
         (b"GET /metrics\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.0\r\n\r\n", 200),
         (b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=abc\r\n\r\n", 200),

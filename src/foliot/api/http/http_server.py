@@ -18,6 +18,13 @@ CLOSING_LIMIT_S = 2
 class CannotListenError(FoliotError):
     """The address can't be listened on."""
 
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(
+            f"can't listen on {host}:{port}: {reason}; choose another with --host and --port, "
+            "or FOLIOT_API_HOST and FOLIOT_API_PORT"
+        )
+        self.reason = reason
+
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket. Call it before anything else starts, so that a used port is found early."""
@@ -30,11 +37,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise CannotListenError(
-            f"can't listen on {host}:{port}: {reason}; choose another with --host and --port, "
-            "or FOLIOT_API_HOST and FOLIOT_API_PORT"
-        ) from None
+        raise CannotListenError(host, port, (error.strerror or str(error)).lower()) from None
 
 
 def url_of(listener: socket.socket) -> str:
@@ -60,18 +63,25 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: Any, listener: socket.socket, *, trusted_proxies: str = "") -> AsyncIterator[None]:
+async def serving(
+    app: Any,
+    listener: socket.socket,
+    *,
+    trusted_proxies: str = "",
+    http: type[asyncio.Protocol] = Http1Connection,
+    log_level: str = "warning",
+) -> AsyncIterator[None]:
     """Serve HTTP while the context is open.
 
     The `X-Forwarded-*` headers of `trusted_proxies` (client address, HTTPS) are trusted. Empty: none.
     """
     config = uvicorn.Config(
         app,
-        http=Http1Connection,
+        http=http,
         ws="none",
         lifespan="off",
         log_config=None,
-        log_level="warning",
+        log_level=log_level,
         access_log=False,
         server_header=False,
         proxy_headers=bool(trusted_proxies),

@@ -59,7 +59,7 @@ def make_instance(plan: InstanceSpec) -> Instance:
 
 async def _run_with_probes(plan: InstanceSpec, host: str, port: int) -> None:
     """Run an instance with a probe server, which starts before the instance and ends after it."""
-    from foliot.telemetry.health.probe_server import ProbeServer
+    from foliot.api.probe_server import ProbeServer
     from foliot.telemetry.health.probes import Probes
 
     probes = Probes(plan.clock)
