@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from foliot.cli.support.documents import parse_text, to_yaml
 from foliot.cli.support.output import (
@@ -23,7 +24,7 @@ from foliot.cli.support.output import (
     show_one,
     state,
 )
-from foliot.cli.support.table import columns_of, fitted, width_of
+from foliot.cli.support.table import columns_of, fitted
 from foliot.cli.support.text import escaped, one_line, visible
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -125,7 +126,7 @@ def test_columns_fit_into_the_room_and_none_vanishes(sizes: list[list[int]], roo
 
 @given(st.text(), st.integers(4, 20))
 def test_what_is_fitted_has_its_width(text: str, width: int) -> None:
-    assert width_of(fitted(visible(text).replace("\n", " ").replace("\t", " "), width)) == width
+    assert cell_len(fitted(visible(text).replace("\n", " ").replace("\t", " "), width)) == width
 
 
 @given(st.text())

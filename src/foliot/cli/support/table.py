@@ -1,8 +1,9 @@
 """Lay out a table: columns are as wide as their content, within the width of the terminal."""
 
-import unicodedata
 from collections.abc import Sequence
 from itertools import zip_longest
+
+from rich.cells import cell_len, set_cell_size
 
 GAP = 2
 MIN_WIDTH = 4
@@ -16,7 +17,7 @@ def columns_of(lines: Sequence[Sequence[str]], room: int | None = None) -> list[
     The widest columns are cut first. The first column has the name of the item. It is cut only if it is wider
     than half of the room.
     """
-    widths = [max(map(width_of, column)) for column in zip_longest(*lines, fillvalue="")]
+    widths = [max(map(cell_len, column)) for column in zip_longest(*lines, fillvalue="")]
     if room is None or not widths:
         return widths
     left = room - GAP * (len(widths) - 1)
@@ -36,24 +37,6 @@ def _sum(widths: Sequence[int], most: int) -> int:
 
 def fitted(text: str, width: int) -> str:
     """Pad or cut a text to a column's width."""
-    if width_of(text) <= width:
-        return text + " " * (width - width_of(text))
-    kept = ""
-    for character in text:
-        if width_of(kept + character) > width - 1:
-            break
-        kept += character
-    return fitted(kept + CUT, width)
-
-
-def width_of(text: str) -> int:
-    """Return the width of a text in terminal columns."""
-    if text.isascii():
-        return len(text)
-    return sum(_width(character) for character in text)
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) == "Cf":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return set_cell_size(text, width - 1) + CUT
