@@ -14,18 +14,29 @@ CALL_S = 5.0
 
 @asynccontextmanager
 async def reaching(
-    address: str, failures: tuple[type[BaseException], ...], *, within_s: float = CALL_S
+    broker: str, failures: tuple[type[BaseException], ...], *, within_s: float = CALL_S
 ) -> AsyncIterator[asyncio.Timeout]:
-    """Raise BrokerUnreachableError instead of these failures, and after `within_s` seconds."""
-    known: tuple[type[BaseException], ...] = (*failures, OSError, TimeoutError)
+    """Raise BrokerUnreachableError instead of these failures, and after `within_s` seconds.
+
+    `broker` is its name or its address. Passwords are removed from the message.
+    """
+    known: tuple[type[BaseException], ...] = (*failures, OSError)
     try:
         async with asyncio.timeout(within_s) as deadline:
             yield deadline
     except BrokerUnreachableError:
         raise
+    except TimeoutError:
+        raise BrokerUnreachableError(f"{shown(broker)} did not answer within {within_s:g} s") from None
     except known as error:
-        reason = _without_password(address, str(error).partition("\n")[0]) or type(error).__name__
-        raise BrokerUnreachableError(f"the broker at {shown(address)} can't be reached: {reason}") from error
+        reason = _without_password(broker, shown(str(error).partition("\n")[0])) or type(error).__name__
+        raise BrokerUnreachableError(f"{shown(broker)} can't be reached: {reason}") from error
+    except asyncio.CancelledError:
+        # Some clients cancel waiting calls when the connection breaks. Our own task was not cancelled.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise BrokerUnreachableError(f"{shown(broker)}: the connection broke") from None
 
 
 async def all_of(calls: Iterable[Awaitable[object]]) -> None:

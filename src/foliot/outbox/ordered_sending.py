@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+from foliot.brokers.broker_calls import reaching
 from foliot.model.broker import shown
-from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.message_format import BrokerMessage
 from foliot.outbox.publisher import BrokerRefusedError
 
@@ -24,15 +24,6 @@ class RefusalErrors(NamedTuple):
     of_message: tuple[type[BaseException], ...] = ()
     of_topic: tuple[type[BaseException], ...] = ()
 
-    def error_of(self, error: BaseException, reason: str, topic: str | None) -> BrokerRefusedError | None:
-        if isinstance(error, self.of_message):
-            return BrokerRefusedError(reason, is_topic=False)
-        return (
-            BrokerRefusedError(reason, is_topic=True, topic=topic)
-            if isinstance(error, self.of_topic)
-            else None
-        )
-
 
 NOTHING = RefusalErrors()
 
@@ -45,24 +36,14 @@ async def asking(
     refusal: RefusalErrors = NOTHING,
     topic: str | None = None,
 ) -> AsyncIterator[None]:
-    """Limit a broker call to `call_s` seconds, and turn its errors into BrokerUnreachableError.
-
-    A refusal becomes BrokerRefusedError. `topic`: what the call is about.
-    """
-    try:
-        async with asyncio.timeout(call_s):
+    """Do what `reaching` does; raise BrokerRefusedError for a refusal. `topic`: what the call is about."""
+    async with reaching(broker, errors, within_s=call_s):
+        try:
             yield
-    except TimeoutError:
-        raise BrokerUnreachableError(f"{broker} did not answer within {call_s:g} s") from None
-    except errors as error:
-        reason = f"{broker}: {shown(str(error)) or type(error).__name__}"
-        raise (refusal.error_of(error, reason, topic) or BrokerUnreachableError(reason)) from error
-    except asyncio.CancelledError:
-        # Some clients cancel waiting calls when the connection breaks. Our own task was not cancelled.
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise BrokerUnreachableError(f"{broker}: the connection broke") from None
+        except (*refusal.of_message, *refusal.of_topic) as error:
+            is_topic = not isinstance(error, refusal.of_message)
+            reason = f"{broker}: {shown(str(error)) or type(error).__name__}"
+            raise BrokerRefusedError(reason, is_topic=is_topic, topic=topic if is_topic else None) from error
 
 
 async def send_in_order(parcels: Sequence[BrokerMessage], send: Send, is_trusted: Callable[[], bool]) -> int:
