@@ -27,7 +27,7 @@ from bench.servers import bench_postgres
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
 from foliot.db.migrate import upgrade
-from foliot.db.protocol import LoadPosition
+from foliot.db.rows.due_rows import LoadPosition
 from foliot.db.schema import execution_t, queue_t, schedule_t
 from foliot.instance.runtime import spare_collector
 from foliot.instance.store import SqlStore, open_store
@@ -147,7 +147,7 @@ async def leader(store: SqlStore, observer: Any, **options: Any) -> ShardSchedul
     clock.observe(await store.now(), clock.monotonic())
     chosen = SchedulerOptions(ttl_s=60, heartbeat_s=20, **options)
     provider = DatabaseLeases(store.leases, "bench", chosen.ttl_s)
-    shard = ShardScheduler(Shard(0, 1), provider, store, clock, LocalHints(), observer, chosen)
+    shard = ShardScheduler(Shard(0, 1), provider, store.database, clock, LocalHints(), observer, chosen)
     await shard.leadership.step()
     return shard
 

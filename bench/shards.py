@@ -63,7 +63,9 @@ async def fire_on_word(url: str, due: Mapping[int, int]) -> None:
     led = {}
     for number, count in due.items():
         counter = Counter()
-        shard = ShardScheduler(Shard(number, SHARDS), provider, store, clock, LocalHints(), counter, options)
+        shard = ShardScheduler(
+            Shard(number, SHARDS), provider, store.database, clock, LocalHints(), counter, options
+        )
         led[shard] = counter, count
         await shard.leadership.step()
         term = shard.firing.term

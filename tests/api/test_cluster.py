@@ -7,7 +7,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from foliot.db.protocol import TaskRecord
+from foliot.db.rows.registry_rows import TaskRecord
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly
 from tests.api.served import ALL, SCHEDULES, V1, Served

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from foliot.db.protocol import TaskRecord
+from foliot.db.rows.registry_rows import TaskRecord
 from tests.api.answers import made
 from tests.api.hosts import unique, yearly
 from tests.api.served import SCHEDULES, V1, Served

@@ -14,7 +14,6 @@ from tests.plans import explain, primary_key
 
 from foliot.access.audit import Action
 from foliot.db.dialect import Pool
-from foliot.db.protocol import Note
 from foliot.db.schema import audit_t, execution_t, outbox_message_t, schedule_version_t
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, ids_at, new_id
@@ -22,6 +21,7 @@ from foliot.model.schedule import Schedule
 from foliot.queries import changes as changes_module
 from foliot.queries.changes import OVERLAP, PROGRESS_LETTERS, ChangeFeed, Look, Mark
 from foliot.queries.outbox_list import OutboxList
+from foliot.worker.journal_sql import Note
 
 LONG_AGO = timedelta(hours=1)
 

@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import update
 from tests.conformance.suites.scene import LONG, Scene
 
-from foliot.db.protocol import ClaimableExecution, ClaimScope
 from foliot.db.schema import execution_t, queue_t
 from foliot.model.attempt import Claim
 from foliot.model.execution import Status
 from foliot.model.ids import new_id
 from foliot.model.policy import Priority
+from foliot.scheduler.dispatch.dispatching_sql import ClaimableExecution
+from foliot.worker.claim_scope import ClaimScope
 
 SECOND = timedelta(seconds=1)
 ALLOWED: Any = {"overlap": {"policy": "allow"}}

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import insert, select, update
 from tests.conformance.suites.scene import LONG, SOMEBODY, Scene, spec_of
 
-from foliot.db.protocol import ExecutionFilter, InstanceRecord, TaskRecord
+from foliot.db.rows.registry_rows import InstanceRecord, TaskRecord
 from foliot.db.rows.schedule_rows import row_of
 from foliot.db.schema import (
     audit_t,
@@ -31,7 +31,7 @@ from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
 from foliot.planning.change import Author, create
-from foliot.queries.execution_list import MAX_SCHEDULES, ExecutionList, ExecutionPosition
+from foliot.queries.execution_list import MAX_SCHEDULES, ExecutionFilter, ExecutionList, ExecutionPosition
 from foliot.queries.queues import Queues
 from foliot.queries.registry_list import RegistryList, TaskFilter
 from foliot.queries.schedule_list import (

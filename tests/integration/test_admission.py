@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from foliot.commands.admission import DefinitionChecker
-from foliot.db.protocol import TaskRecord
+from foliot.db.rows.registry_rows import TaskRecord
 from foliot.instance.store import SqlStore
 from foliot.kinds.function_target import FunctionTarget, describe_task
 from foliot.model.errors import InvalidError, Problem

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import delete
 
 from foliot.commands.admission import DefinitionChecker
-from foliot.commands.calendars_sql import Calendars
 from foliot.commands.schedules import ScheduleCommands
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, LocalHints
@@ -24,6 +23,7 @@ from foliot.model.execution import Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.admit import CheckTarget
+from foliot.scheduler.calendars_sql import Calendars
 from foliot.testing.app import Recorder
 from tests.engine import AUTHOR, add, every_second, running, seen, until
 

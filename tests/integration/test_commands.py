@@ -11,13 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint
-from foliot.db.protocol import Settled
 from foliot.db.rows.cancellation import request_cancel
 from foliot.db.rows.row_locks import lock_executions
 from foliot.db.schema import execution_t, scheduler_lock_t
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import SqlStore
-from foliot.model.attempt import Claim, Settlement
+from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.backfill import BackfillState
 from foliot.model.event import ExecutionsRescued
 from foliot.model.execution import Execution, Status, TriggeredBy

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from foliot.db.dialect import Pool
-from foliot.db.protocol import ClaimScope
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.policy import Priority
 from foliot.timing.clock import SystemClock
+from foliot.worker.claim_scope import ClaimScope
 from tests.integration.test_queries import prepare, queues
 from tests.plans import check, explain, primary_key
 from tests.servers import PostgresServer

@@ -13,7 +13,6 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from foliot.db.dialect import Pool
-from foliot.db.protocol import Fired
 from foliot.instance.spec import ENGINE
 from foliot.instance.store import SqlStore
 from foliot.model.errors import DatabaseUnreachableError, FencedError
@@ -21,7 +20,8 @@ from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
 from foliot.model.execution import Status
 from foliot.model.lease import Lease, Shard
 from foliot.planning.definition import compile_definition
-from foliot.planning.fire import Firing, plan_firing
+from foliot.planning.fire import Fired, Firing, plan_firing
+from foliot.scheduler.firing_sql import FiringStatements
 from foliot.scheduler.leases.leases_sql import require_lease
 from foliot.scheduler.shard import ShardScheduler
 from foliot.timing.clock import SystemClock, VirtualClock
@@ -114,16 +114,12 @@ async def test_a_hint_that_is_lost_is_made_good_by_polling(database_url: str, st
 async def test_a_lost_reply_to_commit_is_read_again_by_key(database_url: str, store: SqlStore) -> None:
     schedule = await add(store, every_second("a"))
     instance, recorder = make_instance(database_url)
-    real = instance.store.firing
     lost = 0
 
-    class LosesReplies:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
-
+    class LosesReplies(FiringStatements):
         async def fire(self, *args: Any, **kwargs: Any) -> Fired:
             nonlocal lost
-            fired = await real.fire(*args, **kwargs)
+            fired = await super().fire(*args, **kwargs)
             if lost < 3:
                 lost += 1
                 raise DatabaseUnreachableError("the reply to COMMIT was lost")
@@ -132,7 +128,7 @@ async def test_a_lost_reply_to_commit_is_read_again_by_key(database_url: str, st
     await instance.start()
     try:
         await until(lambda: bool(seen(recorder, LeaderElected)))
-        leading_shard(instance).firing._store = LosesReplies()
+        leading_shard(instance).firing._store = LosesReplies(instance.store.database)
         await until(lambda: lost == 3)
 
         async def went_on() -> bool:

@@ -17,11 +17,10 @@ import pytest
 from sqlalchemy import event
 
 from foliot.db.dialect import Pool
-from foliot.db.protocol import ExecutionFilter
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.queries.execution_list import MAX_WALKED, ExecutionList
+from foliot.queries.execution_list import MAX_WALKED, ExecutionFilter, ExecutionList
 from foliot.queries.queues import Queues
 from foliot.queries.schedule_list import ScheduleFilter, ScheduleList, ScheduleSort
 from foliot.timing.clock import SystemClock

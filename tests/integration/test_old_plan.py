@@ -37,7 +37,7 @@ async def test_it_plans_anew_and_does_not_fire_what_is_too_late_by_now(
     shard = ShardScheduler(
         Shard(0, 1),
         DatabaseLeases(store.leases, "leader", options.ttl_s),
-        store,
+        store.database,
         cluster,
         LocalHints(),
         Recorder(),

@@ -15,9 +15,9 @@ from sqlalchemy import text
 
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
-from foliot.db.protocol import LoadPosition, LoadRange, Note, Settled
+from foliot.db.rows.due_rows import LoadPosition, LoadRange
 from foliot.instance.store import SqlStore, open_store
-from foliot.model.attempt import Claim, Settlement
+from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH
@@ -29,6 +29,7 @@ from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Firing, plan_firing
 from foliot.scheduler.measures_sql import Measures
 from foliot.timing.clock import SystemClock
+from foliot.worker.journal_sql import Note
 from tests.plans import check, explain, primary_key
 from tests.servers import PostgresServer
 

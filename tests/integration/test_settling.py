@@ -12,10 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, LocalHints
-from foliot.db.protocol import Note, Settled
 from foliot.db.schema import execution_t, schedule_version_t
 from foliot.instance.store import SqlStore
-from foliot.model.attempt import Claim, Settlement
+from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.event import ExecutionsSettled, Observer
 from foliot.model.execution import Status, TriggeredBy
@@ -26,6 +25,7 @@ from foliot.testing.app import Recorder
 from foliot.timing.clock import SystemClock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
+from foliot.worker.journal_sql import Note
 from foliot.worker.settler import Settler
 from tests.engine import WORKER, add, make_instance, registry, running, seen, spec, until
 

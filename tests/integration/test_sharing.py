@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from foliot.db.protocol import InstanceRecord
+from foliot.db.rows.registry_rows import InstanceRecord
 from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import SqlStore

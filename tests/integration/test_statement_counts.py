@@ -11,11 +11,11 @@ from sqlalchemy import event, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.protocol import LoadRange, Settled
+from foliot.db.rows.due_rows import LoadRange
 from foliot.db.rows.schedule_rows import row_of
 from foliot.db.schema import queue_t, schedule_t, schedule_version_t
 from foliot.instance.store import SqlStore
-from foliot.model.attempt import Claim, Settlement
+from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.lease import Lease, Shard

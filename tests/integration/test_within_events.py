@@ -172,7 +172,7 @@ async def test_a_crash_before_the_commit_leaves_the_event_to_the_next_leader(
         if failures == 1:
             raise OSError("the process ends here")
 
-    monkeypatch.setattr("foliot.commands.pending_events_sql.write_events", fail_once)
+    monkeypatch.setattr("foliot.scheduler.pending_events_sql.write_events", fail_once)
     async with running(database_url):
 
         async def is_there() -> bool:
@@ -201,7 +201,7 @@ async def test_events_that_can_not_be_written_delay_only_those_of_their_schedule
     database_url: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More schedules than a step takes, the first of them broken: polling alone would take half an hour."""
-    monkeypatch.setattr("foliot.commands.pending_events_sql.MAX_SCHEDULES", 3)
+    monkeypatch.setattr("foliot.scheduler.pending_events_sql.MAX_SCHEDULES", 3)
     app = Foliot(database_url)
     schedules = [await add(store, spec(f"order-due-{n}", NEVER, target=DUE)) for n in range(11)]
     schedules.sort(key=lambda each: each.schedule_id.hex)

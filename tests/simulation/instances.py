@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from foliot.db.hints import Hint, Listener, LocalHints
-from foliot.db.protocol import InstanceRecord
+from foliot.db.rows.registry_rows import InstanceRecord
 from foliot.instance.registration import InstanceRegistration
 from foliot.instance.store import SqlStore
 from foliot.kinds.target_protocol import TargetRunner
@@ -264,7 +264,9 @@ class SchedulerInstance(Instance):
         options = SchedulerOptions(around.ttl_s, around.ttl_s / 3, horizon_s=60.0, poll_s=POLL_S)
 
         def make(shard: Shard) -> ShardScheduler:
-            return ShardScheduler(shard, leases, self.store, self.clock, self.hints, self.observer, options)
+            return ShardScheduler(
+                shard, leases, self.store.database, self.clock, self.hints, self.observer, options
+            )
 
         pace = SharingIntervals(POLL_S, around.ttl_s)
         self.scheduler = Scheduler(name, self.store.surveys, self.clock, self.hints, make, pace)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from foliot.db.protocol import TaskRecord
+from foliot.db.rows.registry_rows import TaskRecord
 from foliot.kinds.target_protocol import Fire
 from tests.api.answers import made
 from tests.api.hosts import unique

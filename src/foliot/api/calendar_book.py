@@ -6,8 +6,8 @@ from contextlib import suppress
 from uuid import UUID
 
 from foliot.api.services import Services
-from foliot.commands.calendars_sql import Calendars
 from foliot.model.errors import InvalidError, NotFoundError
+from foliot.scheduler.calendars_sql import Calendars
 from foliot.timing.calendar import Calendar, CalendarBook, compile_calendar
 
 

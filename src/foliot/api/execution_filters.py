@@ -10,11 +10,10 @@ from fastapi import Query, Response
 from foliot.api.documents import execution_document
 from foliot.api.paging import PageRequest, Seal, bad_token, read_id, read_instant
 from foliot.api.services import Services
-from foliot.db.protocol import ExecutionFilter
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
-from foliot.queries.execution_list import ExecutionList, ExecutionPosition
+from foliot.queries.execution_list import ExecutionFilter, ExecutionList, ExecutionPosition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from foliot.commands.registry_sql import Registry
 from foliot.db.database import Database
-from foliot.db.protocol import RegisteredTask
+from foliot.db.rows.registry_rows import RegisteredTask, Registry
 from foliot.kinds.function_target import TaskRegistry
 from foliot.kinds.target_protocol import TargetRunner, available_targets
 from foliot.model.errors import InvalidError, Problem

@@ -14,7 +14,6 @@ from enum import StrEnum
 from uuid import UUID
 
 from foliot.commands.admission import DefinitionChecker, completed
-from foliot.commands.calendars_sql import Calendars
 from foliot.commands.schedules import ScheduleCommands
 from foliot.db.database import Database
 from foliot.model.errors import FoliotError, InvalidError, Problem
@@ -22,6 +21,7 @@ from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleSta
 from foliot.planning.change import Author, Owner, create, edit
 from foliot.planning.document_diff import Difference, diff
 from foliot.queries.schedule_list import ScheduleFilter, ScheduleList
+from foliot.scheduler.calendars_sql import Calendars
 
 PAGE = 500
 

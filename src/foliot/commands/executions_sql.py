@@ -1,8 +1,9 @@
 """Statements on single executions: cancel, retry, and read them with their attempts and logs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import null, select, tuple_, update
@@ -11,7 +12,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import ChangedExecution, ExecutionFilter
 from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule, make_room
 from foliot.db.rows.execution_rows import attempt_of, line_of, read_execution
@@ -19,6 +19,7 @@ from foliot.db.rows.row_locks import lock_executions
 from foliot.db.schema import attempt_t, execution_log_t, execution_t
 from foliot.db.types import storable
 from foliot.model.errors import IllegalTransitionError, NotFoundError
+from foliot.model.event import CancelledExecution
 from foliot.model.execution import (
     AttemptRecord,
     Execution,
@@ -29,12 +30,20 @@ from foliot.model.execution import (
 )
 from foliot.model.policy import priority_from
 from foliot.planning.change import Author
-from foliot.queries.execution_list import ExecutionList
+from foliot.queries.execution_list import ExecutionFilter, ExecutionList
 
 REASON_LENGTH = 64
 
 
+class ChangedExecution(NamedTuple):
+    execution: Execution
+    cancelled: Sequence[CancelledExecution] = ()
+    """Executions that ended at once: this execution, or those it replaced."""
+
+
 class Executions:
+    """Commands and queries on single executions. With a `host_id`, those of other hosts are not found."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
         self._dialect = database.dialect
@@ -44,6 +53,11 @@ class Executions:
     async def cancel(
         self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> ChangedExecution:
+        """Cancel an execution. If it waits or is with an agent, it ends at once.
+
+        A running one is asked to stop, and stays `running` until it has. Raises IllegalTransitionError if the
+        execution has ended, NotFoundError.
+        """
         told = _told("cancelled", author.name, author.reason)
 
         async def work(connection: AsyncConnection) -> ChangedExecution:
@@ -62,6 +76,12 @@ class Executions:
     async def retry(
         self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> ChangedExecution:
+        """Run an unsuccessful execution again: the same execution, with a new retry budget.
+
+        Held, never skipped, if overlap forbids it. Raises IllegalTransitionError, NotFoundError (also if its
+        schedule is deleted).
+        """
+
         async def work(connection: AsyncConnection) -> ChangedExecution:
             known = await read_execution(connection, execution_id, host_id=host_id)
             # Lock the schedule's row first, as every inserter does; then the execution itself.
@@ -120,6 +140,7 @@ class Executions:
     async def page(
         self, wanted: ExecutionFilter, *, after: UUID | None = None, limit: int = 50
     ) -> list[Execution]:
+        """Return a page, latest first. `after` is the last execution of the previous page."""
         return await ExecutionList(self._database).latest(wanted, after=after, limit=limit)
 
     async def for_schedule(
@@ -130,10 +151,12 @@ class Executions:
         after: UUID | None = None,
         limit: int = 50,
     ) -> list[Execution]:
+        """Return a page of one schedule's executions, latest first. `after`: last of the previous page."""
         narrowed = replace(wanted or ExecutionFilter(), schedule_ids=(schedule_id,))
         return await self.page(narrowed, after=after, limit=limit)
 
     async def attempts(self, execution_id: UUID, *, host_id: UUID | None = None) -> list[AttemptRecord]:
+        """Return all attempts, including the running one. A claim that was handed back is not an attempt."""
         async with self._database.read(Pool.API) as connection:
             execution = await read_execution(connection, execution_id, host_id=host_id)
             statement = (
@@ -152,6 +175,7 @@ class Executions:
         limit: int = 500,
         host_id: UUID | None = None,
     ) -> list[LoggedLine]:
+        """Return the lines that the code logged, in order. `after`: the last (attempt, line) already read."""
         table = execution_log_t
         statement = (
             select(table)

@@ -8,12 +8,9 @@ from uuid import UUID
 from pydantic_core import PydanticSerializationError, to_json
 
 from foliot.commands.admission import DefinitionChecker, completed
-from foliot.commands.backfills_sql import Backfills
-from foliot.commands.calendars_sql import Calendars
-from foliot.commands.schedules_sql import Schedules
+from foliot.commands.schedules_sql import Schedules, Triggered
 from foliot.db.database import Database
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import Triggered
 from foliot.model.backfill import Backfill
 from foliot.model.errors import InvalidError, NotFoundError, OverloadedError
 from foliot.model.event import (
@@ -31,6 +28,8 @@ from foliot.model.ids import schedule_id_of
 from foliot.model.policy import OverlapPolicy
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
 from foliot.planning.change import Author, Owner, PlannedChange, adopt, create, delete, edit, pause, resume
+from foliot.scheduler.backfills_sql import Backfills
+from foliot.scheduler.calendars_sql import Calendars
 
 Redefine = Callable[[Schedule], ScheduleSpec]
 """Computes a schedule's new definition from its current state."""

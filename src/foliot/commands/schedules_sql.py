@@ -8,7 +8,7 @@ leader that still has the old version in memory is refused by the condition on `
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic_core import to_jsonable_python
@@ -17,13 +17,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, audit_write
-from foliot.commands.event_runs_sql import ended_at_once, say_events
-from foliot.commands.pending_events_sql import pending_event_write, read_event_schedule
 from foliot.db.combined_inserts import row_of_values, write_together
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import Changed, Triggered
 from foliot.db.rows.cancellation import request_cancel
+from foliot.db.rows.event_runs import ended_at_once, say_events
 from foliot.db.rows.execution_inserts import Room, lock_schedule, make_room, queue_write
 from foliot.db.rows.execution_rows import (
     execution_as_written,
@@ -42,6 +40,27 @@ from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule, stored_document
 from foliot.planning.change import Author, PlannedChange, due_of, without_next
 from foliot.planning.overlap import OverlapDecision
+from foliot.scheduler.pending_events_sql import pending_event_write, read_event_schedule
+
+
+class Changed(NamedTuple):
+    """A schedule after a change, and the executions that the change skipped or cancelled."""
+
+    schedule: Schedule
+    skipped: SkippedExecution | None = None
+    """The fire time that was due already and does not fire any more. None: there was none."""
+    cancelled: Sequence[CancelledExecution] = ()
+
+
+class Triggered(NamedTuple):
+    execution: Execution
+    """The new execution. If it existed before, its current state."""
+    schedule: Schedule
+    is_new: bool = True
+    cancelled: Sequence[CancelledExecution] = ()
+    """Executions that were replaced by this one and ended at once."""
+    is_staged: bool = False
+    """Whether its event waits for an offset (`scheduler/pending_events_sql.py`)."""
 
 
 class Schedules:
@@ -52,6 +71,8 @@ class Schedules:
     # --- changing ---------------------------------------------------------------------------------
 
     async def create(self, plan: Callable[[datetime], PlannedChange], author: Author) -> Schedule:
+        """Store the change that `plan` returns for the store's time. Raises NameTakenError."""
+
         async def work(connection: AsyncConnection) -> Schedule:
             change = plan(await self._now(connection))
             with _named(change.schedule):
@@ -69,6 +90,7 @@ class Schedules:
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Schedule:
+        """Apply a planned change under the schedule's lock. Raises NotFoundError, StaleVersionError."""
         changed = await self.change_known(
             schedule_id, plan, author, host_id=host_id, expected_version=expected_version
         )
@@ -83,6 +105,8 @@ class Schedules:
         host_id: UUID | None = None,
         expected_version: int | None = None,
     ) -> Changed:
+        """Apply a planned change; return the schedule and the executions it skipped or cancelled."""
+
         async def work(connection: AsyncConnection) -> Changed:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id, to_change=True)
             if expected_version is not None and schedule.aggregate_version != expected_version:
@@ -222,6 +246,10 @@ class Schedules:
         execution_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> UUID:
+        """Run the schedule now, in addition to its fire times. Held, never skipped, if overlap forbids it.
+
+        Return the execution's id. If an execution with `execution_id` exists already, nothing is done.
+        """
         made = await self.trigger_known(
             schedule_id, by=by, author=author, args=args, execution_id=execution_id, host_id=host_id
         )
@@ -298,6 +326,10 @@ class Schedules:
     # --- reading ----------------------------------------------------------------------------------
 
     async def get(self, schedule_id: UUID, *, host_id: UUID | None = None) -> Schedule:
+        """Return a schedule. Raises NotFoundError.
+
+        With a `host_id`, schedules of other hosts and deleted schedules are not found either.
+        """
         async with self._database.read(Pool.API) as connection:
             row = (await connection.execute(_GET, {"wanted": schedule_id})).one_or_none()
         if row is None or (host_id is not None and (row.host_id != host_id or row.deleted_ts is not None)):
@@ -329,6 +361,7 @@ class Schedules:
             return [schedule_of(row) for row in await connection.execute(statement)]
 
     async def executions(self, schedule_id: UUID, *, limit: int = 500) -> list[Execution]:
+        """Return the schedule's executions, latest fire time first."""
         async with self._database.read(Pool.API) as connection:
             statement = (
                 select_executions()

@@ -2,12 +2,11 @@
 
 from uuid import UUID
 
-from foliot.commands.calendars_sql import Calendars
 from foliot.db.database import Database
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import CalendarRecord
 from foliot.model.calendar import CalendarSpec
 from foliot.planning.change import Author
+from foliot.scheduler.calendars_sql import CalendarRecord, Calendars
 from foliot.worker.work_sql import Work
 
 

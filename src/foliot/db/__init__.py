@@ -2,6 +2,5 @@
 
 What differs between PostgreSQL and SQLite is a Dialect, in `postgres.py` and `sqlite.py`. Statements are
 written once, in SQLAlchemy Core, and stand beside the service that owns them. `rows/` has those that several
-share. `protocol.py` says what scheduler, worker and commands ask of their store; the simulation in the tests
-is a second implementation of it.
+share.
 """

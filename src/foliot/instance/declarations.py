@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from foliot.commands.schedules import ScheduleCommands
-from foliot.db.protocol import ScheduleStore
+from foliot.commands.schedules_sql import Schedules
 from foliot.model.errors import InvalidError, NameTakenError
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author
@@ -12,7 +12,7 @@ TRIES = 5
 
 
 class Declarer:
-    def __init__(self, store: ScheduleStore, commands: ScheduleCommands) -> None:
+    def __init__(self, store: Schedules, commands: ScheduleCommands) -> None:
         self._store = store
         self._commands = commands
 

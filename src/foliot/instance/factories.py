@@ -106,7 +106,14 @@ def make_scheduler(
 
     def make(shard: Shard) -> ShardScheduler:
         made = ShardScheduler(
-            shard, provider, context.store, context.clock, context.hints, context.observer, options, outgoing
+            shard,
+            provider,
+            context.store.database,
+            context.clock,
+            context.hints,
+            context.observer,
+            options,
+            outgoing,
         )
         if shard.number == 0:
             made.leadership.on_elected(lambda _lease: on_led())

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from foliot.db.protocol import InstanceRecord, RegistryStore
+from foliot.db.rows.registry_rows import InstanceRecord, Registry
 from foliot.model.event import (
     DomainEvent,
     LeaderElected,
@@ -36,7 +36,7 @@ class InstanceRegistration:
 
     def __init__(
         self,
-        registry: RegistryStore,
+        registry: Registry,
         record: Callable[[], InstanceRecord],
         refresh: Callable[[], Awaitable[None]],
         every_s: float,

@@ -24,7 +24,7 @@ from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, Hints, LocalHints
 from foliot.db.migrate import require_schema, schema_status, upgrade
 from foliot.db.primary import require_primary
-from foliot.db.protocol import InstanceRecord, TaskRecord
+from foliot.db.rows.registry_rows import InstanceRecord, TaskRecord
 from foliot.instance.declarations import Declarer
 from foliot.instance.factories import (
     InstanceContext,

@@ -1,10 +1,12 @@
 """An attempt at an execution: the claim that a worker holds, and how it was settled."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from foliot.model.event import CancelledExecution
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 
@@ -49,3 +51,27 @@ class Settlement(NamedTuple):
     """URL of the agent that the failed attempt called."""
     ended_at: float | None = None
     """End of the attempt on the monotonic clock of the process that ran it. None: it did not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    lost: frozenset[UUID]
+    """No longer held by this worker: the work must stop and can't be settled."""
+    cancelled: frozenset[UUID]
+    """Cancellation was requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    refused: frozenset[UUID] = frozenset()
+    """Executions that this worker no longer held."""
+    cancelled: frozenset[UUID] = frozenset()
+    """Executions that were to be retried or handed back, but ended, because cancellation was requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandoverResult:
+    is_open: bool
+    """False: the worker no longer held the execution, or its cancellation was requested."""
+    cancelled: Sequence[CancelledExecution] = ()
+    """The execution itself, if its cancellation was requested."""

@@ -5,10 +5,13 @@ before it. Overlap is not decided here: it needs the number of open executions u
 `planning.overlap` inside the firing transaction.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from foliot.model.event import CancelledExecution, FiredExecution, SkippedExecution
 from foliot.model.execution import SkipReason
 from foliot.model.instant import INSTANT
 from foliot.model.policy import MisfirePolicy
@@ -387,3 +390,22 @@ def _row_from(
     if count == 1:
         return FireDecision(last, run_ts, reason)
     return FireDecision(last, run_ts, reason, count - 1, first)
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """Result of a firing transaction."""
+
+    fired: Sequence[FiredExecution]
+    skipped: Sequence[SkippedExecution]
+    refused: Sequence[Due]
+    """Schedules that had changed since they were planned. Nothing was written for them."""
+    has_replaced: bool = False
+    """Running executions were asked to stop, because new ones replace them."""
+    held: frozenset[UUID] = frozenset()
+    """Fired executions that wait for another run of their schedule (overlap)."""
+    cancelled: Sequence[CancelledExecution] = ()
+    """Executions that were replaced and ended at once. Running ones end later."""
+    waiting: Sequence[Due] = ()
+    """Schedules with fire times that must not be skipped, while the limit of held executions is reached.
+    They stay undecided and are retried soon."""

@@ -43,7 +43,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.protocol import ExecutionFilter
 from foliot.db.rows.execution_rows import execution_of
 from foliot.db.schema import (
     IS_BY_HAND,
@@ -87,6 +86,20 @@ _OF_SCHEDULES = {
 _IS_RUNNING = "status = 'running'"
 
 _Conditions = tuple[ColumnElement[bool] | TextClause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionFilter:
+    """Which executions to list. All given conditions must hold; of several values, any may match."""
+
+    host_id: UUID | None = None
+    schedule_ids: Sequence[UUID] = ()
+    statuses: Sequence[Status] = ()
+    queues: Sequence[str] = ()
+    triggered_by: Sequence[TriggeredBy] = ()
+    fire_from: datetime | None = None
+    fire_to: datetime | None = None
+    """Exclusive; `fire_from` is inclusive."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from datetime import datetime
 from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import BackfillAdvance, BackfillStore
 from foliot.model.errors import FencedError, InvalidError, UnreadableError
 from foliot.model.event import BackfillAdvanced, Observer, WriteFenced, settled_at_once
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.backfill import BackfillStep, plan_backfill
 from foliot.planning.definition import compile_spec
+from foliot.scheduler.backfills_sql import BackfillAdvance, Backfills
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
@@ -34,7 +34,7 @@ class Backfiller:
     def __init__(
         self,
         leadership: Leadership,
-        store: BackfillStore,
+        store: Backfills,
         hints: Hints,
         observer: Observer,
         *,

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from foliot.db.protocol import FiringStore, LoadRange
+from foliot.db.rows.due_rows import LoadRange
 from foliot.model.instant import EPOCH
 from foliot.model.policy import Priority
 from foliot.planning.fire import Due
+from foliot.scheduler.firing_sql import FiringStatements
 from foliot.scheduler.leader_term import LeaderState
 
 MAX_ROWS = 1_000
@@ -30,7 +31,7 @@ MAX_EXCLUDED = 5_000
 
 
 class BacklogReader:
-    def __init__(self, store: FiringStore) -> None:
+    def __init__(self, store: FiringStatements) -> None:
         self._store = store
         self._until: datetime | None = None
         self._unvisited: deque[Priority] = deque()

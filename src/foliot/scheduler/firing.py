@@ -14,7 +14,6 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import Fired, FiringStore
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     BatchFired,
@@ -28,7 +27,8 @@ from foliot.model.event import (
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError
-from foliot.planning.fire import PLAN_HOLDS, Due, Firing, UnplannedSchedule, plan_firing
+from foliot.planning.fire import PLAN_HOLDS, Due, Fired, Firing, UnplannedSchedule, plan_firing
+from foliot.scheduler.firing_sql import FiringStatements
 from foliot.scheduler.leader_term import LeaderState
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
@@ -48,7 +48,7 @@ class FiringService:
     def __init__(
         self,
         leadership: Leadership,
-        store: FiringStore,
+        store: FiringStatements,
         clock: ClusterClock,
         hints: Hints,
         observer: Observer,

@@ -41,9 +41,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.protocol import Fired, LoadPosition, LoadRange
 from foliot.db.rows.cancellation import request_cancel
-from foliot.db.rows.due_rows import DUE_COLUMNS, due_of
+from foliot.db.rows.due_rows import DUE_COLUMNS, LoadPosition, LoadRange, due_of
 from foliot.db.rows.ledger import NewExecution, count_open, insert_executions, skipped_by
 from foliot.db.rows.shard_rows import is_of
 from foliot.db.schema import host_t, schedule_t
@@ -55,7 +54,7 @@ from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Overlap, OverlapPolicy
 from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import policies_from
-from foliot.planning.fire import Due, FireDecision, Firing, UnplannedSchedule, parked_for
+from foliot.planning.fire import Due, Fired, FireDecision, Firing, UnplannedSchedule, parked_for
 from foliot.planning.overlap import NONE_OPEN, OpenCounts, OverlapDecision, admit_execution
 from foliot.scheduler.advancing_sql import (
     advance_and_name,
@@ -76,8 +75,6 @@ CONVERTED_PER_SLICE = 200
 """Rows to convert, in 2 to 4 ms, before yielding to the event loop, so that heartbeats can run."""
 QUEUE_FULL_PAUSE_S = 1.0
 """Seconds until a fire time that must not be skipped is retried, when too many executions are held."""
-
-
 MAX_LOCKED = 10_000
 
 
@@ -96,6 +93,7 @@ class FiringStatements:
 
     @property
     def commits_in_background(self) -> int:
+        """How many firing transactions may be in flight while the next batch is planned."""
         return self._dialect.commits_in_background
 
     # --- loading ----------------------------------------------------------------------------------
@@ -109,6 +107,7 @@ class FiringStatements:
         limit: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
+        """Return a page of the schedules that are due by `until`, soonest first."""
         # A range of `idx_schedule_active_next_run`.
         statement = (
             _select_due(shard, until, schedule_t.c.active, *self._not_in(excluding))
@@ -123,6 +122,7 @@ class FiringStatements:
         return await self._due(statement)
 
     async def load_hosts(self, *, after: UUID | None, limit: int) -> list[UUID]:
+        """Return a page of all host ids, in order."""
         statement = select(host_t.c.host_id).order_by(host_t.c.host_id).limit(limit)
         if after is not None:
             statement = statement.where(host_t.c.host_id > after)
@@ -138,6 +138,7 @@ class FiringStatements:
         per_lane: int,
         excluding: Sequence[UUID] = (),
     ) -> list[Due]:
+        """Return up to `per_lane` schedules of each lane that are due by `until`, oldest first per lane."""
         # Reads the start of one range of `idx_schedule_host_next_run` per lane.
         wanted = self._dialect.rows(
             "lanes", {"lane_host": Uuid(), "lane_priority": String(), "from_ts": Instant()}, lanes
@@ -159,6 +160,7 @@ class FiringStatements:
         return await self._due(self._dialect.of_each(wanted, first, schedule_t.c.schedule_id))
 
     async def load_some(self, shard: Shard, schedule_ids: Sequence[UUID]) -> list[Due]:
+        """Return those of these schedules that belong to the shard and have a next fire time."""
         wanted = self._dialect.rows("wanted", {"schedule_id": Uuid()}, [(each,) for each in schedule_ids])
         statement = (
             select(*DUE_COLUMNS)
@@ -191,6 +193,7 @@ class FiringStatements:
     # --- firing -----------------------------------------------------------------------------------
 
     async def fire(self, lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
+        """Check the fence, advance unchanged schedules and insert executions, at once. Raises FencedError."""
         tries = 0
         asks_which = False
 
@@ -358,6 +361,13 @@ class FiringStatements:
         )
 
     async def park(self, lease: Lease, unplanned: Sequence[UnplannedSchedule], *, now: datetime) -> set[UUID]:
+        """Put schedules that can't be planned into state `error` until their next try. Return their ids.
+
+        Their fire times stay undecided. An instance that can plan them later, for example a newer version,
+        fires them by misfire policy. Schedules that have changed meanwhile, or that are locked, are left
+        unchanged.
+        """
+
         async def work(connection: AsyncConnection) -> set[UUID]:
             await require_lease(connection, lease)
             free = await self._unlocked_ids(connection, [each.due.schedule_id for each in unplanned])
@@ -390,9 +400,7 @@ class FiringStatements:
                     schedule_t.c.aggregate_version == parked.c.aggregate_version,
                 )
                 .values(
-                    state=ScheduleState.ERROR.value,
-                    state_reason=parked.c.reason,
-                    next_run_ts=parked.c.run_ts,
+                    state=ScheduleState.ERROR.value, state_reason=parked.c.reason, next_run_ts=parked.c.run_ts
                 )
                 .returning(schedule_t.c.schedule_id)
             )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -24,7 +24,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Limit, Pool
-from foliot.db.protocol import Released, Restarted
 from foliot.db.rows.attempt_rows import EndedAttempt, record_attempts
 from foliot.db.rows.delay_rows import is_waiting_for_end, set_next_after_end
 from foliot.db.rows.last_runs import LastRun, record_status
@@ -52,6 +51,23 @@ LOST = "its worker vanished: the lease ran out"
 UNREPORTED = "the agent did not report its end within timeout_seconds"
 
 
+class Released(NamedTuple):
+    """Result of a scan of held executions."""
+
+    released: int
+    """How many may run now."""
+    position: UUID | None
+    """Cursor: the schedule to continue after. None: the scan reached the end."""
+
+
+class Restarted(NamedTuple):
+    """Result of a scan of `delay` schedules that wait for the end of a run."""
+
+    schedule_ids: list[UUID]
+    position: UUID | None
+    """Cursor: the schedule to continue after. None: the scan reached the end."""
+
+
 class Upkeep:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -60,6 +76,10 @@ class Upkeep:
     # --- rescue -----------------------------------------------------------------------------------
 
     async def rescue(self, lease: Lease, *, limit: int, until: datetime | None = None) -> list[LostAttempt]:
+        """Take back executions whose worker's lease expired: they are retried, fail, or become `unknown`.
+
+        With `until`, the lease must also have ended before it, even if the database's clock is later.
+        """
         ran_out = execution_t.c.lease_until < select(self._dialect.now()).scalar_subquery()
         if until is not None:
             ran_out = and_(ran_out, execution_t.c.lease_until < literal(until, Instant))
@@ -216,6 +236,10 @@ class Upkeep:
     # --- held executions --------------------------------------------------------------------------
 
     async def release_held(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Released:
+        """Let held executions run as far as overlap now allows, oldest first.
+
+        Scans the next `limit` schedules with held executions, in order of their ids.
+        """
         async with self._database.read(Pool.UPKEEP) as connection:
             scan = await scan_held(
                 connection, lease.shard, after=after, limit=limit, max_released=MAX_RELEASED
@@ -232,6 +256,10 @@ class Upkeep:
     # --- delays and history -----------------------------------------------------------------------
 
     async def restart_delays(self, lease: Lease, *, limit: int, after: UUID | None = None) -> Restarted:
+        """Set the next time of `delay` schedules that have no run in progress, in case a settle missed it.
+
+        Scans the next `limit` of these schedules, in order of their ids.
+        """
         waiting = (
             select(schedule_t.c.schedule_id)
             .where(*is_waiting_for_end(), *is_of(lease.shard))
@@ -251,6 +279,8 @@ class Upkeep:
         return Restarted(restarted, found[-1] if len(found) == limit else None)
 
     async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:
+        """Delete up to `limit` finished executions older than `before`, with attempts and logs."""
+
         # Ids grow with time, so old history is a range of the primary key. No index on a date is needed.
         async def work(connection: AsyncConnection) -> int:
             await require_lease(connection, lease)
@@ -278,6 +308,11 @@ class Upkeep:
         return await self._database.write(Pool.UPKEEP, work)
 
     async def prune_events(self, lease: Lease, *, before: datetime, limit: int) -> int:
+        """Delete old events that all consumers and the relay have passed, and unneeded consumer records.
+
+        At most `limit` rows of each. Return the largest of the counts.
+        """
+
         async def work(connection: AsyncConnection) -> int:
             await require_lease(connection, lease)
             now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()

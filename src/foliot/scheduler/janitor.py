@@ -17,7 +17,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import RegistryStore, UpkeepStore
+from foliot.db.rows.registry_rows import Registry
 from foliot.model.errors import FencedError
 from foliot.model.event import (
     AgentFailed,
@@ -33,6 +33,7 @@ from foliot.model.event import (
 )
 from foliot.model.execution import FINAL, Status
 from foliot.model.lease import Lease
+from foliot.scheduler.housekeeping_sql import Upkeep
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Service, Wake
 from foliot.timing.clock import ClusterClock
@@ -93,8 +94,8 @@ class Janitor:
     def __init__(
         self,
         leadership: Leadership,
-        upkeep: UpkeepStore,
-        registry: RegistryStore,
+        upkeep: Upkeep,
+        registry: Registry,
         clock: ClusterClock,
         hints: Hints,
         observer: Observer,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 from uuid import UUID
 
-from foliot.db.protocol import LoadPosition
+from foliot.db.rows.due_rows import LoadPosition
 from foliot.model.instant import micros_of
 from foliot.model.lease import Lease
 from foliot.planning.fire import Due

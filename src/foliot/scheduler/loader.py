@@ -14,9 +14,11 @@ Calendars are read with the poll, and first of all: a term loads no schedules be
 from datetime import timedelta
 from uuid import UUID
 
-from foliot.db.protocol import CalendarStore, FiringStore, LoadPosition
+from foliot.db.rows.due_rows import LoadPosition
 from foliot.model.event import Observer, SchedulesLoaded
 from foliot.scheduler.backlog import MAX_EXCLUDED, BacklogReader
+from foliot.scheduler.calendars_sql import Calendars
+from foliot.scheduler.firing_sql import FiringStatements
 from foliot.scheduler.leader_term import LeaderState
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.service import Wake
@@ -43,8 +45,8 @@ class Loader:
     def __init__(
         self,
         leadership: Leadership,
-        store: FiringStore,
-        calendars: CalendarStore,
+        store: FiringStatements,
+        calendars: Calendars,
         clock: ClusterClock,
         observer: Observer,
         firing_wake: Wake,

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import PendingEventStore
 from foliot.model.errors import FencedError
 from foliot.model.event import Observer, PendingEventsFailed, WriteFenced
 from foliot.scheduler.leases.leadership import Leadership
+from foliot.scheduler.pending_events_sql import PendingEvents
 from foliot.service import Wake
 from foliot.timing.clock import Clock
 
@@ -26,7 +26,7 @@ class PendingEventPublisher:
     def __init__(
         self,
         leadership: Leadership,
-        store: PendingEventStore,
+        store: PendingEvents,
         clock: Clock,
         hints: Hints,
         observer: Observer,

@@ -4,21 +4,28 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from foliot.db.database import Database
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import Store
+from foliot.db.rows.registry_rows import Registry
 from foliot.model.event import Observer
 from foliot.model.lease import Lease, Shard
 from foliot.model.policy import Priority
 from foliot.scheduler.backfill import Backfiller
+from foliot.scheduler.backfills_sql import Backfills
+from foliot.scheduler.calendars_sql import Calendars
 from foliot.scheduler.dispatch.dispatcher import Dispatcher
+from foliot.scheduler.dispatch.dispatching_sql import Dispatching
 from foliot.scheduler.dispatch.outgoing import Outgoing
 from foliot.scheduler.firing import FiringService
+from foliot.scheduler.firing_sql import FiringStatements
+from foliot.scheduler.housekeeping_sql import Upkeep
 from foliot.scheduler.janitor import HousekeepingOptions, Janitor
 from foliot.scheduler.leader_term import LeaderState
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.scheduler.leases.lease_provider import LeaseProvider
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.pending_events import PendingEventPublisher
+from foliot.scheduler.pending_events_sql import PendingEvents
 from foliot.service import Service
 from foliot.timing.calendar import NO_CALENDARS, CalendarBook
 from foliot.timing.clock import ClusterClock
@@ -45,7 +52,7 @@ class ShardScheduler:
         self,
         shard: Shard,
         provider: LeaseProvider,
-        store: Store,
+        database: Database,
         clock: ClusterClock,
         hints: Hints,
         observer: Observer,
@@ -58,18 +65,14 @@ class ShardScheduler:
         self.leadership = Leadership(
             shard, provider, clock, observer, ttl_s=options.ttl_s, heartbeat_s=options.heartbeat_s
         )
+        self.statements = FiringStatements(database)
         self.firing = FiringService(
-            self.leadership,
-            store.firing,
-            clock,
-            hints,
-            observer,
-            idle_s=options.poll_s,
+            self.leadership, self.statements, clock, hints, observer, idle_s=options.poll_s
         )
         self.loader = Loader(
             self.leadership,
-            store.firing,
-            store.calendars,
+            self.statements,
+            Calendars(database),
             clock,
             observer,
             self.firing.wake,
@@ -80,8 +83,8 @@ class ShardScheduler:
         self.firing.read_calendars = self.loader.read_calendars
         self.janitor = Janitor(
             self.leadership,
-            store.upkeep,
-            store.registry,
+            Upkeep(database),
+            Registry(database),
             clock,
             hints,
             observer,
@@ -89,7 +92,7 @@ class ShardScheduler:
         )
         self.backfiller = Backfiller(
             self.leadership,
-            store.backfills,
+            Backfills(database),
             hints,
             observer,
             every_s=options.poll_s,
@@ -97,12 +100,12 @@ class ShardScheduler:
         )
         self.janitor.on_ended = self.backfiller.ended
         self.pending_events = PendingEventPublisher(
-            self.leadership, store.pending_events, clock, hints, observer, every_s=options.poll_s
+            self.leadership, PendingEvents(database), clock, hints, observer, every_s=options.poll_s
         )
         self.dispatcher: Dispatcher | None = None
         if outgoing:
             self.dispatcher = Dispatcher(
-                self.leadership, store.dispatching, outgoing, clock, observer, every_s=options.poll_s
+                self.leadership, Dispatching(database), outgoing, clock, observer, every_s=options.poll_s
             )
             self.firing.on_fired = self.dispatcher.fired
         self.leadership.on_elected(self._begin)

@@ -1,6 +1,6 @@
 """Foliot's own maintenance tasks for the list of task functions. The leader runs them without a schedule."""
 
-from foliot.db.protocol import TaskRecord
+from foliot.db.rows.registry_rows import TaskRecord
 
 
 def _system(name: str, display_name: str, description: str) -> TaskRecord:

@@ -8,7 +8,7 @@ async with session.begin():
 The application's engine must connect to Foliot's database. Schedulers and workers see the changes when the
 transaction commits. `trigger` locks the schedule until then: its own fire times wait for the commit, those of
 other schedules don't. A schedule whose target is an event is not locked. The leader gives its event an offset
-right after the commit (`commands/pending_events_sql.py`).
+right after the commit (`scheduler/pending_events_sql.py`).
 """
 
 import os

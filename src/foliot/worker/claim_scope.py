@@ -6,12 +6,24 @@ away, all executions of its priorities.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from foliot.db.protocol import ClaimScope
 from foliot.model.policy import Priority
 from foliot.timing.clock import ClusterClock
 from foliot.transport.intervals import TransportIntervals
 from foliot.transport.monitored_transport import MonitoredTransport
+
+
+class ClaimScope(NamedTuple):
+    """Which executions a worker claims from the database when brokers carry some priorities."""
+
+    at_once: tuple[Priority, ...]
+    others_after_s: float | None = None
+    """Claim the other priorities after they were ready for this many seconds. None: never."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.at_once and self.others_after_s is None
 
 
 class PollScope:

@@ -13,11 +13,11 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from foliot.access.stored_text import kept_text
-from foliot.db.protocol import Note, NoteStore
 from foliot.kinds.target_protocol import LogLine
 from foliot.model.attempt import Claim
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.service import Wake
+from foliot.worker.journal_sql import Note, Notes
 
 EVERY_S = 0.25
 LINES_PER_ATTEMPT = 1_000
@@ -85,7 +85,7 @@ class Journal:
 
     name = "journal"
 
-    def __init__(self, worker_id: str, store: NoteStore) -> None:
+    def __init__(self, worker_id: str, store: Notes) -> None:
         self.wake = Wake()
         self.lock = threading.Lock()
         self.rows = asyncio.Lock()

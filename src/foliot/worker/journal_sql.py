@@ -6,6 +6,7 @@ suspended past its lease can be distinguished.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
@@ -14,10 +15,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Columns, Pool
-from foliot.db.protocol import Note
 from foliot.db.schema import execution_log_t, execution_t
 from foliot.db.types import Instant
 from foliot.model.execution import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Progress and log lines of a running execution since the last note."""
+
+    execution_id: UUID
+    attempt: int
+    progress: str | None = None
+    """JSON text."""
+    lines: Sequence[tuple[int, Sequence[Any]]] = ()
+    """(number, (time, level, logger, message)) of each line."""
+    external_id: str | None = None
+    """Id of the work in the system that runs it, for example a Celery task id."""
 
 
 class Notes:

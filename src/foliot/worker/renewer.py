@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import WorkStore
 from foliot.model.execution import Status
 from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 from foliot.worker.attempt import Attempt
+from foliot.worker.work_sql import Work
 from foliot.worker.worker import Worker
 
 LOST_AT = 0.8
@@ -28,7 +28,7 @@ class Renewer:
     def __init__(
         self,
         worker: Worker,
-        store: WorkStore,
+        store: Work,
         clock: ClusterClock,
         hints: Hints,
         lease_s: float,

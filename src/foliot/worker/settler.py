@@ -5,8 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import Settled, WorkStore
-from foliot.model.attempt import Settlement
+from foliot.model.attempt import Settled, Settlement
 from foliot.model.errors import DatabaseUnreachableError, UnstorableError
 from foliot.model.event import ExecutionsCancelled, ExecutionsSettled, Observer, SettledExecution
 from foliot.model.execution import FINAL, Status
@@ -14,6 +13,7 @@ from foliot.service import Wake
 from foliot.timing.clock import Clock
 from foliot.worker.attempt import Handover
 from foliot.worker.journal import Journal
+from foliot.worker.work_sql import Work
 
 BATCH = 500
 AGAIN_S = 0.2
@@ -27,7 +27,7 @@ class Settler:
     def __init__(
         self,
         worker_id: str,
-        store: WorkStore,
+        store: Work,
         hints: Hints,
         observer: Observer,
         journal: Journal,

@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from uuid import UUID
 
-from foliot.db.protocol import WorkStore
 from foliot.model.attempt import Claim
 from foliot.model.schedule import ScheduleSpec
+from foliot.worker.work_sql import Work
 
 MAX_VERSIONS = 10_000
 
@@ -14,7 +14,7 @@ MAX_VERSIONS = 10_000
 class Versions:
     """An LRU cache of schedule versions. A version never changes, so its entry never becomes stale."""
 
-    def __init__(self, store: WorkStore) -> None:
+    def __init__(self, store: Work) -> None:
         self._store = store
         self._known: OrderedDict[tuple[UUID, int], ScheduleSpec] = OrderedDict()
 

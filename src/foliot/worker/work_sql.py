@@ -37,25 +37,20 @@ from foliot.access.audit import Action, record_audit
 from foliot.db.columns import BatchColumns, Shape
 from foliot.db.database import Database
 from foliot.db.dialect import Columns, Dialect, Pool
-from foliot.db.protocol import ClaimScope, HandoverResult, Renewal, Settled
 from foliot.db.rows.attempt_rows import EndedAttempt, record_attempts
 from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.delay_rows import set_next_after_end
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.row_locks import lock_schedules, schedule_name
 from foliot.db.rows.version_rows import read_specs
-from foliot.db.schema import (
-    IS_CLAIMABLE,
-    execution_t,
-    queue_t,
-    task_function_t,
-)
-from foliot.model.attempt import Claim, Settlement
+from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t, task_function_t
+from foliot.model.attempt import Claim, HandoverResult, Renewal, Settled, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
 from foliot.model.policy import priority_from
 from foliot.model.schedule import ScheduleSpec
 from foliot.planning.change import Author
+from foliot.worker.claim_scope import ClaimScope
 
 
 class Work:
@@ -64,6 +59,7 @@ class Work:
         self._dialect = database.dialect
 
     async def queues(self, names: Sequence[str] | None) -> list[tuple[UUID, str]]:
+        """Return (host_id, queue) of the queues that are not paused. `names` None: all queues."""
         statement = select(queue_t.c.host_id, queue_t.c.queue).where(~queue_t.c.paused)
         if names is not None:
             statement = statement.where(queue_t.c.queue.in_(names))
@@ -71,6 +67,7 @@ class Work:
             return [(row.host_id, row.queue) for row in await connection.execute(statement)]
 
     async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
+        """Pause or resume a queue. `queues` leaves out paused ones. The queue need not exist yet."""
         statement = self._dialect.insert(queue_t).values(host_id=host_id, queue=queue, paused=is_paused)
         statement = statement.on_conflict_do_update(
             index_elements=[queue_t.c.host_id, queue_t.c.queue], set_={"paused": is_paused}
@@ -93,6 +90,11 @@ class Work:
         scope: ClaimScope | None = None,
         excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
+        """Claim up to `limit` executions, most urgent first. Each goes to one worker only.
+
+        `scope` None: all priorities. Executions of the schedule versions in `excluding` are left to other
+        workers.
+        """
         if not queues or limit < 1:
             return []
         statement = _claim(self._dialect, tuple(queues), scope, bool(excluding))
@@ -108,6 +110,10 @@ class Work:
         lease_s: float,
         excluding: Sequence[tuple[UUID, int]] = (),
     ) -> list[Claim]:
+        """Claim those of these executions that are ready, in one of these queues, and not locked by another.
+
+        Executions of the schedule versions in `excluding` are left to other workers.
+        """
         if not queues or not execution_ids:
             return []
         arguments = self._dialect.arguments("given", _GIVEN, [list(execution_ids)])
@@ -135,6 +141,7 @@ class Work:
         return await self._database.write(Pool.WORK, work, is_single=True)
 
     async def renew(self, worker_id: str, claims: Sequence[Claim], lease_s: float) -> Renewal:
+        """Extend all these leases in one statement."""
         if not claims:
             return Renewal(frozenset(), frozenset())
         arguments = {**_attempts(self._dialect, claims), "mine_by": worker_id, "lease_s": lease_s}
@@ -148,6 +155,7 @@ class Work:
         return Renewal(lost, frozenset(key for key, is_cancelled in kept.items() if is_cancelled))
 
     async def settle(self, worker_id: str, settlements: Sequence[Settlement]) -> Settled:
+        """Record how attempts ended. Return the executions that did not end as requested."""
         for each in settlements:
             if not can_become(Status.RUNNING, each.status):
                 raise IllegalTransitionError(each.claim.execution_id, Status.RUNNING, each.status)
@@ -213,6 +221,11 @@ class Work:
     async def accept(
         self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
     ) -> HandoverResult:
+        """Hand the execution to an agent, which must report its end within `lease_s` of the start.
+
+        If its cancellation was requested, it is cancelled instead.
+        """
+
         async def work(connection: AsyncConnection) -> HandoverResult:
             result = await connection.execute(
                 update(execution_t)
@@ -239,11 +252,13 @@ class Work:
         return await self._database.write(Pool.WORK, work)
 
     async def inactive_tasks(self) -> frozenset[str]:
+        """Return the names of the task functions that an operator has disabled."""
         statement = select(task_function_t.c.name).where(~task_function_t.c.is_active)
         async with self._database.read(Pool.WORK) as connection:
             return frozenset((await connection.execute(statement)).scalars())
 
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
+        """Return the schedule definitions of these (schedule_id, aggregate_version) pairs."""
         async with self._database.read(Pool.WORK) as connection:
             return await read_specs(connection, self._dialect, versions)
 
@@ -439,10 +454,7 @@ def _settle(dialect: Dialect, shape: Shape) -> ReturningUpdate[Any]:
             error=ended["error"],
             traceback=ended["traceback"],
             ready_ts=case((is_final, execution_t.c.ready_ts), else_=again_at),
-            due_by_ts=case(
-                (is_final, execution_t.c.due_by_ts),
-                else_=dialect.plus(again_at, ended["sla_s"]),
-            ),
+            due_by_ts=case((is_final, execution_t.c.due_by_ts), else_=dialect.plus(again_at, ended["sla_s"])),
         )
         .returning(execution_t.c.execution_id, execution_t.c.status)
     )

@@ -7,7 +7,6 @@ from heapq import heappop, heappush
 from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
-from foliot.db.protocol import ClaimScope, WorkStore
 from foliot.kinds.target_protocol import TargetRunner
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.event import (
@@ -24,11 +23,12 @@ from foliot.service import Wake
 from foliot.timing.clock import ClusterClock
 from foliot.transport.transport_protocol import BrokerQueue
 from foliot.worker.attempt import STOPPING_S, Attempt, Ended, Handover, Prepare, as_given
-from foliot.worker.claim_scope import PollScope
+from foliot.worker.claim_scope import ClaimScope, PollScope
 from foliot.worker.journal import Journal
 from foliot.worker.settler import Settler
 from foliot.worker.unrunnable import Unrunnable
 from foliot.worker.versions import Versions
+from foliot.worker.work_sql import Work
 
 CLAIM_BATCH = 500
 """Executions per claim. A worker with more free slots claims again while the first ones run."""
@@ -49,7 +49,7 @@ class Worker:
     def __init__(
         self,
         worker_id: str,
-        store: WorkStore,
+        store: Work,
         runners: Mapping[str, TargetRunner],
         clock: ClusterClock,
         hints: Hints,

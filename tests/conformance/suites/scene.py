@@ -18,7 +18,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
-from foliot.db.protocol import Fired
 from foliot.db.schema import execution_t, host_t, metadata, schedule_t
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
@@ -28,7 +27,7 @@ from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import Author, PlannedChange, create, delete, edit, pause, resume
 from foliot.planning.definition import compile_definition
-from foliot.planning.fire import Due, Firing, plan_firing
+from foliot.planning.fire import Due, Fired, Firing, plan_firing
 
 WHOLE = Shard(0, 1)
 STALE = -1.0

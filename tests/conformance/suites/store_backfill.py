@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import select
 from tests.conformance.suites.scene import LONG, WHOLE, Scene
 
-from foliot.db.protocol import BackfillAdvance
 from foliot.db.schema import backfill_t, execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.backfill import Backfill, BackfillState
@@ -21,6 +20,7 @@ from foliot.model.schedule import Schedule
 from foliot.planning.backfill import BackfillStep, plan_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
+from foliot.scheduler.backfills_sql import BackfillAdvance
 
 HOURLY = {"kind": "cron", "expression": "0 * * * *"}
 FREELY = {"policy": "allow"}

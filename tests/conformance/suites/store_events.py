@@ -12,7 +12,6 @@ from tests.conformance.suites.scene import SOMEBODY, Scene
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import BackfillAdvance
 from foliot.db.rows.event_rows import write_events
 from foliot.db.schema import event_store_t, outbox_message_t, schedule_t
 from foliot.model.errors import FencedError
@@ -23,6 +22,7 @@ from foliot.model.schedule import Schedule, ScheduleState
 from foliot.planning.backfill import plan_backfill
 from foliot.planning.definition import compile_spec
 from foliot.planning.events import NOBODY, NewEvent, UnreadableTargetError
+from foliot.scheduler.backfills_sql import BackfillAdvance
 
 EVENT = {"kind": "event", "event_topic": "orders", "event_type": "OrdersDue", "event_data": {"region": "eu"}}
 CLOUD_EVENT = (

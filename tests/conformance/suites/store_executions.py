@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
-from foliot.db.protocol import ChangedExecution, ExecutionFilter
+from foliot.commands.executions_sql import ChangedExecution
 from foliot.db.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
 from foliot.model.attempt import Claim
 from foliot.model.errors import IllegalTransitionError, NotFoundError
@@ -19,6 +19,7 @@ from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule
 from foliot.model.trace import trace_id_text
 from foliot.planning.change import Author
+from foliot.queries.execution_list import ExecutionFilter
 
 ONE_AT_A_TIME = {"policy": "queue", "max_instances": 1}
 FREELY = {"policy": "allow"}

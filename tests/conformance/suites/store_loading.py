@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy import update
 from tests.conformance.suites.scene import WHOLE, Scene
 
-from foliot.db.protocol import LoadPosition, LoadRange
+from foliot.db.rows.due_rows import LoadPosition, LoadRange
 from foliot.db.schema import schedule_t
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Shard

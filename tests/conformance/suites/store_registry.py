@@ -5,7 +5,7 @@ from dataclasses import replace
 from sqlalchemy import select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
-from foliot.db.protocol import InstanceRecord, TaskRecord
+from foliot.db.rows.registry_rows import InstanceRecord, TaskRecord
 from foliot.db.schema import instance_t, task_function_t
 
 INSTANCE = InstanceRecord("one", "machine", 42, ("api", "worker"), "1.0", capacity=50, queues=("a", "b"))

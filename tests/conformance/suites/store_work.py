@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
-from foliot.db.protocol import Note, Settled, TaskRecord
+from foliot.db.rows.registry_rows import TaskRecord
 from foliot.db.schema import (
     attempt_t,
     execution_log_t,
@@ -20,12 +20,13 @@ from foliot.db.schema import (
     schedule_status_t,
     task_function_t,
 )
-from foliot.model.attempt import Claim, Settlement
+from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
+from foliot.worker.journal_sql import Note
 
 HALF_WAY = '{"fraction": 0.5, "text": "half way"}'
 AT_ONCE = {"max_attempts": 5, "initial_delay_seconds": 0, "max_delay_seconds": 0}

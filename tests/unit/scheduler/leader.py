@@ -30,7 +30,7 @@ class Leader:
         options = SchedulerOptions(ttl_s=1e6, heartbeat_s=1e5, horizon_s=HOUR.total_seconds())
         provider = DatabaseLeases(store.leases, "one", options.ttl_s)
         self.shard = ShardScheduler(
-            Shard(0, 1), provider, store, self._cluster_clock, LocalHints(), self.recorder, options
+            Shard(0, 1), provider, store.database, self._cluster_clock, LocalHints(), self.recorder, options
         )
 
     async def begin(self) -> None:

@@ -9,10 +9,9 @@ import pytest
 from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import HOUR, Leader
 
-from foliot.db.protocol import Fired
 from foliot.model.event import BatchFired, LeaseLost
 from foliot.model.lease import Lease
-from foliot.planning.fire import Due, Firing
+from foliot.planning.fire import Due, Fired, Firing
 from foliot.timing.clock import VirtualClock
 
 
@@ -26,7 +25,7 @@ async def test_what_fires_while_a_page_is_read_is_remembered_for_its_next_time(
     clock.advance(HOUR.total_seconds())
     first_ts = schedule.next_fire_ts
     assert first_ts is not None
-    load = leader.store.firing.load
+    load = leader.shard.statements.load
 
     async def load_while_firing(*arguments: Any, after: Any, **options: Any) -> Sequence[Due]:
         is_page = after is not None
@@ -37,7 +36,7 @@ async def test_what_fires_while_a_page_is_read_is_remembered_for_its_next_time(
             await leader.shard.firing.step()
         return page
 
-    monkeypatch.setattr(leader.store.firing, "load", load_while_firing)
+    monkeypatch.setattr(leader.shard.statements, "load", load_while_firing)
     await leader.load()
     assert [each.fire_ts for batch in seen(leader.recorder, BatchFired) for each in batch.fired] == [first_ts]
     # Else only the poll would find it, when it is late already.
@@ -79,14 +78,14 @@ async def test_locked_schedules_do_not_keep_the_others_of_their_host_from_being_
     monkeypatch.setattr("foliot.scheduler.backlog.MAX_LANES", 1)
     minutely = {"kind": "interval", "minutes": 1}
     locked = {(await add(leader.store, spec(f"locked-{n}", minutely))).schedule_id for n in range(2)}
-    fire = leader.store.firing.fire
+    fire = leader.shard.statements.fire
 
     async def fire_unlocked(lease: Lease, firings: Sequence[Firing], *, now: datetime) -> Fired:
         fired = await fire(lease, [each for each in firings if each.due.schedule_id not in locked], now=now)
         refused = [each.due for each in firings if each.due.schedule_id in locked]
         return replace(fired, refused=[*fired.refused, *refused])
 
-    monkeypatch.setattr(leader.store.firing, "fire", fire_unlocked)
+    monkeypatch.setattr(leader.shard.statements, "fire", fire_unlocked)
     await leader.begin()
     # Without a hint: only the poll finds it.
     free = await add(leader.store, spec("free", minutely, start_ts=clock.now() + timedelta(seconds=62)))

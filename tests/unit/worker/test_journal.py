@@ -6,18 +6,18 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from foliot.db.protocol import Note
 from foliot.kinds.target_protocol import LogLine
 from foliot.model.attempt import Claim
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import Priority
 from foliot.worker.journal import CHARACTERS_PER_LINE, LINES_PER_ATTEMPT, Journal
+from foliot.worker.journal_sql import Note, Notes
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Written:
+class Written(Notes):
     """A store that keeps what it is given, and can be away or picky."""
 
     def __init__(self) -> None:

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from foliot.db.protocol import ClaimScope
 from foliot.model.policy import Priority
 from foliot.timing.clock import ClusterClock, VirtualClock
 from foliot.transport.intervals import TransportIntervals
-from foliot.worker.claim_scope import PollScope
+from foliot.worker.claim_scope import ClaimScope, PollScope
 
 PACE = TransportIntervals(untaken_s=10, safety_s=5)
 ALL = tuple(Priority)

@@ -12,9 +12,9 @@ from foliot.api.http.json_response import answer
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
 from foliot.api.services import API, Services
-from foliot.commands.backfills_sql import Backfills
 from foliot.commands.schedules_sql import Schedules
 from foliot.model.backfill import Backfill, BackfillState
+from foliot.scheduler.backfills_sql import Backfills
 
 
 class BackfillDocument(BaseModel):

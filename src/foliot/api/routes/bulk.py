@@ -15,7 +15,6 @@ from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.schedule_filters import ScheduleFilterForm
 from foliot.api.services import API, Services
 from foliot.commands.bulk import BulkResult, on_each
-from foliot.db.protocol import ExecutionFilter
 from foliot.model.error_codes import verdict_on
 from foliot.model.errors import ConflictError, ForbiddenError, InvalidError
 from foliot.model.execution import Status, TriggeredBy
@@ -23,7 +22,7 @@ from foliot.model.ids import derived_id
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
 from foliot.planning.change import Author
-from foliot.queries.execution_list import ExecutionList
+from foliot.queries.execution_list import ExecutionFilter, ExecutionList
 from foliot.queries.schedule_list import ScheduleList
 
 MAX_ITEMS = 1000

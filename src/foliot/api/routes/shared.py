@@ -16,11 +16,10 @@ from foliot.api.http.request_body import Form, JsonBody, parse, require_object, 
 from foliot.api.lists import ListOf
 from foliot.api.paging import MAX_PER_PAGE, Paged
 from foliot.api.services import API, Services
-from foliot.commands.calendars_sql import Calendars
-from foliot.db.protocol import CalendarRecord
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.queries.outbox_list import OutboxList, OutboxMessage
+from foliot.scheduler.calendars_sql import CalendarRecord, Calendars
 from foliot.timing.calendar import parse_ical
 
 

@@ -1,11 +1,14 @@
 """Read due schedules: the columns that planning needs, and the conversion of a row to a `Due`."""
 
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import Text, cast
 
 from foliot.db.schema import schedule_t
-from foliot.model.policy import priority_from
+from foliot.model.policy import Priority, priority_from
 from foliot.planning.definition import FiringDefinition
 from foliot.planning.fire import Due
 
@@ -53,3 +56,19 @@ def due_of(row: Any, shared: dict[Any, Any]) -> Due:
         run_count=row.run_count,
         definition=definition,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPosition:
+    """Cursor of a paged load: the last schedule of the previous page."""
+
+    run_ts: datetime
+    schedule_id: UUID
+
+
+class LoadRange(NamedTuple):
+    """A lane to load: the schedules of one host and priority, from an instant on."""
+
+    host_id: UUID
+    priority: Priority
+    from_ts: datetime

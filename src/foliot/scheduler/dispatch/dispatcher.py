@@ -14,10 +14,10 @@ ones.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from foliot.db.protocol import ClaimableExecution, DispatchStore, Fired
 from foliot.model.event import Observer, TicketsRepublished
 from foliot.model.policy import Priority
-from foliot.planning.fire import Firing
+from foliot.planning.fire import Fired, Firing
+from foliot.scheduler.dispatch.dispatching_sql import ClaimableExecution, Dispatching
 from foliot.scheduler.dispatch.outgoing import Outgoing
 from foliot.scheduler.dispatch.published import Published
 from foliot.scheduler.leases.leadership import Leadership
@@ -47,7 +47,7 @@ class Dispatcher:
     def __init__(
         self,
         leadership: Leadership,
-        store: DispatchStore,
+        store: Dispatching,
         outgoing: Mapping[Priority, Outgoing],
         clock: ClusterClock,
         observer: Observer,

@@ -7,13 +7,13 @@ requested rows are read.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, String, and_, or_, select, text
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import ClaimableExecution
 from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
 from foliot.db.types import Instant
 from foliot.model.execution import TriggeredBy
@@ -21,6 +21,18 @@ from foliot.model.policy import Priority, priority_from
 
 AS_FIRED_S = 0.1
 """An execution that was ready within this many seconds of its creation was fired ready, not held first."""
+
+
+class ClaimableExecution(NamedTuple):
+    """An execution that may be claimed, and the queue it waits in."""
+
+    execution_id: UUID
+    attempt: int
+    """Number of claims so far. An execution that waits again after a claim counts as new."""
+    queue: str
+    priority: Priority
+    ready_ts: datetime
+    trace_context: str | None = None
 
 
 class Dispatching:
@@ -38,6 +50,11 @@ class Dispatching:
         limit: int,
         with_fired: bool,
     ) -> list[ClaimableExecution]:
+        """Return executions that became ready in (since, until] and are unclaimed, in queues not paused.
+
+        In order of readiness, only those behind `after`. `with_fired` False: leave out executions that are
+        unchanged since they were fired; the scheduler that fired them dispatches them.
+        """
         table = execution_t
         if after is not None:
             since = max(since, after.ready_ts - timedelta(microseconds=1))

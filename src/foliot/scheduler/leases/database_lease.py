@@ -1,15 +1,15 @@
 """Lease provider that uses only the database."""
 
-from foliot.db.protocol import LeaseState, LeaseStore
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.leases.lease_provider import LeaseReply
+from foliot.scheduler.leases.leases_sql import Leases, LeaseState
 
 MIN_WAIT_S = 0.01
 """Added to waiting times, since a row is stale only when it is older than the TTL, not when as old."""
 
 
 class DatabaseLeases:
-    def __init__(self, store: LeaseStore, instance_id: str, ttl_s: float) -> None:
+    def __init__(self, store: Leases, instance_id: str, ttl_s: float) -> None:
         self._store = store
         self._instance_id = instance_id
         self._ttl_s = ttl_s

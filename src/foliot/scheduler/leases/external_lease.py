@@ -12,12 +12,12 @@ its keys or comes back changes no leader. The database is always asked first. An
 neither campaigns nor keeps its key.
 """
 
-from foliot.db.protocol import LeaseStore
 from foliot.model.errors import FencedError
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.leases.database_lease import answer_of
 from foliot.scheduler.leases.leadership import MARGIN
 from foliot.scheduler.leases.lease_provider import LeaseReply
+from foliot.scheduler.leases.leases_sql import Leases
 from foliot.scheduler.leases.second_witness import Witness
 from foliot.timing.clock import ClusterClock
 
@@ -31,7 +31,7 @@ class WitnessedLeases:
     """Provider for FOLIOT_LEASE_PROVIDER=etcd and =redis."""
 
     def __init__(
-        self, store: LeaseStore, witness: Witness, clock: ClusterClock, instance_id: str, ttl_s: float
+        self, store: Leases, witness: Witness, clock: ClusterClock, instance_id: str, ttl_s: float
     ) -> None:
         self._store = store
         self._witness = witness

@@ -6,7 +6,8 @@ change no key. (A takeover by plain UPDATE would not wait for a firing in flight
 holds the only write lock, which has the same effect.
 """
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
@@ -15,7 +16,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import LeaseState
 from foliot.db.rows.shard_rows import SHARDS, shard_count
 from foliot.db.schema import cluster_t, scheduler_lock_t
 from foliot.model.errors import FencedError
@@ -23,6 +23,21 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.planning.change import Author
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """The state of a shard's lease, as the store read it."""
+
+    lease: Lease | None
+    """The caller's lease. None: the caller does not hold it."""
+    store_now: datetime
+    holder: str
+    epoch: int
+    is_contended: bool = False
+    """The lease was stale at first, but another instance took it before the caller could lock it."""
+    silent_s: float = 0.0
+    """Seconds since the holder's last heartbeat, set when `take` was refused because the lease is fresh."""
 
 
 class Leases:
@@ -34,6 +49,10 @@ class Leases:
             return await shard_count(connection)
 
     async def take(self, shard: Shard, instance_id: str, ttl_s: float) -> LeaseState:
+        """Become the leader if the last heartbeat is older than the TTL. The epoch grows by one.
+
+        A caller with another proof that the leader is gone may pass a shorter TTL.
+        """
         # Read without a lock first: followers ask every second, and a lock would make firings wait.
         async with self._database.read(Pool.LEASE) as connection:
             seen = (await connection.execute(self._select(shard))).one_or_none()
@@ -78,6 +97,8 @@ class Leases:
         return (await connection.execute(locked)).one_or_none()
 
     async def renew(self, lease: Lease) -> LeaseState:
+        """Write a heartbeat if the epoch is still the caller's."""
+
         async def beat(connection: AsyncConnection) -> LeaseState:
             row = (
                 await connection.execute(
@@ -97,6 +118,8 @@ class Leases:
         return await self._database.write(Pool.LEASE, beat)
 
     async def release(self, lease: Lease) -> None:
+        """Release the lease at once. Does nothing if the caller does not hold it any more."""
+
         async def let_go(connection: AsyncConnection) -> None:
             await connection.execute(
                 update(scheduler_lock_t).where(*_held_by(lease)).values(instance_id="", last_heartbeat=EPOCH)

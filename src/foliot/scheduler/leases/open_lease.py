@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from foliot.db.protocol import LeaseStore
 from foliot.model.broker import EXTRAS, BrokerKind
 from foliot.model.errors import SettingError
 from foliot.model.event import Observer
@@ -11,6 +10,7 @@ from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.leases.external_lease import QUIET, WitnessedLeases
 from foliot.scheduler.leases.leadership import MARGIN
 from foliot.scheduler.leases.lease_provider import ExternalLeases, LeaseProvider
+from foliot.scheduler.leases.leases_sql import Leases
 from foliot.scheduler.leases.second_witness import Witness
 from foliot.timing.clock import ClusterClock
 
@@ -39,7 +39,7 @@ class LeaseOptions:
 
 
 def open_leases(
-    options: LeaseOptions, store: LeaseStore, clock: ClusterClock, observer: Observer
+    options: LeaseOptions, store: Leases, clock: ClusterClock, observer: Observer
 ) -> tuple[LeaseProvider, Witness | None]:
     """Return the provider, and its witness if it has one: a service to run and close. Does not connect yet.
 

@@ -6,7 +6,8 @@ fenced. Backfills create one execution per fire time: it is unique by schedule a
 beside the scheduled execution of that time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,11 +17,10 @@ from sqlalchemy import ColumnElement, Select, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.commands.event_runs_sql import ended_at_once, say_events
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import BackfillAdvance, CancelledBackfill, PlanBackfill
 from foliot.db.rows.cancellation import cancel_locked
+from foliot.db.rows.event_runs import ended_at_once, say_events
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule
 from foliot.db.rows.ledger import count_open
 from foliot.db.rows.row_locks import lock_executions
@@ -29,13 +29,13 @@ from foliot.db.rows.shard_rows import is_of
 from foliot.db.schema import IS_OPEN, backfill_t, execution_t, schedule_t
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.errors import NotFoundError
-from foliot.model.event import FiredExecution
+from foliot.model.event import CancelledExecution, FiredExecution
 from foliot.model.execution import CLAIMABLE, FINAL, Status, TriggeredBy
 from foliot.model.ids import ids_at, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard
 from foliot.model.schedule import Schedule
-from foliot.planning.backfill import admit_backfill
+from foliot.planning.backfill import BackfillStep, admit_backfill
 from foliot.planning.change import Author
 from foliot.planning.definition import compile_spec
 from foliot.planning.overlap import NONE_OPEN, OpenCounts, count_admissible
@@ -43,6 +43,30 @@ from foliot.scheduler.leases.leases_sql import require_lease
 
 # A literal, not a parameter: PostgreSQL then uses the partial index in prepared statements too.
 _IS_OF_BACKFILL = text("triggered_by = 'backfill'")
+
+
+PlanBackfill = Callable[[Schedule, datetime, datetime, int], BackfillStep]
+"""(schedule, position, end, max number of times to fire) -> the next step of the backfill."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillAdvance:
+    """Result of one step of a backfill."""
+
+    created: int = 0
+    ready: int = 0
+    """How many of the created executions may run now. The others are held."""
+    has_moved: bool = False
+    """The position moved, though perhaps no time fired."""
+    is_over: bool = False
+    has_events: bool = False
+    """Events were written to the outbox."""
+    fired: Sequence[FiredExecution] = ()
+
+
+class CancelledBackfill(NamedTuple):
+    backfill: Backfill
+    cancelled: Sequence[CancelledExecution] = ()
 
 
 class _Made(NamedTuple):
@@ -86,6 +110,11 @@ class Backfills:
         backfill_id: UUID | None = None,
         host_id: UUID | None = None,
     ) -> Backfill:
+        """Request runs for the fire times in [from_ts, to_ts). Raises InvalidError, NotFoundError.
+
+        If a backfill with `backfill_id` exists already, return it.
+        """
+
         async def work(connection: AsyncConnection) -> Backfill:
             schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
             if backfill_id is not None and await _exists(connection, backfill_id):
@@ -134,6 +163,7 @@ class Backfills:
     async def for_schedule(
         self, schedule_id: UUID, *, host_id: UUID | None = None, after: UUID | None = None, limit: int = 50
     ) -> list[Backfill]:
+        """Return a page of one schedule's backfills, latest first. `after`: last of the previous page."""
         statement = (
             _select()
             .where(backfill_t.c.schedule_id == schedule_id)
@@ -150,6 +180,8 @@ class Backfills:
     async def cancel(
         self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> CancelledBackfill:
+        """Create no more executions, and cancel the waiting ones; running ones continue. Idempotent."""
+
         async def work(connection: AsyncConnection) -> CancelledBackfill:
             known = await self._locked(connection, backfill_id)
             if known is None or (host_id is not None and known.host_id != host_id):
@@ -185,6 +217,7 @@ class Backfills:
     # --- running ----------------------------------------------------------------------------------
 
     async def running(self, shard: Shard, *, after: UUID | None, limit: int) -> list[UUID]:
+        """Return unfinished backfills of the shard's schedules, in order of their ids."""
         statement = (
             select(backfill_t.c.backfill_id)
             .join(schedule_t, schedule_t.c.schedule_id == backfill_t.c.schedule_id)
@@ -200,6 +233,13 @@ class Backfills:
     async def step(
         self, lease: Lease, backfill_id: UUID, plan: PlanBackfill, *, most: int, most_open: int
     ) -> BackfillAdvance:
+        """Create the next executions and store the new position, in one transaction. Raises FencedError.
+
+        Creates at most `most` executions, and keeps up to `most_open` backfill executions open per schedule.
+        If `plan` raises, the exception propagates and nothing is written. A backfill of a deleted schedule
+        is cancelled.
+        """
+
         async def work(connection: AsyncConnection) -> BackfillAdvance:
             await require_lease(connection, lease)
             row = await self._schedule_row(connection, backfill_id)

@@ -1,6 +1,7 @@
 """Statements on `instance_t` and `task_function_t`: running instances, and the tasks they can run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import delete, func, null, select
@@ -8,12 +9,54 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import InstanceRecord, RegisteredTask, TaskRecord
 from foliot.db.schema import instance_t, task_function_t
 from foliot.model.policy import RetryPolicy
 from foliot.planning.task_defaults import TaskDefaults
 
 NAMES_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRecord:
+    instance_id: str
+    hostname: str
+    pid: int
+    roles: tuple[str, ...]
+    version: str
+    capacity: int = 0
+    load: int = 0
+    queues: tuple[str, ...] | None = None
+    known_tasks: tuple[str, ...] | None = None
+    is_leader: bool = False
+    clock_offset_s: float | None = None
+    transports: Mapping[str, Mapping[str, str | None]] | None = None
+    """The transport of each priority. None: the database."""
+    lease_provider: Mapping[str, str | None] | None = None
+    """What elects leaders in addition to the database. None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    name: str
+    display_name: str
+    description: str
+    handler_path: str
+    handler_type: str
+    queue: str | None
+    default_timeout_seconds: float
+    args_schema: Mapping[str, Any]
+    is_system: bool = False
+    default_retry: Mapping[str, Any] | None = None
+    """Retry policy of schedules that define none. None: the general default."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTask:
+    """What every process can read about a task function."""
+
+    name: str
+    args_schema: Mapping[str, Any]
+    is_active: bool
 
 
 class Registry:

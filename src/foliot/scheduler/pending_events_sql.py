@@ -17,6 +17,7 @@ no other schedule.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,7 +28,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.db.combined_inserts import Write, row_of_values
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.protocol import PublishedEvents
 from foliot.db.rows.event_rows import next_event_seq, write_events
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.schedule_rows import schedule_of
@@ -42,6 +42,17 @@ from foliot.scheduler.leases.leases_sql import require_lease
 
 MAX_SCHEDULES = 100
 """Max schedules per step: each takes a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEvents:
+    """Result of one step of publishing pending events."""
+
+    count: int
+    after: UUID | None = None
+    """Cursor: the last schedule of this step. None: there are no more."""
+    failures: Mapping[UUID, str] = field(default_factory=dict)
+    """Schedules whose events can't be written, with the reason. Their events stay pending."""
 
 
 async def read_event_schedule(

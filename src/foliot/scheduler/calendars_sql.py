@@ -7,6 +7,8 @@ later, so of two concurrent changes one could be missed.
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +19,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.protocol import CalendarRecord
 from foliot.db.schema import calendar_t, cluster_t, schedule_t
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import CalendarInUseError, NameTakenError, NotFoundError
@@ -29,6 +30,16 @@ REVISION = "calendars"
 PAGE = 1000
 MAX_NAMED = 5
 """How many of the schedules that use a calendar are named when it can't be deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarRecord:
+    calendar_id: UUID
+    host_id: UUID
+    spec: CalendarSpec
+    updated_by: str | None
+    created_ts: datetime
+    updated_ts: datetime
 
 
 class Calendars:
@@ -47,6 +58,11 @@ class Calendars:
         replaces: bool = True,
         calendar_id: UUID | None = None,
     ) -> CalendarRecord:
+        """Create the calendar, or replace the one with that name. Raises InvalidError.
+
+        With `replaces` False, raises NameTakenError instead of replacing. If `calendar_id` exists already,
+        return that calendar.
+        """
         compile_calendar(spec)
 
         async def work(connection: AsyncConnection) -> CalendarRecord:
@@ -94,6 +110,7 @@ class Calendars:
         return await self._database.write(Pool.API, work)
 
     async def delete(self, host_id: UUID, name: str, author: Author) -> None:
+        """Delete a calendar. Raises NotFoundError, and CalendarInUseError while a schedule uses it."""
         # Checked before the transaction, since it may take long if many schedules have calendars. A schedule
         # that starts to use this calendar in between is parked when it is due, with the reason.
         users = await self._users(host_id, name)
@@ -146,6 +163,7 @@ class Calendars:
     # --- reading ----------------------------------------------------------------------------------
 
     async def get(self, host_id: UUID, name: str) -> CalendarRecord:
+        """Return a calendar. Raises NotFoundError."""
         async with self._database.read(Pool.API) as connection:
             statement = select(calendar_t).where(
                 calendar_t.c.host_id == host_id, calendar_t.c.calendar_name == name
@@ -173,11 +191,13 @@ class Calendars:
             return frozenset((await connection.execute(statement)).scalars())
 
     async def revision(self) -> int:
+        """Return a number that grows with every change of any calendar."""
         async with self._database.read(Pool.FIRING) as connection:
             statement = select(cluster_t.c.value).where(cluster_t.c.name == REVISION)
             return (await connection.execute(statement)).scalar_one_or_none() or 0
 
     async def snapshot(self) -> dict[tuple[UUID, str], CalendarSpec]:
+        """Return all calendars by (host_id, name)."""
         async with self._database.read(Pool.FIRING) as connection:
             statement = select(calendar_t.c.host_id, calendar_t.c.calendar_name, calendar_t.c.document)
             rows = (await connection.execute(statement)).all()
