@@ -15,9 +15,9 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.combined_inserts import Write, row_of_values
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.schema import audit_t
+from foliot.db.statements import Statements, transaction
 from foliot.db.types import storable
 from foliot.model.ids import first_id_at, new_id
 from foliot.planning.change import Author
@@ -155,28 +155,21 @@ class AuditFilter:
     to_ts: datetime | None = None
 
 
-class Audit:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
-    async def prune(self, *, older_than_s: float, limit: int) -> int:
+class Audit(Statements):
+    @transaction(Pool.API)
+    async def prune(self, connection: AsyncConnection, *, older_than_s: float, limit: int) -> int:
         """Delete entries older than `older_than_s` seconds, at most `limit`; return how many."""
-
-        async def work(connection: AsyncConnection) -> int:
-            oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
-            before: datetime = (await connection.execute(select(oldest))).scalar_one()
-            # The id begins with the time, so the oldest are a range of the primary key.
-            old = (
-                select(audit_t.c.audit_id)
-                .where(audit_t.c.audit_id < first_id_at(before))
-                .order_by(audit_t.c.audit_id)
-                .limit(limit)
-            )
-            result = await connection.execute(delete(audit_t).where(audit_t.c.audit_id.in_(old)))
-            return result.rowcount
-
-        return await self._database.write(Pool.API, work)
+        oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
+        before: datetime = (await connection.execute(select(oldest))).scalar_one()
+        # The id begins with the time, so the oldest are a range of the primary key.
+        old = (
+            select(audit_t.c.audit_id)
+            .where(audit_t.c.audit_id < first_id_at(before))
+            .order_by(audit_t.c.audit_id)
+            .limit(limit)
+        )
+        result = await connection.execute(delete(audit_t).where(audit_t.c.audit_id.in_(old)))
+        return result.rowcount
 
     async def page(
         self, wanted: AuditFilter, *, after: UUID | None = None, limit: int = 50

@@ -9,9 +9,9 @@ from sqlalchemy import exists, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import host_t
+from foliot.db.statements import Statements
 from foliot.model.errors import InvalidError, NameTakenError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.planning.change import Author
@@ -26,11 +26,7 @@ class HostRecord:
     created_ts: datetime
 
 
-class Hosts:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Hosts(Statements):
     async def create(self, name: str, author: Author, *, host_id: UUID | None = None) -> HostRecord:
         """Create a host. Raises InvalidError, NameTakenError.
 

@@ -24,9 +24,9 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, delete, func, null, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import idempotency_t
+from foliot.db.statements import Statements
 from foliot.model.instant import EPOCH
 
 KEPT_S = 24 * 3600.0
@@ -67,11 +67,7 @@ class Reused(NamedTuple):
     """The key was used with another body."""
 
 
-class IdempotencyKeys:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class IdempotencyKeys(Statements):
     async def claim(
         self,
         request: KeyedRequest,

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic_core import to_jsonable_python
 
+from foliot.api.api_document import ApiDocument
 from foliot.model.errors import InvalidError, Problem
 from foliot.model.execution import Execution, Status, TriggeredBy
 from foliot.model.kind import TRIGGERS, BaseTrigger
@@ -17,10 +18,8 @@ from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleSta
 from foliot.planning.change import as_of
 
 
-class RecentExecutionDocument(BaseModel):
+class RecentExecutionDocument(ApiDocument):
     """One of the latest executions of a schedule."""
-
-    model_config = ConfigDict(title="RecentExecution")
 
     execution_id: UUID
     status: Status
@@ -234,10 +233,8 @@ def _instant(value: Any) -> datetime | None:
     return instant if instant.tzinfo is not None else None
 
 
-class ExecutionDocument(BaseModel):
+class ExecutionDocument(ApiDocument):
     """An execution: what became of a fire time, a trigger by hand, or a time of a backfill."""
-
-    model_config = ConfigDict(title="Execution")
 
     execution_id: UUID
     schedule_id: UUID

@@ -6,9 +6,9 @@ from uuid import UUID
 from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import execution_t, sent_secret_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.attempt import Claim
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import OPEN, Status
@@ -27,10 +27,7 @@ class RunningAttempt(NamedTuple):
     """The key that decrypts them; empty: the token has no key."""
 
 
-class Agents:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Agents(Statements):
     async def attempt(self, execution_id: UUID) -> RunningAttempt:
         """Return the latest attempt of an execution. Raises NotFoundError, also if it has never started."""
         sent = sent_secret_t
@@ -50,22 +47,19 @@ class Agents:
             raise NotFoundError("execution", execution_id)
         return RunningAttempt(claim_of(row), row.worker_id, Status(row.status), row.sealed)
 
-    async def progress(self, claim: Claim, progress: dict[str, Any]) -> bool:
+    @transaction(Pool.API)
+    async def progress(self, connection: AsyncConnection, claim: Claim, progress: dict[str, Any]) -> bool:
         """Store the progress of an attempt; return False if this attempt is no longer running."""
-
-        async def work(connection: AsyncConnection) -> bool:
-            result = await connection.execute(
-                update(execution_t)
-                .where(
-                    execution_t.c.execution_id == claim.execution_id,
-                    execution_t.c.attempt == claim.attempt,
-                    execution_t.c.status == Status.RUNNING.value,
-                )
-                .values(progress=progress)
+        result = await connection.execute(
+            update(execution_t)
+            .where(
+                execution_t.c.execution_id == claim.execution_id,
+                execution_t.c.attempt == claim.attempt,
+                execution_t.c.status == Status.RUNNING.value,
             )
-            return bool(result.rowcount)
-
-        return await self._database.write(Pool.API, work)
+            .values(progress=progress)
+        )
+        return bool(result.rowcount)
 
     async def keep_sent(self, execution_id: UUID, attempt: int, sealed: str) -> None:
         """Store the encrypted secrets that an attempt sends; they replace those of an earlier attempt."""
@@ -78,7 +72,8 @@ class Agents:
 
         await self._database.write(Pool.WORK, work, is_single=True)
 
-    async def prune_sent(self, *, limit: int = 1000) -> int:
+    @transaction(Pool.API)
+    async def prune_sent(self, connection: AsyncConnection, *, limit: int = 1000) -> int:
         """Delete stored secrets of executions that have ended, at most `limit`; return how many."""
         sent = sent_secret_t
         is_over = or_(
@@ -91,8 +86,4 @@ class Agents:
             .where(is_over)
             .limit(limit)
         )
-
-        async def work(connection: AsyncConnection) -> int:
-            return (await connection.execute(delete(sent).where(sent.c.execution_id.in_(over)))).rowcount
-
-        return await self._database.write(Pool.API, work)
+        return (await connection.execute(delete(sent).where(sent.c.execution_id.in_(over)))).rowcount

@@ -10,13 +10,13 @@ from sqlalchemy import null, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule, make_room
 from foliot.db.rows.execution_rows import attempt_of, line_of, read_execution
 from foliot.db.rows.row_locks import lock_executions
 from foliot.db.schema import attempt_t, execution_log_t, execution_t
+from foliot.db.statements import Statements, transaction
 from foliot.db.types import storable
 from foliot.model.errors import IllegalTransitionError, NotFoundError
 from foliot.model.event import CancelledExecution
@@ -41,17 +41,14 @@ class ChangedExecution(NamedTuple):
     """Executions that ended at once: this execution, or those it replaced."""
 
 
-class Executions:
+class Executions(Statements):
     """Commands and queries on single executions. With a `host_id`, those of other hosts are not found."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
 
     # --- commands ---------------------------------------------------------------------------------
 
+    @transaction(Pool.API)
     async def cancel(
-        self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
+        self, connection: AsyncConnection, execution_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> ChangedExecution:
         """Cancel an execution. If it waits or is with an agent, it ends at once.
 
@@ -59,59 +56,50 @@ class Executions:
         execution has ended, NotFoundError.
         """
         told = _told("cancelled", author.name, author.reason)
+        row = await self._locked(connection, execution_id, host_id)
+        status = Status(row.status)
+        if not can_become(status, Status.CANCELLED):
+            raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
+        cancelled = await cancel_locked(
+            connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told
+        )
+        await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
+        return ChangedExecution(await read_execution(connection, execution_id), cancelled)
 
-        async def work(connection: AsyncConnection) -> ChangedExecution:
-            row = await self._locked(connection, execution_id, host_id)
-            status = Status(row.status)
-            if not can_become(status, Status.CANCELLED):
-                raise IllegalTransitionError(execution_id, status, Status.CANCELLED)
-            cancelled = await cancel_locked(
-                connection, self._dialect, [row], reason=told[:REASON_LENGTH], error=told
-            )
-            await self._audit(connection, author, Action.EXECUTION_CANCELLED, row)
-            return ChangedExecution(await read_execution(connection, execution_id), cancelled)
-
-        return await self._database.write(Pool.API, work)
-
+    @transaction(Pool.API)
     async def retry(
-        self, execution_id: UUID, author: Author, *, host_id: UUID | None = None
+        self, connection: AsyncConnection, execution_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> ChangedExecution:
         """Run an unsuccessful execution again: the same execution, with a new retry budget.
 
         Held, never skipped, if overlap forbids it. Raises IllegalTransitionError, NotFoundError (also if its
         schedule is deleted).
         """
-
-        async def work(connection: AsyncConnection) -> ChangedExecution:
-            known = await read_execution(connection, execution_id, host_id=host_id)
-            # Lock the schedule's row first, as every inserter does; then the execution itself.
-            schedule = await lock_schedule(connection, known.schedule_id)
-            row = await self._locked(connection, execution_id, host_id)
-            status = Status(row.status)
-            if not can_be_retried(status):
-                raise IllegalTransitionError(execution_id, status, Status.PENDING)
-            await know_queue(connection, self._dialect, row.host_id, row.queue)
-            is_ready, now, replaced = await make_room(connection, self._dialect, schedule)
-            await connection.execute(
-                update(execution_t)
-                .where(execution_t.c.execution_id == execution_id)
-                .values(
-                    status=Status.PENDING.value,
-                    reason=_told("retried", author.name, None)[:REASON_LENGTH],
-                    failed_attempts=0,
-                    cancel_requested=False,
-                    is_remote=False,
-                    ready_ts=now if is_ready else null(),
-                    due_by_ts=now + timedelta(seconds=priority_from(row.priority).sla_s)
-                    if is_ready
-                    else null(),
-                    **{name: null() for name in _OF_THE_LAST_TRY},
-                )
+        known = await read_execution(connection, execution_id, host_id=host_id)
+        # Lock the schedule's row first, as every inserter does; then the execution itself.
+        schedule = await lock_schedule(connection, known.schedule_id)
+        row = await self._locked(connection, execution_id, host_id)
+        status = Status(row.status)
+        if not can_be_retried(status):
+            raise IllegalTransitionError(execution_id, status, Status.PENDING)
+        await know_queue(connection, self._dialect, row.host_id, row.queue)
+        is_ready, now, replaced = await make_room(connection, self._dialect, schedule)
+        await connection.execute(
+            update(execution_t)
+            .where(execution_t.c.execution_id == execution_id)
+            .values(
+                status=Status.PENDING.value,
+                reason=_told("retried", author.name, None)[:REASON_LENGTH],
+                failed_attempts=0,
+                cancel_requested=False,
+                is_remote=False,
+                ready_ts=now if is_ready else null(),
+                due_by_ts=now + timedelta(seconds=priority_from(row.priority).sla_s) if is_ready else null(),
+                **{name: null() for name in _OF_THE_LAST_TRY},
             )
-            await self._audit(connection, author, Action.EXECUTION_RETRIED, row)
-            return ChangedExecution(await read_execution(connection, execution_id), replaced)
-
-        return await self._database.write(Pool.API, work)
+        )
+        await self._audit(connection, author, Action.EXECUTION_RETRIED, row)
+        return ChangedExecution(await read_execution(connection, execution_id), replaced)
 
     async def _audit(self, connection: AsyncConnection, author: Author, action: Action, row: Any) -> None:
         await record_audit(

@@ -18,7 +18,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, audit_write
 from foliot.db.combined_inserts import row_of_values, write_together
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.cancellation import request_cancel
 from foliot.db.rows.event_runs import ended_at_once, say_events
@@ -33,6 +32,7 @@ from foliot.db.rows.ledger import NewExecution, insert_executions, skipped_by
 from foliot.db.rows.schedule_rows import row_of, schedule_of
 from foliot.db.rows.search_rows import keep_text, text_write
 from foliot.db.schema import execution_t, schedule_t, schedule_version_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.event import CancelledExecution, SkippedExecution
 from foliot.model.execution import Execution, Status, TriggeredBy
@@ -63,23 +63,18 @@ class Triggered(NamedTuple):
     """Whether its event waits for an offset (`scheduler/pending_events_sql.py`)."""
 
 
-class Schedules:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Schedules(Statements):
     # --- changing ---------------------------------------------------------------------------------
 
-    async def create(self, plan: Callable[[datetime], PlannedChange], author: Author) -> Schedule:
+    @transaction(Pool.API)
+    async def create(
+        self, connection: AsyncConnection, plan: Callable[[datetime], PlannedChange], author: Author
+    ) -> Schedule:
         """Store the change that `plan` returns for the store's time. Raises NameTakenError."""
-
-        async def work(connection: AsyncConnection) -> Schedule:
-            change = plan(await self._now(connection))
-            with _named(change.schedule):
-                await self._record(connection, None, change, author)
-            return change.schedule
-
-        return await self._database.write(Pool.API, work)
+        change = plan(await self._now(connection))
+        with _named(change.schedule):
+            await self._record(connection, None, change, author)
+        return change.schedule
 
     async def change(
         self,
@@ -96,8 +91,10 @@ class Schedules:
         )
         return changed.schedule
 
+    @transaction(Pool.API)
     async def change_known(
         self,
+        connection: AsyncConnection,
         schedule_id: UUID,
         plan: Callable[[Schedule, datetime], PlannedChange | None],
         author: Author,
@@ -106,24 +103,20 @@ class Schedules:
         expected_version: int | None = None,
     ) -> Changed:
         """Apply a planned change; return the schedule and the executions it skipped or cancelled."""
-
-        async def work(connection: AsyncConnection) -> Changed:
-            schedule = await lock_schedule(connection, schedule_id, host_id=host_id, to_change=True)
-            if expected_version is not None and schedule.aggregate_version != expected_version:
-                raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
-            now = await self._now(connection)
-            change = plan(schedule, now)
-            if change is None:
-                return Changed(schedule)
-            change = await self._without_decided(connection, schedule, change, now)
-            with _named(change.schedule):
-                await self._replace(connection, change)
-            skipped = await self._decide(connection, schedule, change)
-            cancelled = await self._cancel_deleted(connection, change)
-            await self._record(connection, schedule, change, author)
-            return Changed(change.schedule, skipped, cancelled)
-
-        return await self._database.write(Pool.API, work)
+        schedule = await lock_schedule(connection, schedule_id, host_id=host_id, to_change=True)
+        if expected_version is not None and schedule.aggregate_version != expected_version:
+            raise StaleVersionError(schedule_id, expected_version, schedule.aggregate_version)
+        now = await self._now(connection)
+        change = plan(schedule, now)
+        if change is None:
+            return Changed(schedule)
+        change = await self._without_decided(connection, schedule, change, now)
+        with _named(change.schedule):
+            await self._replace(connection, change)
+        skipped = await self._decide(connection, schedule, change)
+        cancelled = await self._cancel_deleted(connection, change)
+        await self._record(connection, schedule, change, author)
+        return Changed(change.schedule, skipped, cancelled)
 
     async def _replace(self, connection: AsyncConnection, change: PlannedChange) -> None:
         schedule = change.schedule
@@ -255,8 +248,10 @@ class Schedules:
         )
         return made.execution.execution_id
 
+    @transaction(Pool.API)
     async def trigger_known(
         self,
+        connection: AsyncConnection,
         schedule_id: UUID,
         *,
         by: TriggeredBy,
@@ -266,62 +261,58 @@ class Schedules:
         host_id: UUID | None = None,
     ) -> Triggered:
         """Trigger a schedule now. Return the execution and those that it replaced."""
-
-        async def work(connection: AsyncConnection) -> Triggered:
-            staged = self._database.is_joined and await read_event_schedule(
-                connection, schedule_id, host_id=host_id
-            )
-            schedule = staged or await lock_schedule(connection, schedule_id, host_id=host_id)
-            if execution_id is not None and await _exists(connection, execution_id):
-                # A repeated request, from a caller that did not receive the first answer.
-                return Triggered(await read_execution(connection, execution_id), schedule, is_new=False)
-            is_event = schedule.spec.target.is_event
-            is_ready, now, replaced = (
-                Room(True, await self._now(connection))
-                if is_event
-                else await make_room(connection, self._dialect, schedule)
-            )
-            identity = execution_id or new_id(now)
-            values = {
-                "execution_id": identity,
-                "schedule_id": schedule_id,
-                "host_id": schedule.host_id,
-                "aggregate_version": schedule.aggregate_version,
-                "fire_ts": now,
-                "status": (Status.SUCCESS if is_event else Status.PENDING).value,
-                "triggered_by": by.value,
-                "triggered_by_user": author.name,
-                "args": None if args is None else dict(args),
-                "queue": schedule.spec.queue,
-                "priority": schedule.spec.priority.value,
-                "ready_ts": now if is_ready else None,
-                "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
-                "created_ts": now,
-                # The trace of an event is derived from its id, because the relay knows nothing else of it.
-                "trace_context": None if is_event else author.trace_context,
-                **(ended_at_once(now) if is_event else {}),
-            }
-            execution = row_of_values(self._dialect, execution_t, values)
-            audit = audit_write(
-                self._dialect,
-                author,
-                Action.SCHEDULE_TRIGGERED,
-                schedule_id,
-                host_id=schedule.host_id,
-                now=now,
-                after={"execution_id": str(identity), "args": None if args is None else dict(args)},
-            )
-            queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
-            writes = [queue, execution, audit]
-            if staged:
-                writes.append(pending_event_write(self._dialect, schedule, identity, now, args))
-            await write_together(connection, self._dialect, writes)
-            if is_event and not staged:
-                await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
-            made = execution_as_written(values, schedule.spec.name)
-            return Triggered(made, schedule, cancelled=replaced, is_staged=bool(staged))
-
-        return await self._database.write(Pool.API, work)
+        staged = self._database.is_joined and await read_event_schedule(
+            connection, schedule_id, host_id=host_id
+        )
+        schedule = staged or await lock_schedule(connection, schedule_id, host_id=host_id)
+        if execution_id is not None and await _exists(connection, execution_id):
+            # A repeated request, from a caller that did not receive the first answer.
+            return Triggered(await read_execution(connection, execution_id), schedule, is_new=False)
+        is_event = schedule.spec.target.is_event
+        is_ready, now, replaced = (
+            Room(True, await self._now(connection))
+            if is_event
+            else await make_room(connection, self._dialect, schedule)
+        )
+        identity = execution_id or new_id(now)
+        values = {
+            "execution_id": identity,
+            "schedule_id": schedule_id,
+            "host_id": schedule.host_id,
+            "aggregate_version": schedule.aggregate_version,
+            "fire_ts": now,
+            "status": (Status.SUCCESS if is_event else Status.PENDING).value,
+            "triggered_by": by.value,
+            "triggered_by_user": author.name,
+            "args": None if args is None else dict(args),
+            "queue": schedule.spec.queue,
+            "priority": schedule.spec.priority.value,
+            "ready_ts": now if is_ready else None,
+            "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
+            "created_ts": now,
+            # The trace of an event is derived from its id, because the relay knows nothing else of it.
+            "trace_context": None if is_event else author.trace_context,
+            **(ended_at_once(now) if is_event else {}),
+        }
+        execution = row_of_values(self._dialect, execution_t, values)
+        audit = audit_write(
+            self._dialect,
+            author,
+            Action.SCHEDULE_TRIGGERED,
+            schedule_id,
+            host_id=schedule.host_id,
+            now=now,
+            after={"execution_id": str(identity), "args": None if args is None else dict(args)},
+        )
+        queue = queue_write(self._dialect, schedule.host_id, schedule.spec.queue)
+        writes = [queue, execution, audit]
+        if staged:
+            writes.append(pending_event_write(self._dialect, schedule, identity, now, args))
+        await write_together(connection, self._dialect, writes)
+        if is_event and not staged:
+            await say_events(connection, self._dialect, schedule, {identity: now}, now, args=args)
+        made = execution_as_written(values, schedule.spec.name)
+        return Triggered(made, schedule, cancelled=replaced, is_staged=bool(staged))
 
     # --- reading ----------------------------------------------------------------------------------
 

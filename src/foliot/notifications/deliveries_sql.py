@@ -27,9 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import notification_rule_t, notification_t, schedule_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.notification import DeliveryState, NotificationType
 
 WAITED_TOO_LONG = "given up: it has waited for too long to be sent"
@@ -73,11 +73,7 @@ class GivenUp(NamedTuple):
     attempts: int
 
 
-class Deliveries:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Deliveries(Statements):
     async def claim(
         self,
         *,
@@ -122,7 +118,10 @@ class Deliveries:
         )
         return await self._take(turns, limit, lease_s)
 
-    async def _take(self, turns: FromClause, limit: int, lease_s: float) -> list[DueNotification]:
+    @transaction(Pool.WORK)
+    async def _take(
+        self, connection: AsyncConnection, turns: FromClause, limit: int, lease_s: float
+    ) -> list[DueNotification]:
         table = notification_t
         first = (
             select(table.c.notification_id, table.c.due_ts)
@@ -155,16 +154,12 @@ class Deliveries:
             )
             .returning(table)
         )
-
-        async def work(connection: AsyncConnection) -> list[DueNotification]:
-            rows = sorted((await connection.execute(taking)).all(), key=lambda row: row.notification_id)
-            if not rows:
-                return []
-            rules = await self._documents(connection, {row.rule_id for row in rows})
-            held = await self._held(connection, {row.schedule_id for row in rows} - {None})
-            return [_due_of(row, rules.get(row.rule_id), row.schedule_id in held) for row in rows]
-
-        return await self._database.write(Pool.WORK, work)
+        rows = sorted((await connection.execute(taking)).all(), key=lambda row: row.notification_id)
+        if not rows:
+            return []
+        rules = await self._documents(connection, {row.rule_id for row in rows})
+        held = await self._held(connection, {row.schedule_id for row in rows} - {None})
+        return [_due_of(row, rules.get(row.rule_id), row.schedule_id in held) for row in rows]
 
     def _is_due(self) -> ColumnElement[bool]:
         return notification_t.c.due_ts <= select(self._dialect.now()).scalar_subquery()
@@ -221,7 +216,8 @@ class Deliveries:
 
         return await self._database.write(Pool.WORK, work)
 
-    async def give_up(self, *, before: datetime, limit: int) -> list[GivenUp]:
+    @transaction(Pool.FIRING)
+    async def give_up(self, connection: AsyncConnection, *, before: datetime, limit: int) -> list[GivenUp]:
         """Mark messages as dead that were due before `before` and are not sent, at most `limit`."""
         table = notification_t
         old = (
@@ -242,11 +238,7 @@ class Deliveries:
             )
             .returning(table.c.notification_id, table.c.type, table.c.attempts)
         )
-
-        async def work(connection: AsyncConnection) -> list[GivenUp]:
-            return [GivenUp(*row) for row in await connection.execute(statement)]
-
-        return await self._database.write(Pool.FIRING, work)
+        return [GivenUp(*row) for row in await connection.execute(statement)]
 
 
 def _rules_in_turn() -> CTE:

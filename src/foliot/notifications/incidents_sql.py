@@ -12,7 +12,6 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, String, Uuid, delete, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Columns, Pool
 from foliot.db.schema import (
     cluster_t,
@@ -22,6 +21,7 @@ from foliot.db.schema import (
     schedule_status_t,
     schedule_t,
 )
+from foliot.db.statements import Statements, transaction
 from foliot.db.types import Instant
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import ids_at
@@ -53,11 +53,7 @@ class Decisions(NamedTuple):
     closed: Mapping[IncidentKey, datetime] = {}
 
 
-class Incidents:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Incidents(Statements):
     async def position(self) -> datetime | None:
         """Return the time up to which failures were read. None: never."""
         statement = select(cluster_t.c.value).where(cluster_t.c.name == POSITION)
@@ -159,25 +155,27 @@ class Incidents:
 
     # --- deciding --------------------------------------------------------------------------------------
 
+    @transaction(Pool.FIRING)
     async def decide(
-        self, lease: Lease, decisions: Decisions, position: datetime, now: datetime
+        self,
+        connection: AsyncConnection,
+        lease: Lease,
+        decisions: Decisions,
+        position: datetime,
+        now: datetime,
     ) -> list[str]:
         """Write all of it or nothing. Return the keys of the new messages. Raises FencedError."""
-
-        async def work(connection: AsyncConnection) -> list[str]:
-            await require_lease(connection, lease)
-            made = await self._notify(connection, decisions.notices, now)
-            await self._open(connection, decisions.opened)
-            await self._close(connection, decisions.closed)
-            statement = self._dialect.insert(cluster_t).values(name=POSITION, value=micros_of(position))
-            await connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=[cluster_t.c.name], set_={"value": statement.excluded.value}
-                )
+        await require_lease(connection, lease)
+        made = await self._notify(connection, decisions.notices, now)
+        await self._open(connection, decisions.opened)
+        await self._close(connection, decisions.closed)
+        statement = self._dialect.insert(cluster_t).values(name=POSITION, value=micros_of(position))
+        await connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=[cluster_t.c.name], set_={"value": statement.excluded.value}
             )
-            return made
-
-        return await self._database.write(Pool.FIRING, work)
+        )
+        return made
 
     async def _notify(
         self, connection: AsyncConnection, notices: Sequence[Notice], now: datetime
@@ -236,16 +234,13 @@ class Incidents:
             .values(closed_ts=gone.c.closed_ts)
         )
 
-    async def prune(self, *, before: datetime, limit: int) -> int:
+    @transaction(Pool.FIRING)
+    async def prune(self, connection: AsyncConnection, *, before: datetime, limit: int) -> int:
         """Delete up to `limit` incidents that were closed before this. Return how many."""
         table = notification_incident_t
         key = table.c.schedule_id, table.c.rule_id, table.c.kind
         old = select(*key).where(table.c.closed_ts < before).order_by(table.c.closed_ts).limit(limit)
-
-        async def work(connection: AsyncConnection) -> int:
-            return (await connection.execute(delete(table).where(tuple_(*key).in_(old)))).rowcount
-
-        return await self._database.write(Pool.FIRING, work)
+        return (await connection.execute(delete(table).where(tuple_(*key).in_(old)))).rowcount
 
 
 _KINDS = [each.value for each in IncidentKind]

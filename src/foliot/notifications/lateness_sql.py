@@ -10,9 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import String, Uuid, and_, or_, select, text
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
+from foliot.db.statements import Statements
 from foliot.db.types import Instant
 from foliot.notifications.observed_rows import ObservedExecution, seen_of, wanted_executions
 
@@ -37,11 +37,7 @@ class LateQueue(NamedTuple):
     """Cursor to continue at. None: there are no more."""
 
 
-class Lateness:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Lateness(Statements):
     async def queues(self, hosts: Collection[UUID], now: datetime, *, since: datetime) -> list[Queue]:
         """Return the queues with executions that should have started in [since, now) and still wait.
 

@@ -11,7 +11,6 @@ from uuid import UUID
 from sqlalchemy import Select, String, Uuid, and_, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.schema import (
     IS_BY_HAND,
@@ -20,6 +19,7 @@ from foliot.db.schema import (
     schedule_t,
     schedule_version_t,
 )
+from foliot.db.statements import Statements
 from foliot.db.types import Instant
 from foliot.model.execution import SkipReason, Status
 from foliot.model.incident import Run, Subject, VersionStart
@@ -73,11 +73,7 @@ class Success(NamedTuple):
     ended_ts: datetime
 
 
-class MissedRunQueries:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class MissedRunQueries(Statements):
     async def standings(
         self,
         host_id: UUID,

@@ -17,9 +17,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import cluster_t, notification_incident_t, notification_rule_t, notification_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.errors import ConflictError, NameTakenError, NotFoundError, Problem, StaleVersionError
 from foliot.model.ids import new_id
 from foliot.model.notification import NotificationRule, NotificationRuleSpec, OnDidNotRun
@@ -35,54 +35,53 @@ Redefine = Callable[[NotificationRule], NotificationRuleSpec]
 """Function from the current rule to its new definition."""
 
 
-class NotificationRules:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class NotificationRules(Statements):
     # --- changing ---------------------------------------------------------------------------------
 
+    @transaction(Pool.API)
     async def create(
-        self, host_id: UUID, spec: NotificationRuleSpec, author: Author, *, rule_id: UUID | None = None
+        self,
+        connection: AsyncConnection,
+        host_id: UUID,
+        spec: NotificationRuleSpec,
+        author: Author,
+        *,
+        rule_id: UUID | None = None,
     ) -> NotificationRule:
         """Create a rule. Raises NameTakenError, and ConflictError if the host has too many rules.
 
         If `rule_id` exists already, return that rule.
         """
         table = notification_rule_t
-
-        async def work(connection: AsyncConnection) -> NotificationRule:
-            if rule_id is not None:
-                known = (await connection.execute(_one(rule_id, host_id))).one_or_none()
-                if known is not None:
-                    return _rule_of(known)  # repeated request
-            # First, because it locks: transactions that would count at the same time wait.
-            await self._raise_revision(connection)
-            count = select(func.count()).select_from(table).where(table.c.host_id == host_id)
-            if (await connection.execute(count)).scalar_one() >= MAX_RULES:
-                detail = f"a host has at most {MAX_RULES} notification rules"
-                raise ConflictError([Problem("", "too_many_rules", detail, "delete some, or join them")])
-            now = (await connection.execute(select(self._dialect.now()))).scalar_one()
-            rule = NotificationRule(
-                rule_id=rule_id or new_id(now),
-                host_id=host_id,
-                spec=spec,
-                effective_ts=now,
-                created_by=author.name,
-                created_ts=now,
-                updated_by=author.name,
-                updated_ts=now,
-            )
-            insert = self._dialect.insert(table).values(_row_of(rule))
-            insert = insert.on_conflict_do_nothing(index_elements=[table.c.host_id, table.c.rule_name])
-            if not (await connection.execute(insert.returning(table.c.rule_id))).all():
-                raise NameTakenError(spec.name, what=WHAT)
-            await self._audit(
-                connection, author, Action.NOTIFICATION_RULE_CREATED, rule, after=spec.model_dump(mode="json")
-            )
-            return rule
-
-        return await self._database.write(Pool.API, work)
+        if rule_id is not None:
+            known = (await connection.execute(_one(rule_id, host_id))).one_or_none()
+            if known is not None:
+                return _rule_of(known)  # repeated request
+        # First, because it locks: transactions that would count at the same time wait.
+        await self._raise_revision(connection)
+        count = select(func.count()).select_from(table).where(table.c.host_id == host_id)
+        if (await connection.execute(count)).scalar_one() >= MAX_RULES:
+            detail = f"a host has at most {MAX_RULES} notification rules"
+            raise ConflictError([Problem("", "too_many_rules", detail, "delete some, or join them")])
+        now = (await connection.execute(select(self._dialect.now()))).scalar_one()
+        rule = NotificationRule(
+            rule_id=rule_id or new_id(now),
+            host_id=host_id,
+            spec=spec,
+            effective_ts=now,
+            created_by=author.name,
+            created_ts=now,
+            updated_by=author.name,
+            updated_ts=now,
+        )
+        insert = self._dialect.insert(table).values(_row_of(rule))
+        insert = insert.on_conflict_do_nothing(index_elements=[table.c.host_id, table.c.rule_name])
+        if not (await connection.execute(insert.returning(table.c.rule_id))).all():
+            raise NameTakenError(spec.name, what=WHAT)
+        await self._audit(
+            connection, author, Action.NOTIFICATION_RULE_CREATED, rule, after=spec.model_dump(mode="json")
+        )
+        return rule
 
     async def change(
         self,
@@ -165,7 +164,8 @@ class NotificationRules:
         while await self._forget_some(rule_id):
             pass
 
-    async def _forget_some(self, rule_id: UUID) -> bool:
+    @transaction(Pool.API)
+    async def _forget_some(self, connection: AsyncConnection, rule_id: UUID) -> bool:
         """Delete a batch of the rule's incidents and unsent messages. Return whether there may be more."""
         incident, message = notification_incident_t, notification_t
         schedules = select(incident.c.schedule_id).where(incident.c.rule_id == rule_id)
@@ -174,20 +174,16 @@ class NotificationRules:
             .where(message.c.rule_id == rule_id, text("status = 'pending'"))
             .limit(FORGOTTEN_AT_ONCE)
         )
-
-        async def work(connection: AsyncConnection) -> bool:
-            gone = await connection.execute(
-                delete(incident).where(
-                    incident.c.rule_id == rule_id,
-                    incident.c.schedule_id.in_(schedules.limit(FORGOTTEN_AT_ONCE)),
-                )
+        gone = await connection.execute(
+            delete(incident).where(
+                incident.c.rule_id == rule_id,
+                incident.c.schedule_id.in_(schedules.limit(FORGOTTEN_AT_ONCE)),
             )
-            unsent = await connection.execute(
-                delete(message).where(message.c.notification_id.in_(messages), text("status = 'pending'"))
-            )
-            return max(gone.rowcount, unsent.rowcount) >= FORGOTTEN_AT_ONCE
-
-        return await self._database.write(Pool.API, work)
+        )
+        unsent = await connection.execute(
+            delete(message).where(message.c.notification_id.in_(messages), text("status = 'pending'"))
+        )
+        return max(gone.rowcount, unsent.rowcount) >= FORGOTTEN_AT_ONCE
 
     async def _begin_anew(self, connection: AsyncConnection, rule_id: UUID, now: datetime) -> None:
         """Close open incidents of a rule that was muted: nobody has checked meanwhile if they are over."""

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, exists, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.schema import consumer_claim_t, consumer_offsets
+from foliot.db.statements import Statements, transaction
 
 CLAIM_GRACE_S = 3.0
 """Seconds that a claim keeps other consumers away, until its owner has locked the partition."""
@@ -81,29 +81,25 @@ async def end_claim(connection: AsyncConnection, group: str, place: str) -> None
     )
 
 
-class Claims:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def take_back(self, group: str, claim: ConsumerClaim, owner: str) -> None:
+class Claims(Statements):
+    @transaction(Pool.CONSUMER)
+    async def take_back(
+        self, connection: AsyncConnection, group: str, claim: ConsumerClaim, owner: str
+    ) -> None:
         """Withdraw a claim whose owner lives but did not finish.
 
         If another process has taken it over, it may have counted a crash: subtract that one.
         """
-
-        async def work(connection: AsyncConnection) -> None:
-            mine = _key(group, claim.place)
-            freed = await connection.execute(
-                update(consumer_claim_t).where(*mine, _C.claimed_by == owner).values(claimed_by=None)
+        mine = _key(group, claim.place)
+        freed = await connection.execute(
+            update(consumer_claim_t).where(*mine, _C.claimed_by == owner).values(claimed_by=None)
+        )
+        if not freed.rowcount:
+            await connection.execute(
+                update(consumer_claim_t)
+                .where(*mine, _C.claim_offset == claim.offset, _C.crashes > 0)
+                .values(crashes=_C.crashes - 1)
             )
-            if not freed.rowcount:
-                await connection.execute(
-                    update(consumer_claim_t)
-                    .where(*mine, _C.claim_offset == claim.offset, _C.crashes > 0)
-                    .values(crashes=_C.crashes - 1)
-                )
-
-        await self._database.write(Pool.CONSUMER, work)
 
 
 def is_claimed_by_other(dialect: Dialect, owner: str, place: ColumnElement[str]) -> ColumnElement[bool]:

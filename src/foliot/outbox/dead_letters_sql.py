@@ -9,9 +9,9 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Uuid, delete, insert, literal, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.schema import dead_letter_queue
+from foliot.db.statements import Statements, transaction
 from foliot.db.types import storable
 from foliot.model.ids import new_id
 
@@ -41,10 +41,7 @@ class DeadLetter:
     """When a replay by a process of its group was requested; None: none is waiting."""
 
 
-class DeadLetterRows:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class DeadLetterRows(Statements):
     async def of_group(
         self,
         group: str,
@@ -70,13 +67,10 @@ class DeadLetterRows:
         async with self._database.read(Pool.CONSUMER) as connection:
             return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
 
-    async def request_replay(self, dead_letter_ids: Sequence[UUID]) -> int:
+    @transaction(Pool.CONSUMER)
+    async def request_replay(self, connection: AsyncConnection, dead_letter_ids: Sequence[UUID]) -> int:
         """Request that processes of their groups replay these; return how many now wait for it."""
-
-        async def work(connection: AsyncConnection) -> int:
-            return await self.request_replay_in(connection, dead_letter_ids)
-
-        return await self._database.write(Pool.CONSUMER, work)
+        return await self.request_replay_in(connection, dead_letter_ids)
 
     async def request_replay_in(self, connection: AsyncConnection, dead_letter_ids: Sequence[UUID]) -> int:
         table = dead_letter_queue
@@ -93,18 +87,17 @@ class DeadLetterRows:
             row = (await connection.execute(statement)).one_or_none()
         return None if row is None else DeadLetter(**row._mapping)
 
-    async def note_outcome(self, letter: DeadLetter, *, error: str | None) -> None:
+    @transaction(Pool.CONSUMER)
+    async def note_outcome(
+        self, connection: AsyncConnection, letter: DeadLetter, *, error: str | None
+    ) -> None:
         """Record the result of a replay that ran outside a transaction. `error` None: it succeeded."""
-
-        async def work(connection: AsyncConnection) -> None:
-            if error is None:
-                await note_replayed(connection, self._database.dialect, letter)
-            else:
-                await note_failed_again(
-                    connection, letter, error=error, traceback=None, attempts=letter.attempts + 1
-                )
-
-        await self._database.write(Pool.CONSUMER, work)
+        if error is None:
+            await note_replayed(connection, self._database.dialect, letter)
+        else:
+            await note_failed_again(
+                connection, letter, error=error, traceback=None, attempts=letter.attempts + 1
+            )
 
     async def take_requested(self, group: str, *, limit: int) -> list[UUID]:
         """Take the requested replays of a group, oldest offset first.
@@ -131,14 +124,11 @@ class DeadLetterRows:
 
         return await self._database.write(Pool.CONSUMER, work)
 
-    async def drop(self, group: str, dead_letter_id: UUID) -> bool:
+    @transaction(Pool.CONSUMER)
+    async def drop(self, connection: AsyncConnection, group: str, dead_letter_id: UUID) -> bool:
         """Delete a dead letter; return whether it existed."""
-
-        async def work(connection: AsyncConnection) -> bool:
-            gone = await connection.execute(delete(dead_letter_queue).where(*_is(group, dead_letter_id)))
-            return gone.rowcount > 0
-
-        return await self._database.write(Pool.CONSUMER, work)
+        gone = await connection.execute(delete(dead_letter_queue).where(*_is(group, dead_letter_id)))
+        return gone.rowcount > 0
 
 
 async def add_dead_letter(

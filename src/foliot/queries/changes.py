@@ -18,7 +18,6 @@ from sqlalchemy import Uuid, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import (
     IS_OPEN,
@@ -28,6 +27,7 @@ from foliot.db.schema import (
     schedule_version_t,
     scheduler_lock_t,
 )
+from foliot.db.statements import Statements
 from foliot.model.ids import first_id_at
 
 OVERLAP = timedelta(seconds=10)
@@ -88,11 +88,7 @@ class Look:
     """False: a limit was reached and some changes are missing."""
 
 
-class ChangeFeed:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class ChangeFeed(Statements):
     async def begin(self) -> Look:
         """Return all open executions and a first mark. Existing versions are not returned as changes."""
         statement = select(execution_t.c.execution_id).where(text(IS_OPEN)).limit(MAX_OPEN + 1)

@@ -12,9 +12,9 @@ from uuid import UUID
 from sqlalchemy import Select, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import execution_t, schedule_t, schedule_version_t
+from foliot.db.statements import Statements
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.schedule import ChangeKind
@@ -56,10 +56,7 @@ class VersionRecord:
     paused_until_ts: datetime | None
 
 
-class ExecutionHistory:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class ExecutionHistory(Statements):
     async def ledger(
         self,
         schedule_id: UUID,

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import outbox_message_t
+from foliot.db.statements import Statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,7 @@ class OutboxMessage:
     event_topic: str
 
 
-class OutboxList:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class OutboxList(Statements):
     async def after(self, host_id: UUID, offset: int, *, limit: int = 50) -> list[OutboxMessage]:
         """Return the host's next messages after an offset, oldest first. Empty for an unknown host."""
         table = outbox_message_t

@@ -10,9 +10,9 @@ from sqlalchemy import func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import instance_t, scheduler_lock_t, task_function_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.errors import ConflictError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.kind import SYSTEM_PREFIX
@@ -118,11 +118,7 @@ class ListedTask:
     default_retry: Mapping[str, Any] | None = None
 
 
-class RegistryList:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class RegistryList(Statements):
     # --- instances --------------------------------------------------------------------------------
 
     async def instances(
@@ -163,32 +159,31 @@ class RegistryList:
             raise NotFoundError("instance", instance_id)
         return found[0]
 
-    async def set_draining(self, instance_id: str, is_draining: bool, author: Author) -> None:
+    @transaction(Pool.API)
+    async def set_draining(
+        self, connection: AsyncConnection, instance_id: str, is_draining: bool, author: Author
+    ) -> None:
         """Ask an instance to drain, or to resume. Idempotent. Raises NotFoundError."""
         table = instance_t
-
-        async def work(connection: AsyncConnection) -> None:
-            statement = select(table.c.draining).where(table.c.instance_id == instance_id).with_for_update()
-            was_draining = (await connection.execute(statement)).scalar_one_or_none()
-            if was_draining is None:
-                raise NotFoundError("instance", instance_id)
-            if was_draining == is_draining:
-                return
-            await connection.execute(
-                update(table).where(table.c.instance_id == instance_id).values(draining=is_draining)
-            )
-            await record_audit(
-                connection,
-                self._dialect,
-                author,
-                Action.INSTANCE_DRAINED if is_draining else Action.INSTANCE_RESUMED,
-                instance_id,
-                host_id=DEFAULT_HOST_ID,
-                before={"is_draining": was_draining},
-                after={"is_draining": is_draining},
-            )
-
-        await self._database.write(Pool.API, work)
+        statement = select(table.c.draining).where(table.c.instance_id == instance_id).with_for_update()
+        was_draining = (await connection.execute(statement)).scalar_one_or_none()
+        if was_draining is None:
+            raise NotFoundError("instance", instance_id)
+        if was_draining == is_draining:
+            return
+        await connection.execute(
+            update(table).where(table.c.instance_id == instance_id).values(draining=is_draining)
+        )
+        await record_audit(
+            connection,
+            self._dialect,
+            author,
+            Action.INSTANCE_DRAINED if is_draining else Action.INSTANCE_RESUMED,
+            instance_id,
+            host_id=DEFAULT_HOST_ID,
+            before={"is_draining": was_draining},
+            after={"is_draining": is_draining},
+        )
 
     async def transports(self) -> list[TransportRecord]:
         """Return the transports that live instances report. Empty: all executions go through the database."""

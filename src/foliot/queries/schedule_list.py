@@ -30,11 +30,11 @@ from sqlalchemy import (
     union_all,
 )
 
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.rows.schedule_rows import schedule_of
 from foliot.db.rows.search_rows import is_found, is_short
 from foliot.db.schema import schedule_status_t, schedule_t, schedule_text_t
+from foliot.db.statements import Statements
 from foliot.model.errors import InvalidError, NotFoundError, UnreadableError
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
@@ -108,11 +108,7 @@ class ScheduleReference:
     aggregate_version: int
 
 
-class ScheduleList:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class ScheduleList(Statements):
     async def page(
         self,
         wanted: ScheduleFilter,

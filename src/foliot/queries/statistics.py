@@ -26,9 +26,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.schema import IS_BY_HAND, execution_t, schedule_t
+from foliot.db.statements import Statements
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.instant import EPOCH
@@ -86,11 +86,7 @@ class ScheduleStatistics:
     """`days` covers fire times from here on."""
 
 
-class Statistics:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Statistics(Statements):
     async def of_schedule(self, schedule_id: UUID, *, host_id: UUID | None = None) -> ScheduleStatistics:
         """Return statistics of the latest executions in the last twelve weeks. Raises NotFoundError."""
         async with self._database.read(Pool.API) as connection:

@@ -24,10 +24,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.rows.due_rows import DUE_COLUMNS, due_of
 from foliot.db.schema import execution_t, schedule_t
+from foliot.db.statements import Statements
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.instant import EPOCH, micros_of
@@ -86,11 +86,7 @@ class RecentLoad:
     complete_from_ts: datetime
 
 
-class Timeline:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Timeline(Statements):
     async def past(self, host_id: UUID, bins: Bins, *, including: Sequence[UUID] = ()) -> PastLoad:
         """Return the executions in the bins, by their current status.
 

@@ -17,7 +17,6 @@ from sqlalchemy import ColumnElement, Select, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.event_runs import ended_at_once, say_events
@@ -27,6 +26,7 @@ from foliot.db.rows.row_locks import lock_executions
 from foliot.db.rows.schedule_rows import schedule_of
 from foliot.db.rows.shard_rows import is_of
 from foliot.db.schema import IS_OPEN, backfill_t, execution_t, schedule_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.errors import NotFoundError
 from foliot.model.event import CancelledExecution, FiredExecution
@@ -93,15 +93,13 @@ def _fired(schedule: Schedule, row: Mapping[str, Any]) -> FiredExecution:
     )
 
 
-class Backfills:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Backfills(Statements):
     # --- requesting and reading -------------------------------------------------------------------
 
+    @transaction(Pool.API)
     async def create(
         self,
+        connection: AsyncConnection,
         schedule_id: UUID,
         from_ts: datetime,
         to_ts: datetime,
@@ -114,47 +112,43 @@ class Backfills:
 
         If a backfill with `backfill_id` exists already, return it.
         """
-
-        async def work(connection: AsyncConnection) -> Backfill:
-            schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
-            if backfill_id is not None and await _exists(connection, backfill_id):
-                return await _read(connection, backfill_id, None)
-            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
-            cadence = compile_spec(schedule.spec, schedule_id, schedule.effective_ts)
-            total = admit_backfill(schedule, cadence, from_ts, to_ts, now)
-            identity = backfill_id or new_id(now)
-            await connection.execute(
-                insert(backfill_t).values(
-                    backfill_id=identity,
-                    schedule_id=schedule_id,
-                    host_id=schedule.host_id,
-                    from_ts=from_ts,
-                    to_ts=to_ts,
-                    position_ts=from_ts,
-                    state=BackfillState.RUNNING.value,
-                    total_count=total,
-                    requested_by=author.name,
-                    created_ts=now,
-                    updated_ts=now,
-                )
-            )
-            await record_audit(
-                connection,
-                self._dialect,
-                author,
-                Action.BACKFILL_CREATED,
-                identity,
+        schedule = await lock_schedule(connection, schedule_id, host_id=host_id)
+        if backfill_id is not None and await _exists(connection, backfill_id):
+            return await _read(connection, backfill_id, None)
+        now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+        cadence = compile_spec(schedule.spec, schedule_id, schedule.effective_ts)
+        total = admit_backfill(schedule, cadence, from_ts, to_ts, now)
+        identity = backfill_id or new_id(now)
+        await connection.execute(
+            insert(backfill_t).values(
+                backfill_id=identity,
+                schedule_id=schedule_id,
                 host_id=schedule.host_id,
-                now=now,
-                after={
-                    "schedule_id": str(schedule_id),
-                    "from_ts": from_ts.isoformat(),
-                    "to_ts": to_ts.isoformat(),
-                },
+                from_ts=from_ts,
+                to_ts=to_ts,
+                position_ts=from_ts,
+                state=BackfillState.RUNNING.value,
+                total_count=total,
+                requested_by=author.name,
+                created_ts=now,
+                updated_ts=now,
             )
-            return await _read(connection, identity, None)
-
-        return await self._database.write(Pool.API, work)
+        )
+        await record_audit(
+            connection,
+            self._dialect,
+            author,
+            Action.BACKFILL_CREATED,
+            identity,
+            host_id=schedule.host_id,
+            now=now,
+            after={
+                "schedule_id": str(schedule_id),
+                "from_ts": from_ts.isoformat(),
+                "to_ts": to_ts.isoformat(),
+            },
+        )
+        return await _read(connection, identity, None)
 
     async def get(self, backfill_id: UUID, *, host_id: UUID | None = None) -> Backfill:
         async with self._database.read(Pool.API) as connection:
@@ -177,42 +171,39 @@ class Backfills:
         async with self._database.read(Pool.API) as connection:
             return [_backfill_of(row) for row in await connection.execute(statement)]
 
+    @transaction(Pool.API)
     async def cancel(
-        self, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
+        self, connection: AsyncConnection, backfill_id: UUID, author: Author, *, host_id: UUID | None = None
     ) -> CancelledBackfill:
         """Create no more executions, and cancel the waiting ones; running ones continue. Idempotent."""
-
-        async def work(connection: AsyncConnection) -> CancelledBackfill:
-            known = await self._locked(connection, backfill_id)
-            if known is None or (host_id is not None and known.host_id != host_id):
-                raise NotFoundError("backfill", backfill_id)
-            if known.state == BackfillState.RUNNING.value:
-                await self._end(connection, backfill_id, BackfillState.CANCELLED)
-            rows = await lock_executions(
-                connection,
-                self._dialect,
-                execution_t.c.schedule_id == known.schedule_id,
-                _IS_OF_BACKFILL,
-                execution_t.c.fire_ts >= known.from_ts,
-                execution_t.c.fire_ts < known.position_ts,
-                execution_t.c.status.in_([each.value for each in CLAIMABLE]),
-            )
-            told = "its backfill was cancelled" + (f" by {author.name}" if author.name else "")
-            cancelled = await cancel_locked(
-                connection, self._dialect, rows, reason="backfill cancelled", error=told
-            )
-            await record_audit(
-                connection,
-                self._dialect,
-                author,
-                Action.BACKFILL_CANCELLED,
-                backfill_id,
-                host_id=known.host_id,
-                after={"schedule_id": str(known.schedule_id)},
-            )
-            return CancelledBackfill(await _read(connection, backfill_id, None), cancelled)
-
-        return await self._database.write(Pool.API, work)
+        known = await self._locked(connection, backfill_id)
+        if known is None or (host_id is not None and known.host_id != host_id):
+            raise NotFoundError("backfill", backfill_id)
+        if known.state == BackfillState.RUNNING.value:
+            await self._end(connection, backfill_id, BackfillState.CANCELLED)
+        rows = await lock_executions(
+            connection,
+            self._dialect,
+            execution_t.c.schedule_id == known.schedule_id,
+            _IS_OF_BACKFILL,
+            execution_t.c.fire_ts >= known.from_ts,
+            execution_t.c.fire_ts < known.position_ts,
+            execution_t.c.status.in_([each.value for each in CLAIMABLE]),
+        )
+        told = "its backfill was cancelled" + (f" by {author.name}" if author.name else "")
+        cancelled = await cancel_locked(
+            connection, self._dialect, rows, reason="backfill cancelled", error=told
+        )
+        await record_audit(
+            connection,
+            self._dialect,
+            author,
+            Action.BACKFILL_CANCELLED,
+            backfill_id,
+            host_id=known.host_id,
+            after={"schedule_id": str(known.schedule_id)},
+        )
+        return CancelledBackfill(await _read(connection, backfill_id, None), cancelled)
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -230,8 +221,16 @@ class Backfills:
         async with self._database.read(Pool.FIRING) as connection:
             return list((await connection.execute(statement)).scalars())
 
+    @transaction(Pool.FIRING)
     async def step(
-        self, lease: Lease, backfill_id: UUID, plan: PlanBackfill, *, most: int, most_open: int
+        self,
+        connection: AsyncConnection,
+        lease: Lease,
+        backfill_id: UUID,
+        plan: PlanBackfill,
+        *,
+        most: int,
+        most_open: int,
     ) -> BackfillAdvance:
         """Create the next executions and store the new position, in one transaction. Raises FencedError.
 
@@ -239,51 +238,47 @@ class Backfills:
         If `plan` raises, the exception propagates and nothing is written. A backfill of a deleted schedule
         is cancelled.
         """
-
-        async def work(connection: AsyncConnection) -> BackfillAdvance:
-            await require_lease(connection, lease)
-            row = await self._schedule_row(connection, backfill_id)
-            if row is not None and row.slot % lease.shard.of != lease.shard.number:
-                return BackfillAdvance()
-            backfill = await self._locked(connection, backfill_id)
-            if backfill is None or backfill.state != BackfillState.RUNNING.value:
-                return BackfillAdvance(is_over=True)
-            if row is None:
-                await self._end(connection, backfill_id, BackfillState.CANCELLED)
-                return BackfillAdvance(is_over=True)
-            schedule = schedule_of(row)
-            room = min(most, most_open - await self._count_open(connection, schedule.schedule_id))
-            opened = await self._opened(connection, schedule)
-            if opened is not None:
-                room, _ready = count_admissible(schedule.spec.overlap, opened, room)
-            if room < 1:
-                return BackfillAdvance()
-            planned = plan(schedule, backfill.position_ts, backfill.to_ts, room)
-            made = await self._make(connection, schedule, planned.fire_times, backfill.requested_by, opened)
-            await connection.execute(
-                update(backfill_t)
-                .where(backfill_t.c.backfill_id == backfill_id)
-                .values(
-                    position_ts=planned.position_ts,
-                    state=(BackfillState.DONE if planned.is_last else BackfillState.RUNNING).value,
-                    total_count=backfill_t.c.total_count - planned.passed_over,
-                    created_count=backfill_t.c.created_count + made.created,
-                    existing_count=backfill_t.c.existing_count + len(planned.fire_times) - made.created,
-                    updated_ts=self._dialect.now(),
-                )
+        await require_lease(connection, lease)
+        row = await self._schedule_row(connection, backfill_id)
+        if row is not None and row.slot % lease.shard.of != lease.shard.number:
+            return BackfillAdvance()
+        backfill = await self._locked(connection, backfill_id)
+        if backfill is None or backfill.state != BackfillState.RUNNING.value:
+            return BackfillAdvance(is_over=True)
+        if row is None:
+            await self._end(connection, backfill_id, BackfillState.CANCELLED)
+            return BackfillAdvance(is_over=True)
+        schedule = schedule_of(row)
+        room = min(most, most_open - await self._count_open(connection, schedule.schedule_id))
+        opened = await self._opened(connection, schedule)
+        if opened is not None:
+            room, _ready = count_admissible(schedule.spec.overlap, opened, room)
+        if room < 1:
+            return BackfillAdvance()
+        planned = plan(schedule, backfill.position_ts, backfill.to_ts, room)
+        made = await self._make(connection, schedule, planned.fire_times, backfill.requested_by, opened)
+        await connection.execute(
+            update(backfill_t)
+            .where(backfill_t.c.backfill_id == backfill_id)
+            .values(
+                position_ts=planned.position_ts,
+                state=(BackfillState.DONE if planned.is_last else BackfillState.RUNNING).value,
+                total_count=backfill_t.c.total_count - planned.passed_over,
+                created_count=backfill_t.c.created_count + made.created,
+                existing_count=backfill_t.c.existing_count + len(planned.fire_times) - made.created,
+                updated_ts=self._dialect.now(),
             )
-            if made.events:
-                await say_events(connection, self._dialect, schedule, made.events, made.at)
-            return BackfillAdvance(
-                made.created,
-                0 if made.events else made.ready,
-                has_moved=True,
-                is_over=planned.is_last,
-                has_events=bool(made.events),
-                fired=made.fired,
-            )
-
-        return await self._database.write(Pool.FIRING, work)
+        )
+        if made.events:
+            await say_events(connection, self._dialect, schedule, made.events, made.at)
+        return BackfillAdvance(
+            made.created,
+            0 if made.events else made.ready,
+            has_moved=True,
+            is_over=planned.is_last,
+            has_events=bool(made.events),
+            fired=made.fired,
+        )
 
     async def _schedule_row(self, connection: AsyncConnection, backfill_id: UUID) -> Any:
         """Lock and return the schedule's row; None: the schedule is deleted."""

@@ -17,9 +17,9 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import calendar_t, cluster_t, schedule_t
+from foliot.db.statements import Statements
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import CalendarInUseError, NameTakenError, NotFoundError
 from foliot.model.ids import new_id
@@ -42,11 +42,7 @@ class CalendarRecord:
     updated_ts: datetime
 
 
-class Calendars:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Calendars(Statements):
     # --- changing ---------------------------------------------------------------------------------
 
     async def put(

@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import instance_t, scheduler_lock_t
+from foliot.db.statements import Statements, transaction
 
 SCHEDULER = "scheduler"
 
@@ -45,11 +45,7 @@ class ClusterSnapshot:
     schedulers: tuple[SeenScheduler, ...]
 
 
-class ClusterQueries:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class ClusterQueries(Statements):
     async def look(self, *, live_s: float) -> ClusterSnapshot:
         """Return all shards, and the schedulers with a heartbeat in the last `live_s` seconds."""
         now = self._dialect.now().label("now")
@@ -79,13 +75,11 @@ class ClusterQueries:
         """Mark an instance that is about to stop, so that others no longer count on it."""
         await self._change(instance_id, draining=True)
 
-    async def _change(self, instance_id: str, **values: Any) -> None:
-        async def work(connection: AsyncConnection) -> None:
-            await connection.execute(
-                update(instance_t).where(instance_t.c.instance_id == instance_id).values(**values)
-            )
-
-        await self._database.write(Pool.LEASE, work)
+    @transaction(Pool.LEASE)
+    async def _change(self, connection: AsyncConnection, instance_id: str, **values: Any) -> None:
+        await connection.execute(
+            update(instance_t).where(instance_t.c.instance_id == instance_id).values(**values)
+        )
 
 
 def _age_s(row: Any) -> float:

@@ -22,7 +22,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Limit, Pool
 from foliot.db.rows.attempt_rows import EndedAttempt, record_attempts
 from foliot.db.rows.delay_rows import is_waiting_for_end, set_next_after_end
@@ -30,6 +29,7 @@ from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.shard_rows import is_of
 from foliot.db.rows.version_rows import existing_versions, read_specs
 from foliot.db.schema import attempt_t, execution_log_t, execution_t, schedule_t
+from foliot.db.statements import Statements, transaction
 from foliot.db.types import Instant
 from foliot.model.event import LostAttempt
 from foliot.model.execution import FINAL, Status
@@ -68,11 +68,7 @@ class Restarted(NamedTuple):
     """Cursor: the schedule to continue after. None: the scan reached the end."""
 
 
-class Upkeep:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Upkeep(Statements):
     # --- rescue -----------------------------------------------------------------------------------
 
     async def rescue(self, lease: Lease, *, limit: int, until: datetime | None = None) -> list[LostAttempt]:
@@ -278,48 +274,44 @@ class Upkeep:
         restarted = await self._database.write(Pool.UPKEEP, work)
         return Restarted(restarted, found[-1] if len(found) == limit else None)
 
-    async def prune(self, lease: Lease, *, before: datetime, limit: int) -> int:
+    @transaction(Pool.UPKEEP)
+    async def prune(self, connection: AsyncConnection, lease: Lease, *, before: datetime, limit: int) -> int:
         """Delete up to `limit` finished executions older than `before`, with attempts and logs."""
-
         # Ids grow with time, so old history is a range of the primary key. No index on a date is needed.
-        async def work(connection: AsyncConnection) -> int:
-            await require_lease(connection, lease)
-            old = (
-                select(execution_t.c.execution_id)
-                .where(
-                    execution_t.c.execution_id < first_id_at(before),
-                    execution_t.c.status.in_([each.value for each in FINAL]),
-                )
-                .order_by(execution_t.c.execution_id)
-                .limit(limit)
-                # Skips an execution that is being retried at this moment.
-                .with_for_update(skip_locked=True)
+        await require_lease(connection, lease)
+        old = (
+            select(execution_t.c.execution_id)
+            .where(
+                execution_t.c.execution_id < first_id_at(before),
+                execution_t.c.status.in_([each.value for each in FINAL]),
             )
-            ids = (await connection.execute(old)).scalars().all()
-            if not ids:
-                return 0
-            gone = self._dialect.rows("gone", {"execution_id": Uuid()}, [(each,) for each in ids])
-            for table in (execution_log_t, attempt_t, execution_t):
-                await connection.execute(
-                    delete(table).where(table.c.execution_id.in_(select(gone.c.execution_id)))
-                )
-            return len(ids)
+            .order_by(execution_t.c.execution_id)
+            .limit(limit)
+            # Skips an execution that is being retried at this moment.
+            .with_for_update(skip_locked=True)
+        )
+        ids = (await connection.execute(old)).scalars().all()
+        if not ids:
+            return 0
+        gone = self._dialect.rows("gone", {"execution_id": Uuid()}, [(each,) for each in ids])
+        for table in (execution_log_t, attempt_t, execution_t):
+            await connection.execute(
+                delete(table).where(table.c.execution_id.in_(select(gone.c.execution_id)))
+            )
+        return len(ids)
 
-        return await self._database.write(Pool.UPKEEP, work)
-
-    async def prune_events(self, lease: Lease, *, before: datetime, limit: int) -> int:
+    @transaction(Pool.UPKEEP)
+    async def prune_events(
+        self, connection: AsyncConnection, lease: Lease, *, before: datetime, limit: int
+    ) -> int:
         """Delete old events that all consumers and the relay have passed, and unneeded consumer records.
 
         At most `limit` rows of each. Return the largest of the counts.
         """
-
-        async def work(connection: AsyncConnection) -> int:
-            await require_lease(connection, lease)
-            now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
-            events = await prune_events(connection, self._dialect, before, limit)
-            return max(events, await prune_consumed(connection, now, before, limit))
-
-        return await self._database.write(Pool.UPKEEP, work)
+        await require_lease(connection, lease)
+        now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
+        events = await prune_events(connection, self._dialect, before, limit)
+        return max(events, await prune_consumed(connection, now, before, limit))
 
 
 def _version_of(row: Any) -> tuple[UUID, int]:

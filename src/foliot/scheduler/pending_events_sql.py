@@ -26,13 +26,13 @@ from sqlalchemy import Uuid, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.combined_inserts import Write, row_of_values
-from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.rows.event_rows import next_event_seq, write_events
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.schedule_rows import schedule_of
 from foliot.db.rows.shard_rows import is_of
 from foliot.db.schema import pending_event_t, schedule_t
+from foliot.db.statements import Statements
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.lease import Lease
@@ -101,11 +101,7 @@ def pending_event_write(
     return row_of_values(dialect, pending_event_t, values)
 
 
-class PendingEvents:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class PendingEvents(Statements):
     async def publish(
         self, lease: Lease, *, limit: int, after: UUID | None = None, excluding: Collection[UUID] = ()
     ) -> PublishedEvents:

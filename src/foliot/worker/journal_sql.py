@@ -13,9 +13,9 @@ from uuid import UUID
 from sqlalchemy import Integer, String, Text, Uuid, literal, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Columns, Pool
 from foliot.db.schema import execution_log_t, execution_t
+from foliot.db.statements import Statements
 from foliot.db.types import Instant
 from foliot.model.execution import Status
 
@@ -34,11 +34,7 @@ class Note:
     """Id of the work in the system that runs it, for example a Celery task id."""
 
 
-class Notes:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Notes(Statements):
     async def write(self, worker_id: str, notes: Sequence[Note]) -> None:
         """Store these notes. Existing lines stay unchanged, so a repetition is harmless."""
         progress = [

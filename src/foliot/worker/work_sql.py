@@ -35,7 +35,6 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.columns import BatchColumns, Shape
-from foliot.db.database import Database
 from foliot.db.dialect import Columns, Dialect, Pool
 from foliot.db.rows.attempt_rows import EndedAttempt, record_attempts
 from foliot.db.rows.cancellation import cancel_locked
@@ -44,6 +43,7 @@ from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.row_locks import lock_schedules, schedule_name
 from foliot.db.rows.version_rows import read_specs
 from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t, task_function_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.attempt import Claim, HandoverResult, Renewal, Settled, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become
@@ -53,11 +53,7 @@ from foliot.planning.change import Author
 from foliot.worker.claim_scope import ClaimScope
 
 
-class Work:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Work(Statements):
     async def queues(self, names: Sequence[str] | None) -> list[tuple[UUID, str]]:
         """Return (host_id, queue) of the queues that are not paused. `names` None: all queues."""
         statement = select(queue_t.c.host_id, queue_t.c.queue).where(~queue_t.c.paused)
@@ -66,19 +62,18 @@ class Work:
         async with self._database.read(Pool.WORK) as connection:
             return [(row.host_id, row.queue) for row in await connection.execute(statement)]
 
-    async def pause_queue(self, host_id: UUID, queue: str, author: Author, *, is_paused: bool) -> None:
+    @transaction(Pool.API)
+    async def pause_queue(
+        self, connection: AsyncConnection, host_id: UUID, queue: str, author: Author, *, is_paused: bool
+    ) -> None:
         """Pause or resume a queue. `queues` leaves out paused ones. The queue need not exist yet."""
         statement = self._dialect.insert(queue_t).values(host_id=host_id, queue=queue, paused=is_paused)
         statement = statement.on_conflict_do_update(
             index_elements=[queue_t.c.host_id, queue_t.c.queue], set_={"paused": is_paused}
         )
-
-        async def work(connection: AsyncConnection) -> None:
-            await connection.execute(statement)
-            action = Action.QUEUE_PAUSED if is_paused else Action.QUEUE_RESUMED
-            await record_audit(connection, self._dialect, author, action, queue, host_id=host_id)
-
-        await self._database.write(Pool.API, work)
+        await connection.execute(statement)
+        action = Action.QUEUE_PAUSED if is_paused else Action.QUEUE_RESUMED
+        await record_audit(connection, self._dialect, author, action, queue, host_id=host_id)
 
     async def claim(
         self,
@@ -218,38 +213,41 @@ class Work:
         rows: Sequence[tuple[UUID, str]] = result.all()
         return rows
 
+    @transaction(Pool.WORK)
     async def accept(
-        self, worker_id: str, claim: Claim, *, lease_s: float, external_id: str | None
+        self,
+        connection: AsyncConnection,
+        worker_id: str,
+        claim: Claim,
+        *,
+        lease_s: float,
+        external_id: str | None,
     ) -> HandoverResult:
         """Hand the execution to an agent, which must report its end within `lease_s` of the start.
 
         If its cancellation was requested, it is cancelled instead.
         """
-
-        async def work(connection: AsyncConnection) -> HandoverResult:
-            result = await connection.execute(
-                update(execution_t)
-                .where(
-                    execution_t.c.execution_id == claim.execution_id,
-                    execution_t.c.attempt == claim.attempt,
-                    execution_t.c.status == Status.RUNNING.value,
-                    execution_t.c.worker_id == worker_id,
-                )
-                .values(
-                    is_remote=True,
-                    external_id=external_id,
-                    lease_until=self._dialect.plus(execution_t.c.started_ts, lease_s),
-                )
-                .returning(execution_t, schedule_name(), self._dialect.now().label("store_now"))
+        result = await connection.execute(
+            update(execution_t)
+            .where(
+                execution_t.c.execution_id == claim.execution_id,
+                execution_t.c.attempt == claim.attempt,
+                execution_t.c.status == Status.RUNNING.value,
+                execution_t.c.worker_id == worker_id,
             )
-            row = result.one_or_none()
-            if row is None or not row.cancel_requested:
-                return HandoverResult(row is not None)
-            # Nobody renews it from now on, so nobody would notice the request to cancel.
-            reason = row.reason or "cancelled"
-            return HandoverResult(False, await cancel_locked(connection, self._dialect, [row], reason=reason))
-
-        return await self._database.write(Pool.WORK, work)
+            .values(
+                is_remote=True,
+                external_id=external_id,
+                lease_until=self._dialect.plus(execution_t.c.started_ts, lease_s),
+            )
+            .returning(execution_t, schedule_name(), self._dialect.now().label("store_now"))
+        )
+        row = result.one_or_none()
+        if row is None or not row.cancel_requested:
+            return HandoverResult(row is not None)
+        # Nobody renews it from now on, so nobody would notice the request to cancel.
+        reason = row.reason or "cancelled"
+        return HandoverResult(False, await cancel_locked(connection, self._dialect, [row], reason=reason))
 
     async def inactive_tasks(self) -> frozenset[str]:
         """Return the names of the task functions that an operator has disabled."""

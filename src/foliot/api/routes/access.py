@@ -15,6 +15,7 @@ from foliot.access.keys_sql import ApiKeys, KeyRecord
 from foliot.access.principal import CredentialKind, Role
 from foliot.api.access.credentials import SESSION_COOKIE, csrf_token
 from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer, no_content
 from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.lists import ListOf
@@ -24,10 +25,8 @@ from foliot.model.errors import ForbiddenError
 from foliot.model.moment import Moment
 
 
-class MeDocument(BaseModel):
+class MeDocument(ApiDocument):
     """Who a credential belongs to, and what it allows."""
-
-    model_config = ConfigDict(title="Me")
 
     name: str
     role: Role
@@ -52,10 +51,8 @@ class NewKey(Form):
     )
 
 
-class KeyDocument(BaseModel):
+class KeyDocument(ApiDocument):
     """An API key. What it is itself is told once, when it is made."""
-
-    model_config = ConfigDict(title="Key")
 
     key_id: str
     host_id: UUID
@@ -82,10 +79,8 @@ class NewHost(Form):
     name: str = Field(min_length=1, max_length=126, examples=["acme"])
 
 
-class HostDocument(BaseModel):
+class HostDocument(ApiDocument):
     """A host: a tenant, isolated from the others in everything."""
-
-    model_config = ConfigDict(title="Host")
 
     host_id: UUID
     name: str

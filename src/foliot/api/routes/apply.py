@@ -5,9 +5,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer
 from foliot.api.http.request_body import Form, JsonBody, parse, takes
 from foliot.api.services import API, Services
@@ -37,10 +38,8 @@ class Apply(Form):
     reason: str | None = Field(default=None, max_length=1000)
 
 
-class ChangeDocument(BaseModel):
+class ChangeDocument(ApiDocument):
     """A place in which two definitions differ."""
-
-    model_config = ConfigDict(title="Change")
 
     pointer: str = Field(examples=["/trigger/expression"])
     before: Any

@@ -5,9 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer
 from foliot.api.lists import ListOf
 from foliot.api.paging import Paged
@@ -17,10 +18,8 @@ from foliot.model.backfill import Backfill, BackfillState
 from foliot.scheduler.backfills_sql import Backfills
 
 
-class BackfillDocument(BaseModel):
+class BackfillDocument(ApiDocument):
     """A backfill: the runs of a schedule for the times that it would have had in a range."""
-
-    model_config = ConfigDict(title="Backfill")
 
     backfill_id: UUID
     schedule_id: UUID

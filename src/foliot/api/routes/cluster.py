@@ -4,9 +4,10 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer
 from foliot.api.http.request_body import Form, JsonBody, parse, parse_optional, takes
 from foliot.api.routes.executions import Because
@@ -29,10 +30,8 @@ MAX_INSTANCES = 500
 InstanceId = Annotated[str, Path(max_length=255, pattern=r"^[A-Za-z0-9._-]+$")]
 
 
-class ClusterDocument(BaseModel):
+class ClusterDocument(ApiDocument):
     """Who leads what, who is there, and what is wrong."""
-
-    model_config = ConfigDict(title="Cluster")
 
     lease_providers: list[LeaseProviderStatus] = Field(
         description="What decides about leaders beside the database; empty: nothing."

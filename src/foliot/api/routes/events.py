@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from foliot.api.access.gate import GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer, no_content
 from foliot.api.http.request_body import JsonBody, parse_optional, takes
 from foliot.api.lists import ListOf
@@ -26,10 +27,8 @@ RelayName = Annotated[str, Query(min_length=1, max_length=64, pattern="^[^\\x00]
 TopicName = Annotated[str, Query(min_length=1, max_length=255, pattern="^[^\\x00]+$", examples=["orders"])]
 
 
-class EventGroupDocument(BaseModel):
+class EventGroupDocument(ApiDocument):
     """A group of consumers."""
-
-    model_config = ConfigDict(title="EventGroup")
 
     group: str
     source: str = Field(description="`database`, or `kafka`, which keeps the group's offsets itself.")
@@ -47,10 +46,8 @@ class EventGroupDocument(BaseModel):
     )
 
 
-class RefusedTopicDocument(BaseModel):
+class RefusedTopicDocument(ApiDocument):
     """A topic that the broker refuses: the relay goes on without it, and tries it again."""
-
-    model_config = ConfigDict(title="RefusedTopic")
 
     topic: str
     next_offset: int = Field(description="The first of its events that is not sent.")
@@ -59,10 +56,8 @@ class RefusedTopicDocument(BaseModel):
     tried_ts: datetime
 
 
-class EventRelayDocument(BaseModel):
+class EventRelayDocument(ApiDocument):
     """What ships events to a broker."""
-
-    model_config = ConfigDict(title="EventRelay")
 
     name: str
     instance_id: str | None = Field(description="The active one; null: none.")
@@ -74,9 +69,7 @@ class EventRelayDocument(BaseModel):
     refused_topics: list[RefusedTopicDocument] = Field(description="The first 20.")
 
 
-class DeadEventDocument(BaseModel):
-    model_config = ConfigDict(title="DeadEvent")
-
+class DeadEventDocument(ApiDocument):
     id: str
     type: str
     topic: str
@@ -84,10 +77,8 @@ class DeadEventDocument(BaseModel):
     host_id: str
 
 
-class DeadLetterDocument(BaseModel):
+class DeadLetterDocument(ApiDocument):
     """An event that a group could not handle, or that a broker did not take."""
-
-    model_config = ConfigDict(title="DeadLetter")
 
     dead_letter_id: UUID
     group: str = Field(description="`relay:default`: the relay.")

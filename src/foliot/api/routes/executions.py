@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.dependencies import made_of_query
 from foliot.api.documents import ExecutionDocument, execution_document
 from foliot.api.execution_filters import ExecutionQuery, list_executions
@@ -26,10 +27,8 @@ class Because(Form):
     reason: str | None = Field(default=None, max_length=1000)
 
 
-class AttemptDocument(BaseModel):
+class AttemptDocument(ApiDocument):
     """One try at an execution."""
-
-    model_config = ConfigDict(title="Attempt")
 
     attempt: int
     status: Status

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.examples import ON_CALL_RULE
 from foliot.api.http.conditions import IfMatch
 from foliot.api.http.json_response import answer, etag_of, no_content
@@ -46,10 +47,8 @@ class NotificationRuleDocument(NotificationRuleSpec):
     updated_ts: datetime
 
 
-class NotificationDocument(BaseModel):
+class NotificationDocument(ApiDocument):
     """A message, and how far its delivery has come."""
-
-    model_config = ConfigDict(title="Notification")
 
     notification_id: UUID = Field(description="The `webhook-id`: the same however often it is sent.")
     rule_id: UUID

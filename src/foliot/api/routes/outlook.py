@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from foliot.api.access.gate import Caller, GatedRoute
+from foliot.api.api_document import ApiDocument
 from foliot.api.calendar_book import book_of
 from foliot.api.http.json_response import answer
 from foliot.api.http.request_body import Form, JsonBody, parse, takes
@@ -58,10 +59,8 @@ class PreviewAsked(Form):
     )
 
 
-class WarningDocument(BaseModel):
+class WarningDocument(ApiDocument):
     """Something that is allowed, and perhaps not meant."""
-
-    model_config = ConfigDict(title="Warning")
 
     code: str
     text: str
@@ -75,10 +74,8 @@ class FireMark(BaseModel):
     clock_change: str = Field(description="`gap` or `repeat`.")
 
 
-class PreviewDocument(BaseModel):
+class PreviewDocument(ApiDocument):
     """When a trigger fires."""
-
-    model_config = ConfigDict(title="Preview")
 
     description: str = Field(examples=["At 02:00 (Europe/Berlin)"])
     fires: list[str] = Field(
@@ -122,10 +119,8 @@ def _of_none(asked: PreviewAsked, error: InvalidError) -> Preview:
     return Preview(asked.trigger.describe(), (), (PreviewWarning("never_fires", error.problems[0].detail),))
 
 
-class LeaderDocument(BaseModel):
+class LeaderDocument(ApiDocument):
     """Who leads a shard."""
-
-    model_config = ConfigDict(title="Leader")
 
     shard: int
     instance_id: str | None = Field(description="Null: nobody.")
@@ -146,10 +141,8 @@ class ExecutionCounts(BaseModel):
     is_capped: bool
 
 
-class NextFireDocument(BaseModel):
+class NextFireDocument(ApiDocument):
     """A schedule that is due soon."""
-
-    model_config = ConfigDict(title="NextFire")
 
     schedule_id: UUID
     name: str
@@ -157,10 +150,8 @@ class NextFireDocument(BaseModel):
     next_run_ts: datetime
 
 
-class FailureDocument(BaseModel):
+class FailureDocument(ApiDocument):
     """An execution that ended badly."""
-
-    model_config = ConfigDict(title="Failure")
 
     execution_id: UUID
     schedule_id: UUID
@@ -170,30 +161,24 @@ class FailureDocument(BaseModel):
     ended_ts: datetime | None
 
 
-class OverdueDocument(BaseModel):
+class OverdueDocument(ApiDocument):
     """Schedules that should have been acted on ten seconds ago, or three lease TTLs if that is longer."""
-
-    model_config = ConfigDict(title="Overdue")
 
     count: int
     is_capped: bool
     oldest: NextFireDocument | None
 
 
-class UnknownTaskDocument(BaseModel):
+class UnknownTaskDocument(ApiDocument):
     """A task function that active schedules name, and no live worker knows."""
-
-    model_config = ConfigDict(title="UnknownTask")
 
     task: str
     schedule_count: int
     schedule_name: str = Field(description="One of the schedules.")
 
 
-class UnservedQueueDocument(BaseModel):
+class UnservedQueueDocument(ApiDocument):
     """A queue in which work waits, and that no live worker serves."""
-
-    model_config = ConfigDict(title="UnservedQueue")
 
     queue: str
     waiting: int = Field(description="How many executions are ready, counted up to 1,000.")
@@ -226,19 +211,15 @@ class WorkersStatus(BaseModel):
     draining: int = Field(description="They finish what they run, and claim nothing more.")
 
 
-class ReplicaDocument(BaseModel):
+class ReplicaDocument(ApiDocument):
     """The replica that lists and history are read from."""
-
-    model_config = ConfigDict(title="Replica")
 
     is_away: bool
     lag_seconds: float | None = Field(description="How far it is behind the primary; null: not known.")
 
 
-class StatusDocument(BaseModel):
+class StatusDocument(ApiDocument):
     """How a host stands, at a glance."""
-
-    model_config = ConfigDict(title="Status")
 
     now: datetime = Field(description="The database's time, which is the cluster's.")
     leaders: list[LeaderDocument]

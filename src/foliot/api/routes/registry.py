@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer
 from foliot.api.http.request_body import Form, JsonBody, parse, parse_optional, takes
 from foliot.api.lists import ListOf
@@ -23,10 +24,8 @@ from foliot.queries.queues import QueueRecord, Queues
 from foliot.queries.registry_list import ListedInstance, ListedTask, RegistryList, TaskFilter
 
 
-class TransportDocument(BaseModel):
+class TransportDocument(ApiDocument):
     """How an instance's executions of one priority travel."""
-
-    model_config = ConfigDict(title="Transport")
 
     kind: str = Field(examples=["rabbitmq"])
     address: str | None = Field(description="Without user and password; null: the database.")
@@ -36,10 +35,8 @@ class TransportDocument(BaseModel):
     since_ts: datetime | None = Field(description="Since when; null: since the instance started.")
 
 
-class LeaseProviderDocument(BaseModel):
+class LeaseProviderDocument(ApiDocument):
     """What decides about leaders beside the database, as an instance sees it."""
-
-    model_config = ConfigDict(title="LeaseProvider")
 
     kind: Literal["etcd", "redis"]
     address: str = Field(description="Without user and password.")
@@ -49,10 +46,8 @@ class LeaseProviderDocument(BaseModel):
     since_ts: datetime | None = Field(description="Since when; null: it has not answered yet.")
 
 
-class InstanceDocument(BaseModel):
+class InstanceDocument(ApiDocument):
     """A process of the cluster, as it last told of itself."""
-
-    model_config = ConfigDict(title="Instance")
 
     instance_id: str
     hostname: str
@@ -109,10 +104,8 @@ class TaskChange(Form):
     reason: str | None = Field(default=None, max_length=1000)
 
 
-class QueueDocument(BaseModel):
+class QueueDocument(ApiDocument):
     """A queue as it stands now."""
-
-    model_config = ConfigDict(title="Queue")
 
     name: str
     paused: bool

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.access.gate import Caller, GatedRoute, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.calendar_book import book_of
 from foliot.api.dependencies import made_of_query
 from foliot.api.documents import ExecutionDocument, RecentExecutionDocument, ScheduleDocument
@@ -58,10 +59,8 @@ class FireDocument(BaseModel):
     missed_from_ts: datetime | None
 
 
-class VersionDocument(BaseModel):
+class VersionDocument(ApiDocument):
     """A version of a schedule: who made it, why, and how it differs from the one before."""
-
-    model_config = ConfigDict(title="Version")
 
     aggregate_version: int
     change: ChangeKind
@@ -82,29 +81,23 @@ class VersionWithChanges(VersionDocument):
     changes: list[ChangeDocument]
 
 
-class SpreadDocument(BaseModel):
+class SpreadDocument(ApiDocument):
     """How long something took, in seconds."""
-
-    model_config = ConfigDict(title="Spread")
 
     p50: float
     p95: float
     max: float
 
 
-class DayDocument(BaseModel):
+class DayDocument(ApiDocument):
     """What fell on a day."""
-
-    model_config = ConfigDict(title="Day")
 
     day: date = Field(description="In UTC.")
     by_status: dict[Status, int]
 
 
-class StatsDocument(BaseModel):
+class StatsDocument(ApiDocument):
     """A schedule in figures."""
-
-    model_config = ConfigDict(title="Stats")
 
     since_ts: datetime = Field(description="All of this is about fire times from here on.")
     by_status: dict[Status, int]

@@ -7,10 +7,11 @@ from urllib.parse import quote
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from foliot.access.secrets_sql import SecretName
 from foliot.api.access.gate import Caller, GatedRoute, ReservedId, Writer
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.json_response import answer, no_content
 from foliot.api.http.request_body import Form, JsonBody, parse, require_object, takes
 from foliot.api.lists import ListOf
@@ -50,27 +51,21 @@ class NewSecret(Form):
     value: str = Field(min_length=1, max_length=32 * 1024, json_schema_extra={"writeOnly": True})
 
 
-class SecretDocument(BaseModel):
+class SecretDocument(ApiDocument):
     """What may be known of a secret."""
-
-    model_config = ConfigDict(title="Secret")
 
     name: str
     updated_ts: datetime
 
 
-class RotatedDocument(BaseModel):
+class RotatedDocument(ApiDocument):
     """How many secrets were encrypted anew."""
-
-    model_config = ConfigDict(title="Rotated")
 
     rotated: int
 
 
-class EventDocument(BaseModel):
+class EventDocument(ApiDocument):
     """An event of the outbox."""
-
-    model_config = ConfigDict(title="Event")
 
     offset: int
     id: UUID

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from foliot.access.sessions import SESSION_LIFETIME_S, MadeSession, Sessions
 from foliot.api.access.credentials import SESSION_COOKIE, Authenticator, refuses_cross_site
 from foliot.api.access.gate import Caller, Gate, GatedRoute, Writer, address_of
 from foliot.api.access.guess_limits import names_of
+from foliot.api.api_document import ApiDocument
 from foliot.api.http.error_responses import request_id_of
 from foliot.api.http.json_response import answer, no_content
 from foliot.api.http.request_body import Form, JsonBody, parse, takes
@@ -25,10 +26,8 @@ class SignIn(Form):
     key: str = Field(min_length=1, max_length=1000)
 
 
-class SignInLinkDocument(BaseModel):
+class SignInLinkDocument(ApiDocument):
     """A link that signs one browser in."""
-
-    model_config = ConfigDict(title="SignInLink")
 
     token: str = Field(description="Goes into the link; it can't be shown again.")
     expires_ts: datetime

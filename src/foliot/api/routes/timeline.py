@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foliot.api.access.gate import Caller, GatedRoute
+from foliot.api.api_document import ApiDocument
 from foliot.api.calendar_book import book_of
 from foliot.api.http.json_response import answer
 from foliot.api.services import API, Services
@@ -24,10 +25,8 @@ from foliot.queries.timeline import MAX_UPCOMING, PastLoad, RecentLoad, Timeline
 _DAY = timedelta(days=1)
 
 
-class BinDocument(BaseModel):
+class BinDocument(ApiDocument):
     """A stretch of time."""
-
-    model_config = ConfigDict(title="Bin")
 
     start_ts: datetime
     planned: int = Field(description="Times to come.")
@@ -47,10 +46,8 @@ class LoadDocument(BaseModel):
     planned_counts: list[int] = Field(description="Times to come, bin by bin; empty: none.")
 
 
-class TimelineDocument(BaseModel):
+class TimelineDocument(ApiDocument):
     """Planned and past load."""
-
-    model_config = ConfigDict(title="Timeline")
 
     from_ts: datetime
     to_ts: datetime
@@ -66,10 +63,8 @@ class TimelineDocument(BaseModel):
     is_partial: bool = Field(description="Whether some schedules are missing in what is planned.")
 
 
-class MinuteDocument(BaseModel):
+class MinuteDocument(ApiDocument):
     """A minute of the last hour."""
-
-    model_config = ConfigDict(title="Minute")
 
     start_ts: datetime
     by_status: dict[Status, int]

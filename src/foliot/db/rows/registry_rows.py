@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import delete, func, null, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import instance_t, task_function_t
+from foliot.db.statements import Statements, transaction
 from foliot.model.policy import RetryPolicy
 from foliot.planning.task_defaults import TaskDefaults
 
@@ -59,12 +59,9 @@ class RegisteredTask:
     is_active: bool
 
 
-class Registry:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
-    async def heartbeat(self, record: InstanceRecord) -> bool:
+class Registry(Statements):
+    @transaction(Pool.LEASE)
+    async def heartbeat(self, connection: AsyncConnection, record: InstanceRecord) -> bool:
         """Publish the instance's state. Return whether the instance is asked to drain."""
         now = self._dialect.now()
         changing: dict[str, Any] = {
@@ -92,26 +89,18 @@ class Registry:
             index_elements=[instance_t.c.instance_id],
             set_={**changing, "leader_since": leader_since if record.is_leader else null()},
         ).returning(instance_t.c.draining)
+        return bool((await connection.execute(registered)).scalar_one())
 
-        async def work(connection: AsyncConnection) -> bool:
-            return bool((await connection.execute(registered)).scalar_one())
+    @transaction(Pool.LEASE)
+    async def leave(self, connection: AsyncConnection, instance_id: str) -> None:
+        await connection.execute(delete(instance_t).where(instance_t.c.instance_id == instance_id))
 
-        return await self._database.write(Pool.LEASE, work)
-
-    async def leave(self, instance_id: str) -> None:
-        async def work(connection: AsyncConnection) -> None:
-            await connection.execute(delete(instance_t).where(instance_t.c.instance_id == instance_id))
-
-        await self._database.write(Pool.LEASE, work)
-
-    async def forget_stale(self, older_than_s: float) -> int:
-        async def work(connection: AsyncConnection) -> int:
-            oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
-            stale = select(instance_t.c.instance_id).where(instance_t.c.last_heartbeat < oldest)
-            result = await connection.execute(delete(instance_t).where(instance_t.c.instance_id.in_(stale)))
-            return result.rowcount
-
-        return await self._database.write(Pool.LEASE, work)
+    @transaction(Pool.LEASE)
+    async def forget_stale(self, connection: AsyncConnection, older_than_s: float) -> int:
+        oldest = self._dialect.plus(self._dialect.now(), -older_than_s)
+        stale = select(instance_t.c.instance_id).where(instance_t.c.last_heartbeat < oldest)
+        result = await connection.execute(delete(instance_t).where(instance_t.c.instance_id.in_(stale)))
+        return result.rowcount
 
     async def task(self, name: str) -> RegisteredTask | None:
         """Return the record that a worker wrote about a task function. None: there is none."""
@@ -143,32 +132,29 @@ class Registry:
         async with self._database.read(Pool.API) as connection:
             return list((await connection.execute(wanted)).scalars())
 
-    async def register_tasks(self, tasks: Sequence[TaskRecord]) -> None:
+    @transaction(Pool.WORK)
+    async def register_tasks(self, connection: AsyncConnection, tasks: Sequence[TaskRecord]) -> None:
         """Write the tasks that this process can run. Existing rows are updated, except for `is_active`."""
-
-        async def work(connection: AsyncConnection) -> None:
-            # In order of name: several workers may start at once and must not deadlock.
-            for task in sorted(tasks, key=lambda each: each.name):
-                values: dict[str, Any] = {
-                    "display_name": task.display_name,
-                    "description": task.description,
-                    "handler_path": task.handler_path,
-                    "handler_type": task.handler_type,
-                    "queue": task.queue,
-                    "default_timeout_seconds": task.default_timeout_seconds,
-                    "args_schema": dict(task.args_schema),
-                    "is_system": task.is_system,
-                    "default_retry": None if task.default_retry is None else dict(task.default_retry),
-                    "updated_ts": self._dialect.now(),
-                }
-                statement = self._dialect.insert(task_function_t).values(
-                    name=task.name, created_ts=self._dialect.now(), **values
-                )
-                await connection.execute(
-                    statement.on_conflict_do_update(index_elements=[task_function_t.c.name], set_=values)
-                )
-
-        await self._database.write(Pool.WORK, work)
+        # In order of name: several workers may start at once and must not deadlock.
+        for task in sorted(tasks, key=lambda each: each.name):
+            values: dict[str, Any] = {
+                "display_name": task.display_name,
+                "description": task.description,
+                "handler_path": task.handler_path,
+                "handler_type": task.handler_type,
+                "queue": task.queue,
+                "default_timeout_seconds": task.default_timeout_seconds,
+                "args_schema": dict(task.args_schema),
+                "is_system": task.is_system,
+                "default_retry": None if task.default_retry is None else dict(task.default_retry),
+                "updated_ts": self._dialect.now(),
+            }
+            statement = self._dialect.insert(task_function_t).values(
+                name=task.name, created_ts=self._dialect.now(), **values
+            )
+            await connection.execute(
+                statement.on_conflict_do_update(index_elements=[task_function_t.c.name], set_=values)
+            )
 
 
 def _retry_of(document: Any) -> RetryPolicy | None:

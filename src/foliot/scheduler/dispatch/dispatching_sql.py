@@ -12,9 +12,9 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, String, and_, or_, select, text
 
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
+from foliot.db.statements import Statements
 from foliot.db.types import Instant
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import Priority, priority_from
@@ -35,11 +35,7 @@ class ClaimableExecution(NamedTuple):
     trace_context: str | None = None
 
 
-class Dispatching:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._dialect = database.dialect
-
+class Dispatching(Statements):
     async def waiting(
         self,
         priorities: Sequence[Priority],

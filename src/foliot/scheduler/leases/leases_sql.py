@@ -14,10 +14,10 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
-from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.shard_rows import SHARDS, shard_count
 from foliot.db.schema import cluster_t, scheduler_lock_t
+from foliot.db.statements import Statements
 from foliot.model.errors import FencedError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH
@@ -40,10 +40,7 @@ class LeaseState:
     """Seconds since the holder's last heartbeat, set when `take` was refused because the lease is fresh."""
 
 
-class Leases:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class Leases(Statements):
     async def shard_count(self) -> int:
         async with self._database.read(Pool.LEASE) as connection:
             return await shard_count(connection)
