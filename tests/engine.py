@@ -14,6 +14,7 @@ from foliot.model.event import DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule, ScheduleSpec
 from foliot.planning.change import Author, create
+from foliot.queries.schedule_list import ScheduleFilter
 from foliot.testing.app import Recorder
 from foliot.timing.clock import Clock, SystemClock
 
@@ -108,6 +109,12 @@ async def add(store: SqlStore, definition: ScheduleSpec) -> Schedule:
     return await store.schedules.create(
         lambda now: create(definition, host_id=DEFAULT_HOST_ID, now=now, author=AUTHOR), AUTHOR
     )
+
+
+async def all_schedules(store: SqlStore) -> list[Schedule]:
+    """Return the schedules of the default host, in the order of their names."""
+    page = await store.schedule_list.page(ScheduleFilter(host_id=DEFAULT_HOST_ID), limit=10_000)
+    return [each.schedule for each in page.items]
 
 
 async def add_all(store: SqlStore, definitions: Sequence[ScheduleSpec]) -> list[Schedule]:

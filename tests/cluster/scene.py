@@ -14,12 +14,11 @@ from foliot.db.dialect import Pool
 from foliot.db.schema import execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
-from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import Schedule
 from foliot.planning.change import Author
 from tests.cluster.agent import Agent
 from tests.cluster.processes import Node, Nodes
-from tests.engine import add, spec, until
+from tests.engine import add, all_schedules, spec, until
 
 SECOND = timedelta(seconds=1)
 LEASE_S = 1.5
@@ -89,9 +88,7 @@ class Scene:
 
     async def ran(self, task: str = "nap") -> Execution:
         """Run a short task, to prove that a worker is active."""
-        known = [
-            each for each in await self.store.schedules.list_all(DEFAULT_HOST_ID) if each.spec.name == task
-        ]
+        known = [each for each in await all_schedules(self.store) if each.spec.name == task]
         schedule = known[0] if known else await self.schedule_of(task)
         return await self.stands(await self.trigger(schedule), Status.SUCCESS)
 

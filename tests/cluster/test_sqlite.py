@@ -12,7 +12,7 @@ from foliot.model.execution import Status
 from foliot.timing.clock import SystemClock
 from tests.cluster.processes import Nodes
 from tests.cluster.scene import SECOND, WITHIN_S, told
-from tests.engine import add_all, every_second, until
+from tests.engine import add_all, all_schedules, every_second, until
 from tests.ledger import assert_exact
 from tests.servers import free_port
 
@@ -83,7 +83,7 @@ async def test_many_processes_write_to_one_file_and_no_lock_reaches_a_user(tmp_p
             assert_exact(
                 await store.schedules.executions(each.schedule_id, limit=10_000), SECOND, each.next_fire_ts
             )
-        assert len(await store.schedules.list_all(schedules[0].host_id)) == SCHEDULES + CLIENTS * EACH
+        assert len(await all_schedules(store)) == SCHEDULES + CLIENTS * EACH
     finally:
         nodes.end()
         await store.close()

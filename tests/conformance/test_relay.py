@@ -25,6 +25,7 @@ from foliot.model.event import (
 from foliot.outbox.publisher import BrokerRefusedError, RelayTerm, TermOverError
 from foliot.outbox.relay import BATCH, RETRY_REFUSED_S, Relay
 from foliot.outbox.relays_sql import RELAY_GROUP, RelayReplacedError, Relays
+from foliot.planning.change import Author
 from foliot.queries.outbox_list import OutboxMessage
 from foliot.scheduler.leases.leadership import MARGIN
 from foliot.timing.clock import VirtualClock
@@ -316,7 +317,7 @@ class TestRefusal:
         [letter] = await scene.store.dead_letters.of_group(RELAY_GROUP)
         assert (letter.c_offset, letter.error) == (5, "too large")
         broker.refused_ids = set()
-        await scene.store.dead_letters.request_replay([letter.dead_letter_id])
+        await scene.store.event_admin.replay(letter.dead_letter_id, Author())
         relay._replayed_at = float("-inf")
         await self.ship(relay, 1)
         assert (broker.taken[-1].id, broker.taken[-1].payload) == (messages[4].id, messages[4].payload)
@@ -329,7 +330,7 @@ class TestRefusal:
         relay = patient_relay(scene.store, broker, RecordedEvents())
         await self.ship(relay)
         [letter] = await scene.store.dead_letters.of_group(RELAY_GROUP)
-        await scene.store.dead_letters.request_replay([letter.dead_letter_id])
+        await scene.store.event_admin.replay(letter.dead_letter_id, Author())
         relay._replayed_at = float("-inf")
         await self.ship(relay, 2)
         [again] = await scene.store.dead_letters.of_group(RELAY_GROUP)

@@ -20,6 +20,7 @@ from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ManagedBy, ScheduleSpec, ScheduleState
 from foliot.planning.change import Author
 from foliot.timing.clock import ClusterClock, SystemClock
+from tests.engine import all_schedules
 
 ANN = Author("ann")
 HOURLY = {"kind": "interval", "hours": 1}
@@ -90,7 +91,7 @@ async def test_only_what_is_the_sources_own_is_pruned_and_only_when_asked(
     pruning = await plan(commands, spec("kept"), prunes=True)
     assert actions(pruning) == {"kept": "unchanged", "ours": "delete"}
     await apply(commands, spec("kept"), prunes=True)
-    left = {each.spec.name for each in await store.schedules.list_all(DEFAULT_HOST_ID)}
+    left = {each.spec.name for each in await all_schedules(store)}
     assert left == {"by hand", "kept", "theirs"}
 
 
@@ -150,7 +151,7 @@ async def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_written(
         "/schedules/2/target/args",
         "/schedules/3/calendars/0",
     ]
-    assert await store.schedules.list_all(DEFAULT_HOST_ID) == []
+    assert await all_schedules(store) == []
 
 
 async def test_a_name_that_is_there_twice_is_refused(commands: Commands) -> None:

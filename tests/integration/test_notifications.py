@@ -79,7 +79,7 @@ class Stage:
         )
 
         async def is_over() -> bool:
-            execution = await self.instance.store.schedules.execution(made.execution_id)
+            execution = await self.instance.store.executions.get(made.execution_id)
             return execution.ended_ts is not None
 
         await until(is_over)

@@ -15,11 +15,10 @@ from foliot.db.dialect import Pool
 from foliot.instance.store import open_store
 from foliot.model.event import ServiceFailed
 from foliot.model.execution import Status
-from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.timing.clock import SystemClock
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
 from tests.conftest import OpenStore
-from tests.engine import SCHEDULER, WORKER, add_all, every_second, running, seen, until
+from tests.engine import SCHEDULER, WORKER, add_all, all_schedules, every_second, running, seen, until
 from tests.pgbouncer import PgBouncer
 from tests.servers import PostgresServer
 
@@ -120,7 +119,7 @@ async def test_reading_side_by_side_never_gets_the_answer_to_anothers_question(p
 
     try:
         await asyncio.gather(*[ask(number) for number in range(10)])
-        assert await store.schedules.list_all(DEFAULT_HOST_ID) == []
+        assert await all_schedules(store) == []
     finally:
         await store.close()
 

@@ -349,10 +349,6 @@ async def test_the_notifier_looks_only_at_what_failed_or_is_watched(store: SqlSt
 async def test_a_name_is_found_by_its_index(store: SqlStore) -> None:
     _, plan = await explain(store, Pool.API, store.schedules.find(DEFAULT_HOST_ID, "schedule-7"))
     check(plan, "uq_schedule_name")
-    _, plan = await explain(
-        store, Pool.API, store.schedules.list_all(DEFAULT_HOST_ID, after_name="schedule-5")
-    )
-    check(plan, "uq_schedule_name")
 
 
 async def test_the_guard_sees_a_scan_when_there_is_one(store: SqlStore) -> None:

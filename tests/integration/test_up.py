@@ -25,6 +25,7 @@ from foliot.model.execution import OPEN, Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from tests import forked_cli
 from tests.conftest import OpenStore
+from tests.engine import all_schedules
 from tests.servers import free_port
 
 FOLIOT = str(Path(sys.executable).with_name("foliot"))
@@ -216,7 +217,7 @@ async def test_the_demo_shows_fires_and_skips_within_seconds(
     slow = await ledger(store, "demo-slow")
     assert {each.reason for each in slow if each.status is Status.SKIPPED} == {"overlap"}
     assert not [each for each in slow if each.status is Status.RUNNING]
-    names = [schedule.spec.name for schedule in await store.schedules.list_all(DEFAULT_HOST_ID)]
+    names = [schedule.spec.name for schedule in await all_schedules(store)]
     assert names == [
         "demo-flaky",
         "demo-heartbeat",

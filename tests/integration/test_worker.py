@@ -31,10 +31,10 @@ async def result_of(store: SqlStore, url: str, function: Any, **fields: Any) -> 
     async with running(url, roles=WORKER, tasks=registry(function)):
 
         async def is_final() -> bool:
-            return (await store.schedules.execution(wanted)).ended_ts is not None
+            return (await store.executions.get(wanted)).ended_ts is not None
 
         await until(is_final)
-    return await store.schedules.execution(wanted)
+    return await store.executions.get(wanted)
 
 
 async def test_an_async_function_runs_with_its_arguments(store: SqlStore, database_url: str) -> None:
@@ -228,13 +228,13 @@ async def test_of_a_task_that_a_worker_does_not_know_it_claims_one_execution_and
         return await store.schedules.trigger(schedule.schedule_id, by=TriggeredBy.API, author=Author())
 
     async def ended(execution_id: UUID) -> bool:
-        return (await store.schedules.execution(execution_id)).status is Status.SUCCESS
+        return (await store.executions.get(execution_id)).status is Status.SUCCESS
 
     first = await run(unknown)
     async with running(database_url, roles=WORKER, tasks=registry(other)) as (_, told):
 
         async def is_handed_back() -> bool:
-            row = await store.schedules.execution(first)
+            row = await store.executions.get(first)
             return row.status is Status.PENDING and row.error is not None
 
         await until(is_handed_back)
@@ -242,7 +242,7 @@ async def test_of_a_task_that_a_worker_does_not_know_it_claims_one_execution_and
             # Each round shows that the worker has claimed since: it runs what it knows, and nothing else.
             later, wanted = await run(unknown), await run(known)
             await until(partial(ended, wanted))
-            row = await store.schedules.execution(later)
+            row = await store.executions.get(later)
             assert (row.status, row.attempt) == (Status.PENDING, 0)
         claimed = [each.schedule_id for batch in seen(told, ExecutionsClaimed) for each in batch.claimed]
         assert claimed.count(unknown.schedule_id) == 1
@@ -257,11 +257,11 @@ async def test_a_kind_that_a_worker_can_not_run_is_left_to_others_without_using_
     async with running(database_url, roles=WORKER):
 
         async def is_handed_back() -> bool:
-            row = await store.schedules.execution(wanted)
+            row = await store.executions.get(wanted)
             return row.error is not None
 
         await until(is_handed_back)
-        row = await store.schedules.execution(wanted)
+        row = await store.executions.get(wanted)
         assert (row.status, row.ended_ts) == (Status.PENDING, None)
         assert "can't run targets of kind celery" in (row.error or "")
         assert await store.executions.attempts(wanted) == []

@@ -337,20 +337,6 @@ class Schedules(Statements):
             row = (await connection.execute(statement)).one_or_none()
         return None if row is None else schedule_of(row)
 
-    async def list_all(self, host_id: UUID, *, limit: int = 500, after_name: str = "") -> list[Schedule]:
-        async with self._database.read(Pool.API) as connection:
-            statement = (
-                select(schedule_t)
-                .where(
-                    schedule_t.c.host_id == host_id,
-                    schedule_t.c.deleted_ts.is_(None),
-                    schedule_t.c.schedule_name > after_name,
-                )
-                .order_by(schedule_t.c.schedule_name)
-                .limit(limit)
-            )
-            return [schedule_of(row) for row in await connection.execute(statement)]
-
     async def executions(self, schedule_id: UUID, *, limit: int = 500) -> list[Execution]:
         """Return the schedule's executions, latest fire time first."""
         async with self._database.read(Pool.API) as connection:
@@ -361,10 +347,6 @@ class Schedules(Statements):
                 .limit(limit)
             )
             return [execution_of(row) for row in await connection.execute(statement)]
-
-    async def execution(self, execution_id: UUID) -> Execution:
-        async with self._database.read(Pool.API) as connection:
-            return await read_execution(connection, execution_id)
 
     async def _now(self, connection: AsyncConnection) -> datetime:
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()

@@ -1,7 +1,8 @@
 """All statements of an instance, over one database."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 
 from foliot.access.audit import Audit
 from foliot.access.hosts import Hosts
@@ -48,7 +49,7 @@ from foliot.worker.work_sql import Work
 
 @dataclass(frozen=True, slots=True)
 class SqlStore:
-    """All stores over one database."""
+    """All stores over one database. Each field but the first is a class that takes the database."""
 
     database: Database
     leases: Leases
@@ -91,46 +92,8 @@ class SqlStore:
 
     @classmethod
     def over(cls, database: Database) -> "SqlStore":
-        return cls(
-            database=database,
-            leases=Leases(database),
-            firing=FiringStatements(database),
-            schedules=Schedules(database),
-            executions=Executions(database),
-            backfills=Backfills(database),
-            pending_events=PendingEvents(database),
-            work=Work(database),
-            dispatching=Dispatching(database),
-            notes=Notes(database),
-            agents=Agents(database),
-            upkeep=Upkeep(database),
-            registry=Registry(database),
-            surveys=ClusterQueries(database),
-            calendars=Calendars(database),
-            schedule_list=ScheduleList(database),
-            execution_list=ExecutionList(database),
-            history=ExecutionHistory(database),
-            overviews=Overviews(database),
-            timeline=Timeline(database),
-            statistics=Statistics(database),
-            queues=Queues(database),
-            registry_list=RegistryList(database),
-            audit=Audit(database),
-            keys=ApiKeys(database),
-            sessions=Sessions(database),
-            hosts=Hosts(database),
-            idempotency=IdempotencyKeys(database),
-            changes=ChangeFeed(database),
-            outbox=OutboxList(database),
-            relays=Relays(database),
-            consumers=Consumers(database),
-            dead_letters=DeadLetterRows(database),
-            event_admin=EventAdmin(database),
-            notification_rules=NotificationRules(database),
-            notifications=Notifications(database),
-            incidents=Incidents(database),
-            sightings=NotificationQueries(database),
-        )
+        parts: list[Any] = [part.type for part in fields(cls)[1:]]
+        return cls(database, *(part(database) for part in parts))
 
     async def now(self) -> datetime:
         return await self.database.now()

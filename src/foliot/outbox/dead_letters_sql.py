@@ -67,19 +67,14 @@ class DeadLetterRows(Statements):
         async with self._database.read(Pool.CONSUMER) as connection:
             return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
 
-    @transaction(Pool.CONSUMER)
-    async def request_replay(self, connection: AsyncConnection, dead_letter_ids: Sequence[UUID]) -> int:
-        """Request that processes of their groups replay these; return how many now wait for it."""
-        return await self.request_replay_in(connection, dead_letter_ids)
-
-    async def request_replay_in(self, connection: AsyncConnection, dead_letter_ids: Sequence[UUID]) -> int:
+    async def request_replay(self, connection: AsyncConnection, dead_letter_id: UUID) -> None:
+        """Request that a process of its group replays a dead letter."""
         table = dead_letter_queue
-        asked = await connection.execute(
+        await connection.execute(
             update(table)
-            .where(table.c.dead_letter_id.in_(dead_letter_ids), table.c.replayed_ts.is_(None))
-            .values(replay_requested_ts=self._database.dialect.now())
+            .where(table.c.dead_letter_id == dead_letter_id, table.c.replayed_ts.is_(None))
+            .values(replay_requested_ts=self._dialect.now())
         )
-        return asked.rowcount
 
     async def get(self, group: str, dead_letter_id: UUID) -> DeadLetter | None:
         statement = select(dead_letter_queue).where(*_is(group, dead_letter_id))

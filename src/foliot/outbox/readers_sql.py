@@ -258,7 +258,7 @@ class EventAdmin:
         letter = await self._letter(dead_letter_id)
 
         async def work(connection: AsyncConnection) -> None:
-            await self._letters.request_replay_in(connection, [dead_letter_id])
+            await self._letters.request_replay(connection, dead_letter_id)
             await self._audit(connection, author, Action.DEAD_LETTER_REPLAYED, dead_letter_id, None)
 
         await self._database.write(Pool.API, work)

@@ -76,7 +76,7 @@ class ClusterQueries(Statements):
         await self._change(instance_id, draining=True)
 
     @transaction(Pool.LEASE)
-    async def _change(self, connection: AsyncConnection, instance_id: str, **values: Any) -> None:
+    async def _change(self, connection: AsyncConnection, /, instance_id: str, **values: Any) -> None:
         await connection.execute(
             update(instance_t).where(instance_t.c.instance_id == instance_id).values(**values)
         )

@@ -172,7 +172,7 @@ class Scene:
         return rows[::-1]
 
     async def execution(self, execution_id: UUID) -> Execution:
-        return await self.store.schedules.execution(execution_id)
+        return await self.store.executions.get(execution_id)
 
     # --- working ----------------------------------------------------------------------------------
 
