@@ -34,10 +34,13 @@ from bench.servers import bench_postgres
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
 from foliot.db.migrate import upgrade
-from foliot.db.schema import event_store_t, execution_t, outbox_message_t, schedule_t
+from foliot.db.tables.events import event_store_t, outbox_message_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.runtime import spare_collector
 from foliot.instance.store import SqlStore, open_store
-from foliot.model.event import DomainEvent, RelayConfirmed
+from foliot.model.delivery_events import RelayConfirmed
+from foliot.model.event import DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.outbox.open_publisher import open_publisher
 from foliot.outbox.relay import Relay, RelayOptions

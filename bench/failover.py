@@ -27,7 +27,8 @@ from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
-from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
 from foliot.instance.store import SqlStore, open_store
 from foliot.timing.clock import SystemClock
 

@@ -28,7 +28,8 @@ from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
 from foliot.db.migrate import upgrade
 from foliot.db.rows.due_rows import LoadPosition
-from foliot.db.schema import execution_t, queue_t, schedule_t
+from foliot.db.tables.executions import execution_t, queue_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.runtime import spare_collector
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import BatchFired, DomainEvent

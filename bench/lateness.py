@@ -14,7 +14,7 @@ from bench.firing import Row, fill, leader
 from bench.servers import bench_postgres
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import new_id

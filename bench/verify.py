@@ -22,7 +22,7 @@ from bench.servers import bench_postgres
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
 from foliot.db.rows.schedule_rows import row_of
-from foliot.db.schema import schedule_t, schedule_version_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.ids import DEFAULT_HOST_ID, ids_at
 from foliot.model.schedule import Schedule

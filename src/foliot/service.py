@@ -11,7 +11,8 @@ import traceback
 from pathlib import Path
 from typing import Protocol
 
-from foliot.model.event import Observer, ServiceFailed, ServiceRecovered
+from foliot.model.event import Observer
+from foliot.model.instance_events import ServiceFailed, ServiceRecovered
 from foliot.timing.clock import Clock, SystemClock
 
 FIRST_PAUSE_S = 0.1

@@ -11,16 +11,16 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.principal import Role
-from foliot.db.schema import (
-    api_key_t,
+from foliot.db.tables.access import api_key_t
+from foliot.db.tables.events import (
     consumer_offsets,
     dead_letter_queue,
     log_counter,
-    notification_t,
     outbox_message_t,
     relay_parked_t,
     relay_t,
 )
+from foliot.db.tables.notifications import notification_t
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.notifications.rules_sql import MAX_RULES
 from tests.api.answers import made

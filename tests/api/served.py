@@ -19,7 +19,8 @@ from foliot.db.dialect import Pool
 from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.kinds.function_target import TaskRegistry
-from foliot.model.event import Observer, RequestFailed
+from foliot.model.event import Observer
+from foliot.model.instance_events import RequestFailed
 from foliot.sdk.asgi import Serving
 from foliot.testing.app import Recorder
 from tests.engine import quick_settings, registry, seen

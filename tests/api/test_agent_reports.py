@@ -13,7 +13,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.commands.agents import WITHHELD
-from foliot.db.schema import sent_secret_t
+from foliot.db.tables.executions import sent_secret_t
 from foliot.model.redaction import HIDDEN
 from tests.api.answers import made
 from tests.api.hosts import unique, yearly

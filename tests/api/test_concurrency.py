@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import null, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import idempotency_t
+from foliot.db.tables.access import idempotency_t
 from foliot.model.instant import EPOCH
 from tests.api.answers import made, pointers, problem
 from tests.api.hosts import unique, yearly

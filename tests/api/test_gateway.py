@@ -23,8 +23,8 @@ from foliot.api.http.http_server import listen
 from foliot.api.http.middleware import MAX_UNDER_WAY
 from foliot.db.dialect import Pool
 from foliot.model.errors import SettingError
-from foliot.model.event import RequestFailed
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instance_events import RequestFailed
 from foliot.planning.change import Author
 from tests.api.answers import made, problem
 from tests.api.hosts import unique, yearly

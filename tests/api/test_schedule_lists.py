@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import host_t
+from foliot.db.tables.access import host_t
 from tests.api.answers import made, pointers, problem, walk
 from tests.api.hosts import unique, yearly
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import idempotency_t
+from foliot.db.tables.access import idempotency_t
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.instant import EPOCH
 from foliot.model.schedule import ScheduleSpec

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from foliot.api.access.access_table import ACCESS
 from foliot.db.dialect import Pool
-from foliot.db.schema import metadata
+from foliot.db.tables.metadata import metadata
 from foliot.instance.store import open_store
 from foliot.timing.clock import SystemClock
 from tests.api.answers import made, problem

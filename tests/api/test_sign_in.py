@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.principal import Role
 from foliot.api.access.credentials import SESSION_COOKIE, operator_principal
-from foliot.db.schema import session_t
+from foliot.db.tables.access import session_t
 from tests.api.answers import made, problem
 from tests.api.hosts import Host, unique, yearly
 from tests.api.served import API_ALONE, OPERATOR_KEY, SCHEDULES, V1, Served, served

@@ -12,7 +12,8 @@ import httpx2
 from sqlalchemy import Row, Select, func, select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.errors import DatabaseUnreachableError
 from tests.chaos.agent import Agent

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from tests.chaos.agent import Delivery
 from tests.chaos.cluster import Cluster
 from tests.chaos.load import STEADY

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Table, select, text
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t
+from foliot.db.tables.executions import execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy
 from foliot.model.schedule import Schedule

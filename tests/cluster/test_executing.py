@@ -20,7 +20,8 @@ from foliot.commands import Commands
 from foliot.db.dialect import Pool
 from foliot.db.hints import PostgresHints
 from foliot.db.opening import parse_url
-from foliot.db.schema import execution_t, schedule_status_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_status_t
 from foliot.instance.store import SqlStore
 from foliot.model.event import Observers
 from foliot.model.execution import FINAL, Execution, Status, TriggeredBy

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import func, select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.execution import Status
 from foliot.model.schedule import Schedule

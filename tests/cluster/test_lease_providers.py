@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import func, select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
 from foliot.model.schedule import Schedule
 from tests.brokers import Broker
 from tests.cluster.scene import SECOND, WITHIN_S, Scene, told

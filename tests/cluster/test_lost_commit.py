@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from foliot import Fire
 from foliot.db.dialect import Pool
-from foliot.db.schema import scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
 from foliot.instance.spec import ENGINE
 from foliot.instance.store import SqlStore
 from foliot.model.event import ExecutionsSettled

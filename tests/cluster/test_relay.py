@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import outbox_message_t, relay_t
+from foliot.db.tables.events import outbox_message_t, relay_t
 from tests.brokers import Broker
 from tests.cluster.processes import Node
 from tests.cluster.scene import WITHIN_S, Scene

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t
+from foliot.db.tables.executions import execution_t
 from foliot.model.execution import FINAL, Status
 from foliot.model.policy import Priority
 from tests.brokers import Broker, GivenKafka, MockKafka

@@ -14,7 +14,10 @@ from tests.plans import explain, primary_key
 
 from foliot.access.audit import Action
 from foliot.db.dialect import Pool
-from foliot.db.schema import audit_t, execution_t, outbox_message_t, schedule_version_t
+from foliot.db.tables.access import audit_t
+from foliot.db.tables.events import outbox_message_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_version_t
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, ids_at, new_id
 from foliot.model.schedule import Schedule

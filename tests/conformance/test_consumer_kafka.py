@@ -14,9 +14,9 @@ from tests.conformance.suites.consumer_scene import Outbox
 from tests.conformance.suites.scene import Scene
 from tests.engine import until
 
-from foliot.db.schema import consumed_event_t
+from foliot.db.tables.events import consumed_event_t
+from foliot.model.delivery_events import EventsConsumed
 from foliot.model.errors import FoliotError
-from foliot.model.event import EventsConsumed
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.outbox.handlers import ConsumerSpec, EventTransaction
 from foliot.outbox.kafka_consumer import KafkaConsumer

@@ -19,7 +19,7 @@ from foliot.access.keys_sql import ApiKeys, KeyRecord, MadeKey
 from foliot.access.principal import Role
 from foliot.access.sessions import LINK_LIFETIME_S, SESSION_LIFETIME_S, Holder, Sessions
 from foliot.db.dialect import Pool
-from foliot.db.schema import api_key_t, audit_t, host_t, session_t
+from foliot.db.tables.access import api_key_t, audit_t, host_t, session_t
 from foliot.model.errors import InvalidError, NameTakenError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author

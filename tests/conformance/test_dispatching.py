@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 from tests.conformance.suites.scene import LONG, Scene
 
-from foliot.db.schema import execution_t, queue_t
+from foliot.db.tables.executions import execution_t, queue_t
 from foliot.model.attempt import Claim
 from foliot.model.execution import Status
 from foliot.model.ids import new_id

@@ -27,7 +27,7 @@ from foliot.access.idempotency_sql import (
 from foliot.api.access.idempotency_keys import LARGEST_BODY, RECOUNT_S, Idempotency, KeyInUseError, WaitLimits
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import idempotency_t
+from foliot.db.tables.access import idempotency_t
 from foliot.model.errors import (
     AlreadyShownError,
     DatabaseUnreachableError,

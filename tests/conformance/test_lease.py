@@ -9,9 +9,10 @@ from sqlalchemy import update
 from tests.conformance.suites.lease import LeaseConformance
 from tests.conformance.suites.scene import WHOLE, Scene
 
-from foliot.db.schema import scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
 from foliot.model.errors import FencedError
-from foliot.model.event import DomainEvent, LeaderElected, LeaseAttempted, LeaseLost, LeaseReleased
+from foliot.model.event import DomainEvent
+from foliot.model.instance_events import LeaderElected, LeaseAttempted, LeaseLost, LeaseReleased
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.leases.leadership import MARGIN, Leadership

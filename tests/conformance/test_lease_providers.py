@@ -13,7 +13,7 @@ from tests.conformance.suites.lease import LeaseConformance
 from tests.conformance.suites.scene import Scene
 from tests.etcd import EtcdCluster
 
-from foliot.db.schema import scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
 from foliot.model.event import Observers
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.leases.lease_provider import LeaseProvider, LeaseReply

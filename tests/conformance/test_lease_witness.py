@@ -16,8 +16,9 @@ from sqlalchemy import select, update
 from tests.brokers import Broker
 from tests.conformance.suites.scene import WHOLE, Scene
 
-from foliot.db.schema import scheduler_lock_t
-from foliot.model.event import DomainEvent, LeaseProviderLost, LeaseProviderReached, RedisFailed
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.model.event import DomainEvent
+from foliot.model.instance_events import LeaseProviderLost, LeaseProviderReached, RedisFailed
 from foliot.model.lease import Lease
 from foliot.scheduler.leases.external_lease import QUIET, WitnessedLeases
 from foliot.scheduler.leases.leadership import MARGIN

@@ -13,16 +13,10 @@ from tests.conformance.suites.scene import LONG, SOMEBODY, Scene, spec_of
 
 from foliot.db.rows.registry_rows import InstanceRecord, TaskRecord
 from foliot.db.rows.schedule_rows import row_of
-from foliot.db.schema import (
-    audit_t,
-    execution_t,
-    instance_t,
-    queue_t,
-    schedule_status_t,
-    schedule_t,
-    schedule_text_t,
-    scheduler_lock_t,
-)
+from foliot.db.tables.access import audit_t
+from foliot.db.tables.cluster import instance_t, scheduler_lock_t
+from foliot.db.tables.executions import execution_t, queue_t
+from foliot.db.tables.schedules import schedule_status_t, schedule_t, schedule_text_t
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError, NotFoundError
 from foliot.model.execution import OPEN, Status, TriggeredBy
@@ -31,7 +25,8 @@ from foliot.model.lease import Shard
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
 from foliot.planning.change import Author, create
-from foliot.queries.execution_list import MAX_SCHEDULES, ExecutionFilter, ExecutionList, ExecutionPosition
+from foliot.queries.execution_list import MAX_SCHEDULES, ExecutionList
+from foliot.queries.execution_search import ExecutionFilter, ExecutionPosition
 from foliot.queries.queues import Queues
 from foliot.queries.registry_list import RegistryList, TaskFilter
 from foliot.queries.schedule_list import (

@@ -10,19 +10,15 @@ from tests.conformance.suites.scene import SOMEBODY, STALE, WHOLE, Scene
 
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
-from foliot.db.schema import (
-    audit_t,
-    execution_t,
-    notification_incident_t,
-    notification_rule_t,
-    notification_t,
-    schedule_status_t,
-    schedule_t,
-)
+from foliot.db.tables.access import audit_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.notifications import notification_incident_t, notification_rule_t, notification_t
+from foliot.db.tables.schedules import schedule_status_t, schedule_t
+from foliot.model.delivery_events import NotificationDecided
 from foliot.model.errors import ConflictError, FencedError, NameTakenError, NotFoundError, StaleVersionError
-from foliot.model.event import NotificationDecided, WriteFenced
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instance_events import WriteFenced
 from foliot.model.notification import DeliveryState, NotificationRule, NotificationRuleSpec, NotificationType
 from foliot.model.schedule import Schedule
 from foliot.notifications import rules_sql as rules_module

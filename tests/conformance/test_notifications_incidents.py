@@ -8,7 +8,7 @@ from sqlalchemy import update
 from tests.conformance.suites.scene import SOMEBODY, Scene
 from tests.conformance.test_notifications import FAILURE, RECOVERY, SLACK, Stage, add
 
-from foliot.db.schema import execution_t
+from foliot.db.tables.executions import execution_t
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import NotificationRule, NotificationRuleSpec

@@ -8,7 +8,8 @@ from sqlalchemy import update
 from tests.conformance.suites.scene import SOMEBODY, Scene
 from tests.conformance.test_notifications import SLA_MISS, SLACK, Stage, add
 
-from foliot.db.schema import execution_t, notification_rule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.notifications import notification_rule_t
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import NotificationRuleSpec
 from foliot.model.schedule import Schedule

@@ -10,7 +10,9 @@ from sqlalchemy import func, select, update
 from tests.conformance.suites.scene import SOMEBODY, Scene
 from tests.conformance.test_notifications import FAILURE, HOUR, LONG_AGO, Stage, add
 
-from foliot.db.schema import cluster_t, execution_t, notification_incident_t
+from foliot.db.tables.cluster import cluster_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.notifications import notification_incident_t
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import micros_of

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, update
 from tests.conformance.suites.scene import SOMEBODY, Scene
 from tests.conformance.test_notifications import FAILURE, SLACK, Stage, add
 
-from foliot.db.schema import notification_incident_t, notification_rule_t, notification_t
+from foliot.db.tables.notifications import notification_incident_t, notification_rule_t, notification_t
 from foliot.model.errors import ConflictError
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID

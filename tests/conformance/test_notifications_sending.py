@@ -13,9 +13,9 @@ from tests.conformance.suites.scene import SOMEBODY, Scene
 from tests.conformance.test_notifications import FAILURE, SLACK, Stage, add
 
 from foliot.db.hints import Hint, LocalHints
-from foliot.db.schema import notification_t
+from foliot.db.tables.notifications import notification_t
 from foliot.kinds.target_protocol import AttemptFailedError
-from foliot.model.event import NotificationFailed
+from foliot.model.delivery_events import NotificationFailed
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import (

@@ -10,7 +10,7 @@ from tests.conformance.suites.scene import SOMEBODY, Scene
 from tests.conformance.test_notifications import FAILURE, HOUR, LONG_AGO, RECOVERY, SLA_MISS, SLACK, Stage
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t
+from foliot.db.tables.executions import execution_t
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.model.notification import NotificationRule, NotificationRuleSpec

@@ -19,7 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tests.conformance.suites.scene import STALE, WHOLE, Scene
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id

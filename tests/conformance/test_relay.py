@@ -13,8 +13,7 @@ from tests.conformance.suites.relay import TTL_S, RecordedEvents, message_of, me
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
 from foliot.instance.store import SqlStore
-from foliot.model.errors import BrokerUnreachableError
-from foliot.model.event import (
+from foliot.model.delivery_events import (
     OutboxMeasured,
     RelayConfirmed,
     RelayLost,
@@ -22,6 +21,7 @@ from foliot.model.event import (
     RelayTookOver,
     TopicRefused,
 )
+from foliot.model.errors import BrokerUnreachableError
 from foliot.outbox.publisher import BrokerRefusedError, RelayTerm, TermOverError
 from foliot.outbox.relay import BATCH, RETRY_REFUSED_S, Relay
 from foliot.outbox.relays_sql import RELAY_GROUP, RelayReplacedError, Relays

@@ -15,7 +15,9 @@ from tests.servers import PostgresServer
 from foliot.db import migrations
 from foliot.db.dialect import Pool
 from foliot.db.migrate import require_schema, revisions, schema_status, upgrade
-from foliot.db.schema import host_t, metadata, scheduler_lock_t
+from foliot.db.tables.access import host_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.metadata import metadata
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.errors import SchemaError
 from foliot.timing.clock import SystemClock

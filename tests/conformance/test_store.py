@@ -22,7 +22,8 @@ from tests.conformance.suites.store_secrets import SecretsConformance
 from foliot.db import database as database_module
 from foliot.db.database import TRANSIENT_TRIES
 from foliot.db.dialect import Limit, Pool
-from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
 from foliot.model.errors import DatabaseUnreachableError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.lease import Lease

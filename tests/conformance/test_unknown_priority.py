@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import delete, update
 from tests.conformance.suites.scene import SOMEBODY, STALE, Scene
 
-from foliot.db.schema import execution_t, schedule_version_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_version_t
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.policy import Priority

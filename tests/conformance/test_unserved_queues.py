@@ -9,7 +9,7 @@ from tests.conformance.suites.scene import Scene
 from foliot.cli.process.checks import Level, check_queues
 from foliot.db.dialect import Pool
 from foliot.db.rows.registry_rows import InstanceRecord
-from foliot.db.schema import instance_t
+from foliot.db.tables.cluster import instance_t
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.queries import unserved_queues
 from foliot.queries.unserved_queues import UnservedQueue

@@ -11,7 +11,7 @@ from foliot.commands.apply import AppliedStep, ApplyAction, ApplyStep
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
 from foliot.db.rows.registry_rows import TaskRecord
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.declarations import Declarer
 from foliot.instance.store import SqlStore
 from foliot.model.errors import InvalidError

@@ -7,7 +7,9 @@ from sqlalchemy import insert, select, update
 
 from foliot.db.dialect import Pool
 from foliot.db.rows.schedule_rows import row_of
-from foliot.db.schema import execution_t, host_t, schedule_t
+from foliot.db.tables.access import host_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
 from foliot.model.event import BatchFired
 from foliot.model.ids import new_id

@@ -11,10 +11,13 @@ from sqlalchemy import delete, func, insert, select, text, update
 
 from foliot.db.dialect import Pool
 from foliot.db.rows.schedule_rows import row_of
-from foliot.db.schema import execution_t, host_t, schedule_t
+from foliot.db.tables.access import host_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
-from foliot.model.event import BatchFired, LeaderElected, LeaseLost, SchedulesLoaded
+from foliot.model.event import BatchFired, SchedulesLoaded
 from foliot.model.ids import new_id
+from foliot.model.instance_events import LeaderElected, LeaseLost
 from foliot.model.policy import Priority
 from foliot.planning.change import create
 from foliot.scheduler.backlog import MAX_ROWS

@@ -12,15 +12,16 @@ from foliot.commands.admission import DefinitionChecker
 from foliot.commands.schedules import ScheduleCommands
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, LocalHints
-from foliot.db.schema import calendar_t
+from foliot.db.tables.schedules import calendar_t
 from foliot.instance.declarations import Declarer
 from foliot.instance.runtime import Instance
 from foliot.instance.store import SqlStore
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import InvalidError
-from foliot.model.event import LeaderElected, ScheduleParked
+from foliot.model.event import ScheduleParked
 from foliot.model.execution import Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instance_events import LeaderElected
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec, ScheduleState
 from foliot.planning.admit import CheckTarget
 from foliot.scheduler.calendars_sql import Calendars

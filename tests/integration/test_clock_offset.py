@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from foliot.instance.spec import InstanceRole
-from foliot.model.event import ClockObserved
+from foliot.model.instance_events import ClockObserved
 from foliot.timing.clock import SystemClock
 from tests.conftest import OpenStore
 from tests.engine import SCHEDULER, WORKER, running, seen, until

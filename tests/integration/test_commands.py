@@ -13,7 +13,8 @@ from foliot.db.dialect import Pool
 from foliot.db.hints import Hint
 from foliot.db.rows.cancellation import request_cancel
 from foliot.db.rows.row_locks import lock_executions
-from foliot.db.schema import execution_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settled, Settlement

@@ -13,11 +13,12 @@ from sqlalchemy import func, insert, select
 from foliot import EventTransaction, Foliot, event
 from foliot.cli.process.task_modules import merge
 from foliot.db.dialect import Pool
-from foliot.db.schema import consumer_offsets, outbox_message_t
+from foliot.db.tables.events import consumer_offsets, outbox_message_t
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import SqlStore
+from foliot.model.delivery_events import EventsConsumed
 from foliot.model.errors import InvalidError, NotFoundError, SettingError
-from foliot.model.event import EventsConsumed, ServiceFailed
+from foliot.model.instance_events import ServiceFailed
 from foliot.testing import TestApp
 from foliot.testing.app import Recorder
 from tests.conformance.suites.consumer_scene import handled

@@ -13,7 +13,7 @@ from examples.reports import app as reports
 from sqlalchemy import select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import instance_t, scheduler_lock_t
+from foliot.db.tables.cluster import instance_t, scheduler_lock_t
 from foliot.instance.store import SqlStore
 from foliot.model.execution import Status
 from foliot.model.ids import DEFAULT_HOST_ID

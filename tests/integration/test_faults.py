@@ -16,8 +16,8 @@ from foliot.db.dialect import Pool
 from foliot.instance.spec import ENGINE
 from foliot.instance.store import SqlStore
 from foliot.model.errors import DatabaseUnreachableError, FencedError
-from foliot.model.event import LeaderElected, LeaseLost, WriteFenced
 from foliot.model.execution import Status
+from foliot.model.instance_events import LeaderElected, LeaseLost, WriteFenced
 from foliot.model.lease import Lease, Shard
 from foliot.planning.definition import compile_definition
 from foliot.planning.fire import Fired, Firing, plan_firing

@@ -9,8 +9,8 @@ import pytest
 
 from foliot.db.hints import LocalHints
 from foliot.instance.store import SqlStore
-from foliot.model.event import LeaderElected, LeaseLost
 from foliot.model.execution import Status
+from foliot.model.instance_events import LeaderElected, LeaseLost
 from foliot.model.policy import Overlap
 from foliot.scheduler.housekeeping_sql import Upkeep
 from foliot.scheduler.janitor import Duty, HousekeepingOptions, Janitor

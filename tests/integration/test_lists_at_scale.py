@@ -20,7 +20,8 @@ from foliot.db.dialect import Pool
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
-from foliot.queries.execution_list import MAX_WALKED, ExecutionFilter, ExecutionList
+from foliot.queries.execution_list import ExecutionList
+from foliot.queries.execution_search import MAX_WALKED, ExecutionFilter
 from foliot.queries.queues import Queues
 from foliot.queries.schedule_list import ScheduleFilter, ScheduleList, ScheduleSort
 from foliot.timing.clock import SystemClock

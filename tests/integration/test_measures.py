@@ -8,11 +8,15 @@ from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, host_t, schedule_t
+from foliot.db.tables.access import host_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
-from foliot.model.event import OutboxMeasured, QueuesMeasured, SchedulesCounted, ServiceFailed
+from foliot.model.delivery_events import OutboxMeasured
+from foliot.model.event import QueuesMeasured, SchedulesCounted
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instance_events import ServiceFailed
 from foliot.model.policy import Priority
 from foliot.planning.change import Author, create, pause
 from foliot.scheduler.measures import (

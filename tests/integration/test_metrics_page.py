@@ -16,14 +16,9 @@ import yaml
 from foliot.api.probe_server import ProbeServer
 from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceSpec
-from foliot.model.event import (
-    ConsumerLagChanged,
-    DomainEvent,
-    EventsConsumed,
-    LeaseProviderReached,
-    ServiceFailed,
-    TransportLost,
-)
+from foliot.model.delivery_events import ConsumerLagChanged, EventsConsumed, TransportLost
+from foliot.model.event import DomainEvent
+from foliot.model.instance_events import LeaseProviderReached, ServiceFailed
 from foliot.telemetry.health.probes import Probes
 from foliot.timing.clock import SystemClock
 from tests.engine import noop, quick_settings, registry

@@ -15,13 +15,13 @@ from foliot.access.address_guard import AddressGuard, HttpAllow
 from foliot.access.secrets import SecretResolver
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
-from foliot.db.schema import notification_t
+from foliot.db.tables.notifications import notification_t
 from foliot.instance.runtime import Instance
 from foliot.instance.spec import ENGINE
 from foliot.instance.store import SqlStore
 from foliot.kinds.http_connections import guarded_pool
+from foliot.model.delivery_events import NotificationDecided, NotificationDelivered, NotificationFailed
 from foliot.model.errors import InvalidError
-from foliot.model.event import NotificationDecided, NotificationDelivered, NotificationFailed
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.notification import DeliveryState, Notification, NotificationRule, NotificationRuleSpec

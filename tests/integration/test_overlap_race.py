@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import func, select, text
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import IS_OPEN, execution_t
+from foliot.db.tables.executions import IS_OPEN, execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.backfill import Backfill, BackfillState

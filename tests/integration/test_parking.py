@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from foliot import event
 from foliot.db.dialect import Pool
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
 from foliot.model.errors import UnreadableError
 from foliot.model.event import ScheduleParked

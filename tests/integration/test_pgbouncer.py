@@ -13,8 +13,8 @@ from sqlalchemy import text
 from foliot.cli.process.checks import examine
 from foliot.db.dialect import Pool
 from foliot.instance.store import open_store
-from foliot.model.event import ServiceFailed
 from foliot.model.execution import Status
+from foliot.model.instance_events import ServiceFailed
 from foliot.timing.clock import SystemClock
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
 from tests.conftest import OpenStore

@@ -16,8 +16,8 @@ from foliot.db.redis_hints import RedisHints
 from foliot.instance.settings import load_settings
 from foliot.instance.spec import InstanceRole
 from foliot.model.errors import SettingError
-from foliot.model.event import RedisFailed
 from foliot.model.execution import Status, TriggeredBy
+from foliot.model.instance_events import RedisFailed
 from foliot.service import Loop
 from foliot.telemetry.metrics import MetricsObserver
 from foliot.testing.app import Recorder

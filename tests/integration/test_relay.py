@@ -7,7 +7,7 @@ import pytest
 from redis.asyncio import Redis
 
 from foliot.instance.spec import InstanceRole
-from foliot.model.event import RelayConfirmed, RelayReleased, RelayTookOver
+from foliot.model.delivery_events import RelayConfirmed, RelayReleased, RelayTookOver
 from foliot.model.ids import new_id
 from foliot.outbox.redis import STREAM
 from tests.brokers import Broker

@@ -19,7 +19,8 @@ from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.instance.store import open_store
 from foliot.model.errors import DatabaseUnreachableError, SettingError
-from foliot.model.event import BatchFired, ServiceFailed
+from foliot.model.event import BatchFired
+from foliot.model.instance_events import ServiceFailed
 from foliot.timing.clock import SystemClock
 from tests.api.served import OPERATOR_KEY, SCHEDULES, V1, Served, served
 from tests.engine import quick_settings, seen, until

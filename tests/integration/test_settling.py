@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, LocalHints
-from foliot.db.schema import execution_t, schedule_version_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_version_t
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.errors import DatabaseUnreachableError

@@ -14,13 +14,13 @@ from foliot.instance.runtime import Instance
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import SqlStore
 from foliot.model.errors import FencedError
-from foliot.model.event import (
+from foliot.model.event import OverdueCounted
+from foliot.model.instance_events import (
     ClockObserved,
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
-    OverdueCounted,
     WriteFenced,
 )
 from foliot.model.lease import Shard

@@ -8,8 +8,9 @@ import pytest
 
 from foliot.instance.runtime import Instance
 from foliot.instance.store import SqlStore
-from foliot.model.event import LeaderElected, SchedulesLoaded
+from foliot.model.event import SchedulesLoaded
 from foliot.model.execution import Status
+from foliot.model.instance_events import LeaderElected
 from foliot.model.schedule import Schedule
 from foliot.planning.change import delete, edit, pause
 from tests.engine import AUTHOR, add, every_second, make_instance, seen, spec, until

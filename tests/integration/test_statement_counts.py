@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.db.dialect import Pool
 from foliot.db.rows.due_rows import LoadRange
 from foliot.db.rows.schedule_rows import row_of
-from foliot.db.schema import queue_t, schedule_t, schedule_version_t
+from foliot.db.tables.executions import queue_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.execution import Status

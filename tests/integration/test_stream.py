@@ -24,7 +24,7 @@ from foliot.api.routes import stream as stream_module
 from foliot.api.routes.stream import stream_routes
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, LocalHints
-from foliot.db.schema import host_t
+from foliot.db.tables.access import host_t
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Settlement
 from foliot.model.event import Observers

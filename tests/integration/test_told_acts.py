@@ -11,7 +11,7 @@ from sqlalchemy import update
 from foliot.commands import Commands
 from foliot.commands.admission import DefinitionChecker
 from foliot.db.hints import LocalHints
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
 from foliot.kinds.function_target import FunctionRunner
 from foliot.model.event import (

@@ -17,7 +17,7 @@ from foliot.instance.spec import ENGINE, InstanceRole, InstanceSpec
 from foliot.instance.store import SqlStore
 from foliot.kinds.function_target import TaskRegistry
 from foliot.model.attempt import Claim
-from foliot.model.event import TicketsRepublished, TransportLost, TransportRecovered
+from foliot.model.delivery_events import TicketsRepublished, TransportLost, TransportRecovered
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.model.schedule import Schedule

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
 from foliot.instance.store import SqlStore
 from foliot.model.execution import OPEN, Execution, Status
 from foliot.model.ids import DEFAULT_HOST_ID

@@ -15,15 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.cli import main
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint
-from foliot.db.schema import (
-    attempt_t,
-    event_store_t,
-    execution_t,
-    log_counter,
-    outbox_message_t,
-    schedule_t,
-    scheduler_lock_t,
-)
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.events import event_store_t, log_counter, outbox_message_t
+from foliot.db.tables.executions import attempt_t, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import SqlStore
 from foliot.model.calendar import CalendarSpec

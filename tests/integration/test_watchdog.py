@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
 from foliot.model.event import DomainEvent, OverdueCounted, OverdueEnded, OverdueFound
 from foliot.scheduler.watchdog import REMIND_EVERY_S, Watchdog

@@ -27,7 +27,9 @@ from foliot import Foliot, cron
 from foliot.db.dialect import Pool
 from foliot.db.hints import CHANNEL
 from foliot.db.joined_transaction import NotJoinableError
-from foliot.db.schema import audit_t, execution_t, schedule_t, schedule_text_t, schedule_version_t
+from foliot.db.tables.access import audit_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t, schedule_text_t, schedule_version_t
 from foliot.instance.store import SqlStore
 from foliot.kinds.function_target import UnknownTaskError
 from foliot.model.errors import InvalidError, NameTakenError, NotFoundError, UnstorableError

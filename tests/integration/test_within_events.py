@@ -12,7 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from foliot import Foliot, event
 from foliot.db.dialect import Pool
 from foliot.db.rows.event_rows import write_events
-from foliot.db.schema import execution_t, outbox_message_t, pending_event_t
+from foliot.db.tables.events import outbox_message_t, pending_event_t
+from foliot.db.tables.executions import execution_t
 from foliot.instance.store import SqlStore
 from foliot.model.errors import InvalidError
 from foliot.model.event import BatchFired, PendingEventsFailed

@@ -20,7 +20,8 @@ from tests.conformance.suites.scene import LONG, STALE, WHOLE, Scene, empty
 from tests.servers import PostgresServer
 
 from foliot.db.migrate import upgrade
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.attempt import Claim
 from foliot.model.errors import FencedError, NameTakenError, NotFoundError

@@ -17,16 +17,8 @@ from foliot.instance.registration import InstanceRegistration
 from foliot.instance.store import SqlStore
 from foliot.kinds.target_protocol import TargetRunner
 from foliot.model.errors import FoliotError
-from foliot.model.event import (
-    DomainEvent,
-    ExecutionsRescued,
-    ExecutionsSettled,
-    LeaderElected,
-    LeaseLost,
-    Observers,
-    ServiceFailed,
-    WriteFenced,
-)
+from foliot.model.event import DomainEvent, ExecutionsRescued, ExecutionsSettled, Observers
+from foliot.model.instance_events import LeaderElected, LeaseLost, ServiceFailed, WriteFenced
 from foliot.model.lease import Shard
 from foliot.scheduler.leases.database_lease import DatabaseLeases
 from foliot.scheduler.scheduler import Scheduler, SharingIntervals

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import String, Update, bindparam, null, update
 
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.scheduler import advancing_sql, event_firing_sql, firing_sql, housekeeping_sql
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.worker import work_sql

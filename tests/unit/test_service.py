@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from foliot.model.event import ServiceFailed, ServiceRecovered
+from foliot.model.instance_events import ServiceFailed, ServiceRecovered
 from foliot.service import Loop, Wake
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock

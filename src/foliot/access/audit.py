@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.combined_inserts import Write, row_of_values
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import audit_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.access import audit_t
 from foliot.db.types import storable
 from foliot.model.ids import first_id_at, new_id
 from foliot.planning.change import Author

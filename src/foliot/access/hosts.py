@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
-from foliot.db.schema import host_t
 from foliot.db.statements import Statements
+from foliot.db.tables.access import host_t
 from foliot.model.errors import InvalidError, NameTakenError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.planning.change import Author

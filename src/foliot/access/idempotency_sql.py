@@ -25,8 +25,8 @@ from sqlalchemy import ColumnElement, and_, delete, func, null, select, tuple_, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import idempotency_t
 from foliot.db.statements import Statements
+from foliot.db.tables.access import idempotency_t
 from foliot.model.instant import EPOCH
 
 KEPT_S = 24 * 3600.0

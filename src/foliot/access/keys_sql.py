@@ -18,7 +18,7 @@ from foliot.access.keys import ApiKey, hash_of
 from foliot.access.principal import Role
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import api_key_t
+from foliot.db.tables.access import api_key_t
 from foliot.model.errors import AlreadyShownError, InvalidError, NotFoundError
 from foliot.planning.change import Author
 

@@ -15,7 +15,7 @@ from foliot.access.cipher import Cipher, UndecipherableError
 from foliot.access.secrets import MAX_LENGTH, NAME, UnreadableSecretError
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import cluster_key_t, secret_t
+from foliot.db.tables.access import cluster_key_t, secret_t
 from foliot.model.errors import InvalidError, NoSecretKeyError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author

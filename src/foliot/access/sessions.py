@@ -23,7 +23,7 @@ from foliot.access.keys_sql import is_live
 from foliot.access.principal import Role
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import api_key_t, session_t
+from foliot.db.tables.access import api_key_t, session_t
 from foliot.planning.change import Author
 
 LINK_LIFETIME_S = 15 * 60.0

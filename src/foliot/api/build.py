@@ -46,7 +46,8 @@ from foliot.api.routes.timeline import timeline_routes
 from foliot.api.services import Services
 from foliot.db.hints import Hints
 from foliot.model.errors import UnauthenticatedError
-from foliot.model.event import Observer, RequestFailed
+from foliot.model.event import Observer
+from foliot.model.instance_events import RequestFailed
 from foliot.queries.changes import ChangeFeed
 from foliot.service import Service
 from foliot.telemetry.health.metrics_page import MetricsPage

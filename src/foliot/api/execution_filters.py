@@ -13,7 +13,8 @@ from foliot.api.services import Services
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
-from foliot.queries.execution_list import ExecutionFilter, ExecutionList, ExecutionPosition
+from foliot.queries.execution_list import ExecutionList
+from foliot.queries.execution_search import ExecutionFilter, ExecutionPosition
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from sqlalchemy import and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, sent_secret_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.executions import execution_t, sent_secret_t
 from foliot.model.attempt import Claim
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import OPEN, Status

@@ -15,8 +15,8 @@ from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule, make_room
 from foliot.db.rows.execution_rows import attempt_of, line_of, read_execution
 from foliot.db.rows.row_locks import lock_executions
-from foliot.db.schema import attempt_t, execution_log_t, execution_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.executions import attempt_t, execution_log_t, execution_t
 from foliot.db.types import storable
 from foliot.model.errors import IllegalTransitionError, NotFoundError
 from foliot.model.event import CancelledExecution
@@ -30,7 +30,8 @@ from foliot.model.execution import (
 )
 from foliot.model.policy import priority_from
 from foliot.planning.change import Author
-from foliot.queries.execution_list import ExecutionFilter, ExecutionList
+from foliot.queries.execution_list import ExecutionList
+from foliot.queries.execution_search import ExecutionFilter
 
 REASON_LENGTH = 64
 

@@ -31,8 +31,9 @@ from foliot.db.rows.execution_rows import (
 from foliot.db.rows.ledger import NewExecution, insert_executions, skipped_by
 from foliot.db.rows.schedule_rows import row_of, schedule_of
 from foliot.db.rows.search_rows import keep_text, text_write
-from foliot.db.schema import execution_t, schedule_t, schedule_version_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.event import CancelledExecution, SkippedExecution
 from foliot.model.execution import Execution, Status, TriggeredBy

@@ -28,7 +28,8 @@ from foliot.contrib.celery_engine import Engine
 from foliot.instance.settings import Settings, load_settings
 from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.model.errors import SettingError
-from foliot.model.event import DomainEvent, ServiceFailed, ServiceRecovered
+from foliot.model.event import DomainEvent
+from foliot.model.instance_events import ServiceFailed, ServiceRecovered
 from foliot.sdk.app import Foliot
 from foliot.transport.celery import TASK
 

@@ -15,7 +15,8 @@ from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.event_rows import OFFSETS
 from foliot.db.rows.shard_rows import make_shards
-from foliot.db.schema import host_t, log_counter
+from foliot.db.tables.access import host_t
+from foliot.db.tables.events import log_counter
 from foliot.model.errors import SchemaError
 from foliot.model.ids import DEFAULT_HOST_ID
 

@@ -43,7 +43,7 @@ from sqlalchemy.types import TypeEngine
 from foliot.db.database import Database
 from foliot.db.dialect import Columns, Limit, Pool, Rows
 from foliot.db.postgres_url import connect, connect_arguments, shown
-from foliot.db.schema import IS_CLAIMABLE, IS_LATE, execution_t
+from foliot.db.tables.executions import IS_CLAIMABLE, IS_LATE, execution_t
 from foliot.db.types import Instant
 
 _TRANSIENT = {"40001", "40P01", "55P03"}

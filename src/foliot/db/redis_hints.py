@@ -20,7 +20,8 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from foliot.db.hints import HEALTH_CHECK_S, Hint, Listener, LocalHints, payloads_of, read_payload
-from foliot.model.event import Observer, RedisFailed
+from foliot.model.event import Observer
+from foliot.model.instance_events import RedisFailed
 from foliot.service import Wake
 
 CALL_S = 2.0

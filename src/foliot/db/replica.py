@@ -16,7 +16,8 @@ from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.migrate import schema_status
 from foliot.model.errors import FoliotError
-from foliot.model.event import Observer, ReplicaLost, ReplicaMeasured, ReplicaRecovered
+from foliot.model.event import Observer
+from foliot.model.instance_events import ReplicaLost, ReplicaMeasured, ReplicaRecovered
 from foliot.service import Wake
 
 EVERY_S = 1.0

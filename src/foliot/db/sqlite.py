@@ -45,8 +45,8 @@ from sqlalchemy.types import TypeEngine
 
 from foliot.db.database import Database
 from foliot.db.dialect import Columns, Limit, Pool, Rows
-from foliot.db.schema import IS_CLAIMABLE, IS_LATE_IN_SQLITE, execution_t
 from foliot.db.sqlite_driver import connector
+from foliot.db.tables.executions import IS_CLAIMABLE, IS_LATE_IN_SQLITE, execution_t
 from foliot.db.types import Instant, Json
 from foliot.model.instant import micros_of
 from foliot.timing.clock import Clock

@@ -3,15 +3,14 @@
 from collections.abc import Awaitable, Callable
 
 from foliot.db.rows.registry_rows import InstanceRecord, Registry
-from foliot.model.event import (
-    DomainEvent,
+from foliot.model.delivery_events import TransportLost, TransportRecovered
+from foliot.model.event import DomainEvent
+from foliot.model.instance_events import (
     LeaderElected,
     LeaseLost,
     LeaseProviderLost,
     LeaseProviderReached,
     LeaseReleased,
-    TransportLost,
-    TransportRecovered,
 )
 from foliot.service import Wake
 

@@ -57,14 +57,9 @@ from foliot.kinds.http_request import Callback
 from foliot.kinds.http_runner import HttpRunner
 from foliot.kinds.target_protocol import AttemptFailedError, RunnerContext, open_runners
 from foliot.model.errors import FoliotError, SettingError
-from foliot.model.event import (
-    ClockObserved,
-    InstanceStarted,
-    InstanceStopped,
-    MemoryLimitPassed,
-    Observers,
-)
+from foliot.model.event import Observers
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instance_events import ClockObserved, InstanceStarted, InstanceStopped, MemoryLimitPassed
 from foliot.model.schedule import ManagedBy
 from foliot.model.trace import as_told
 from foliot.notifications.delivery import Sender

@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from foliot.db.hints import Hint, Hints
-from foliot.model.event import NotificationDecided, Observer
+from foliot.model.delivery_events import NotificationDecided
+from foliot.model.event import Observer
 from foliot.notifications.decisions import DecisionCollector
 from foliot.notifications.incidents_sql import Decisions, Incidents
 from foliot.notifications.notifier_term import NotifierState

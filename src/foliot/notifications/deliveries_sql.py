@@ -28,8 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import notification_rule_t, notification_t, schedule_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.notifications import notification_rule_t, notification_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.notification import DeliveryState, NotificationType
 
 WAITED_TOO_LONG = "given up: it has waited for too long to be sent"

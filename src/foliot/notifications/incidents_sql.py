@@ -13,15 +13,11 @@ from sqlalchemy import ColumnElement, Select, String, Uuid, delete, or_, select,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Columns, Pool
-from foliot.db.schema import (
-    cluster_t,
-    execution_t,
-    notification_incident_t,
-    notification_t,
-    schedule_status_t,
-    schedule_t,
-)
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.cluster import cluster_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.notifications import notification_incident_t, notification_t
+from foliot.db.tables.schedules import schedule_status_t, schedule_t
 from foliot.db.types import Instant
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import ids_at

@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import String, Uuid, and_, or_, select, text
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import IS_CLAIMABLE, execution_t, queue_t
 from foliot.db.types import Instant
 from foliot.notifications.observed_rows import ObservedExecution, seen_of, wanted_executions
 

@@ -12,14 +12,9 @@ from sqlalchemy import Select, String, Uuid, and_, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import (
-    IS_BY_HAND,
-    execution_t,
-    schedule_status_t,
-    schedule_t,
-    schedule_version_t,
-)
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import IS_BY_HAND, execution_t
+from foliot.db.tables.schedules import schedule_status_t, schedule_t, schedule_version_t
 from foliot.db.types import Instant
 from foliot.model.execution import SkipReason, Status
 from foliot.model.incident import Run, Subject, VersionStart

@@ -13,7 +13,7 @@ from sqlalchemy import Select, Uuid, and_, or_, select, text
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import IS_BY_HAND, IS_FAILED, execution_t
+from foliot.db.tables.executions import IS_BY_HAND, IS_FAILED, execution_t
 from foliot.model.execution import Status
 from foliot.model.incident import FAILING
 from foliot.notifications.lateness_sql import Lateness

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
-from foliot.db.schema import notification_rule_t, notification_t
+from foliot.db.tables.notifications import notification_rule_t, notification_t
 from foliot.model.errors import ConflictError, NotFoundError, Problem
 from foliot.model.ids import first_id_at, new_id
 from foliot.model.notification import DeliveryState, Notification, NotificationRule, NotificationType

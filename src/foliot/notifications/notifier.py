@@ -17,8 +17,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
+from foliot.model.delivery_events import NotificationFailed
 from foliot.model.errors import FencedError
-from foliot.model.event import NotificationFailed, Observer, WriteFenced
+from foliot.model.event import Observer
+from foliot.model.instance_events import WriteFenced
 from foliot.model.notification import OnFailuresInARow, OnSlaMiss
 from foliot.notifications.decision_writer import DecisionWriter
 from foliot.notifications.decisions import DecisionCollector, Rules, condition_of, parts

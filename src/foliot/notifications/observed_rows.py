@@ -8,7 +8,8 @@ from uuid import UUID
 from sqlalchemy import FromClause, Select, Uuid, select
 
 from foliot.db.dialect import Dialect
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.incident import Run, Subject
 from foliot.model.schedule import ScheduleState

@@ -18,8 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
-from foliot.db.schema import cluster_t, notification_incident_t, notification_rule_t, notification_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.cluster import cluster_t
+from foliot.db.tables.notifications import notification_incident_t, notification_rule_t, notification_t
 from foliot.model.errors import ConflictError, NameTakenError, NotFoundError, Problem, StaleVersionError
 from foliot.model.ids import new_id
 from foliot.model.notification import NotificationRule, NotificationRuleSpec, OnDidNotRun

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from foliot.access.stored_text import kept_text
 from foliot.db.hints import Hint, Hints
 from foliot.kinds.target_protocol import AttemptFailedError
-from foliot.model.event import NotificationDelivered, NotificationFailed, Observer
+from foliot.model.delivery_events import NotificationDelivered, NotificationFailed
+from foliot.model.event import Observer
 from foliot.model.execution import Status
 from foliot.model.notification import DeliveryState, NotificationRuleSpec, NotificationType
 from foliot.model.policy import Delivery, RetryPolicy

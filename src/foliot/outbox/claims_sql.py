@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, exists, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import consumer_claim_t, consumer_offsets
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.events import consumer_claim_t, consumer_offsets
 
 CLAIM_GRACE_S = 3.0
 """Seconds that a claim keeps other consumers away, until its owner has locked the partition."""

@@ -24,7 +24,8 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.hints import Hint, Hints
-from foliot.model.event import ConsumerLagChanged, EventsConsumed, Observer
+from foliot.model.delivery_events import ConsumerLagChanged, EventsConsumed
+from foliot.model.event import Observer
 from foliot.outbox.claims_sql import ConsumerClaim, end_claim
 from foliot.outbox.consumer_registration import ConsumerRegistration, give_up_crashed
 from foliot.outbox.consumers_sql import (

@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Limit, Pool
 from foliot.db.rows.event_rows import OFFSETS
-from foliot.db.schema import (
+from foliot.db.tables.events import (
     consumed_event_t,
     consumer_claim_t,
     consumer_group_t,

@@ -10,8 +10,8 @@ from sqlalchemy import BigInteger, Uuid, delete, insert, literal, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import dead_letter_queue
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.events import dead_letter_queue
 from foliot.db.types import storable
 from foliot.model.ids import new_id
 

@@ -24,8 +24,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
+from foliot.model.delivery_events import EventsDeadLettered
 from foliot.model.errors import FoliotError
-from foliot.model.event import EventsDeadLettered, Observer
+from foliot.model.event import Observer
 from foliot.outbox.dead_letters_sql import add_dead_letter
 from foliot.outbox.handlers import ConsumerSpec, Event, EventTransaction
 from foliot.timing.clock import Clock

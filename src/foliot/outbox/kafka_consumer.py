@@ -22,8 +22,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.brokers.broker_address import read_address
 from foliot.brokers.kafka_settings import access_of
+from foliot.model.delivery_events import EventsConsumed
 from foliot.model.errors import BrokerUnreachableError
-from foliot.model.event import EventsConsumed, Observer
+from foliot.model.event import Observer
 from foliot.outbox.claims_sql import ConsumerClaim, end_claim
 from foliot.outbox.consumer_registration import ConsumerRegistration, give_up_crashed
 from foliot.outbox.consumers_sql import Consumers, forget_consumed, mark_consumed

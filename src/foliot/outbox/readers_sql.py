@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import (
+from foliot.db.tables.events import (
     consumer_claim_t,
     consumer_group_t,
     consumer_offsets,

@@ -27,8 +27,10 @@ from dataclasses import dataclass
 
 from foliot.db.hints import Hint, Hints
 from foliot.model.broker import BrokerKind
+from foliot.model.delivery_events import EventsDeadLettered, RelayConfirmed, TopicRefused
 from foliot.model.errors import BrokerUnreachableError
-from foliot.model.event import EventsDeadLettered, Observer, RedisFailed, RelayConfirmed, TopicRefused
+from foliot.model.event import Observer
+from foliot.model.instance_events import RedisFailed
 from foliot.model.lease import Lease
 from foliot.outbox.message_format import topic_at_broker
 from foliot.outbox.publisher import BrokerRefusedError, Publisher, RelayTerm, TermOverError

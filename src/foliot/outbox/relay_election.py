@@ -1,17 +1,8 @@
 """Leader election of relays, so that one is active: the leadership state machine on the relay's row."""
 
-from foliot.model.event import (
-    ClockObserved,
-    DomainEvent,
-    LeaderElected,
-    LeaseLost,
-    LeaseReleased,
-    Observer,
-    OutboxMeasured,
-    RelayLost,
-    RelayReleased,
-    RelayTookOver,
-)
+from foliot.model.delivery_events import OutboxMeasured, RelayLost, RelayReleased, RelayTookOver
+from foliot.model.event import DomainEvent, Observer
+from foliot.model.instance_events import ClockObserved, LeaderElected, LeaseLost, LeaseReleased
 from foliot.model.lease import Lease, Shard
 from foliot.outbox.relays_sql import RelayLeaseState, Relays
 from foliot.scheduler.leases.lease_provider import LeaseReply

@@ -17,7 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.event_rows import OFFSETS
-from foliot.db.schema import cluster_t, log_counter, outbox_message_t, relay_parked_t, relay_t
+from foliot.db.tables.cluster import cluster_t
+from foliot.db.tables.events import log_counter, outbox_message_t, relay_parked_t, relay_t
 from foliot.model.errors import FoliotError
 from foliot.model.instant import EPOCH
 from foliot.outbox.dead_letters_sql import DeadLetterRows, add_dead_letter

@@ -19,15 +19,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action
 from foliot.db.dialect import Pool
-from foliot.db.schema import (
-    IS_OPEN,
-    audit_t,
-    execution_t,
-    schedule_t,
-    schedule_version_t,
-    scheduler_lock_t,
-)
 from foliot.db.statements import Statements
+from foliot.db.tables.access import audit_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import IS_OPEN, execution_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.ids import first_id_at
 
 OVERLAP = timedelta(seconds=10)

@@ -13,8 +13,9 @@ from sqlalchemy import Select, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, schedule_t, schedule_version_t
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.schedule import ChangeKind

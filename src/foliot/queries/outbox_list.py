@@ -12,8 +12,8 @@ from uuid import UUID
 from sqlalchemy import select
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import outbox_message_t
 from foliot.db.statements import Statements
+from foliot.db.tables.events import outbox_message_t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

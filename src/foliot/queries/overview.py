@@ -16,7 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import IS_CLAIMABLE, IS_NOT_WELL, execution_t, schedule_t, scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import IS_CLAIMABLE, IS_NOT_WELL, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.execution import Status
 from foliot.model.ids import first_id_at
 from foliot.model.policy import Priority

@@ -16,10 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
+from foliot.db.tables.executions import IS_CLAIMABLE, execution_t, queue_t
 from foliot.model.errors import NotFoundError
 from foliot.model.policy import Priority, priority_from
-from foliot.queries.execution_list import literally
+from foliot.queries.execution_search import literally
 
 MAX_COUNTED = 10_000
 QUEUES_AT_ONCE = 50

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
-from foliot.db.schema import instance_t, scheduler_lock_t, task_function_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.cluster import instance_t, scheduler_lock_t, task_function_t
 from foliot.model.errors import ConflictError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.kind import SYSTEM_PREFIX

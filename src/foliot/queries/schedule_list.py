@@ -33,13 +33,13 @@ from sqlalchemy import (
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.rows.schedule_rows import schedule_of
 from foliot.db.rows.search_rows import is_found, is_short
-from foliot.db.schema import schedule_status_t, schedule_t, schedule_text_t
 from foliot.db.statements import Statements
+from foliot.db.tables.schedules import schedule_status_t, schedule_t, schedule_text_t
 from foliot.model.errors import InvalidError, NotFoundError, UnreadableError
 from foliot.model.execution import Status
 from foliot.model.policy import Priority
 from foliot.model.schedule import ManagedBy, Schedule, ScheduleState
-from foliot.queries.execution_list import literally
+from foliot.queries.execution_search import literally
 
 _Conditions = tuple[ColumnElement[bool], ...]
 

@@ -27,8 +27,9 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import IS_BY_HAND, execution_t, schedule_t
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import IS_BY_HAND, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.instant import EPOCH

@@ -26,8 +26,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect, Pool
 from foliot.db.rows.due_rows import DUE_COLUMNS, due_of
-from foliot.db.schema import execution_t, schedule_t
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import first_id_at
 from foliot.model.instant import EPOCH, micros_of

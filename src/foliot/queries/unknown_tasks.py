@@ -8,7 +8,8 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
-from foliot.db.schema import instance_t, schedule_t
+from foliot.db.tables.cluster import instance_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.queries.registry_list import LIVE_S
 
 MAX_LOOKED_AT = 100_000

@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, FromClause, Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
-from foliot.db.schema import IS_CLAIMABLE, execution_t, instance_t, queue_t
+from foliot.db.tables.cluster import instance_t
+from foliot.db.tables.executions import IS_CLAIMABLE, execution_t, queue_t
 from foliot.model.broker import BrokerKind
 from foliot.model.policy import Priority
 from foliot.queries.registry_list import LIVE_S

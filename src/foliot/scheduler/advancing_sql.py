@@ -12,7 +12,7 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from foliot.db.columns import Batch, BatchColumns, Shape
 from foliot.db.dialect import Dialect
 from foliot.db.rows.shard_rows import is_of
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.db.types import Instant
 from foliot.model.lease import Shard
 from foliot.planning.fire import PLAN_HOLDS, Firing

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
 from foliot.model.errors import FencedError, InvalidError, UnreadableError
-from foliot.model.event import BackfillAdvanced, Observer, WriteFenced, settled_at_once
+from foliot.model.event import BackfillAdvanced, Observer, settled_at_once
+from foliot.model.instance_events import WriteFenced
 from foliot.model.lease import Lease
 from foliot.model.schedule import Schedule
 from foliot.planning.backfill import BackfillStep, plan_backfill

@@ -25,8 +25,9 @@ from foliot.db.rows.ledger import count_open
 from foliot.db.rows.row_locks import lock_executions
 from foliot.db.rows.schedule_rows import schedule_of
 from foliot.db.rows.shard_rows import is_of
-from foliot.db.schema import IS_OPEN, backfill_t, execution_t, schedule_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.executions import IS_OPEN, execution_t
+from foliot.db.tables.schedules import backfill_t, schedule_t
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.errors import NotFoundError
 from foliot.model.event import CancelledExecution, FiredExecution

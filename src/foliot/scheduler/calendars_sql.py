@@ -18,8 +18,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
-from foliot.db.schema import calendar_t, cluster_t, schedule_t
 from foliot.db.statements import Statements
+from foliot.db.tables.cluster import cluster_t
+from foliot.db.tables.schedules import calendar_t, schedule_t
 from foliot.model.calendar import CalendarSpec
 from foliot.model.errors import CalendarInUseError, NameTakenError, NotFoundError
 from foliot.model.ids import new_id

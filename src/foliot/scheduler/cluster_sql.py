@@ -11,8 +11,8 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import instance_t, scheduler_lock_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.cluster import instance_t, scheduler_lock_t
 
 SCHEDULER = "scheduler"
 

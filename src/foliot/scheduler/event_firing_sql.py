@@ -18,7 +18,7 @@ from foliot.db.dialect import Dialect
 from foliot.db.rows.event_rows import write_events
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.ledger import NewExecution, insert_event_executions
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.execution import Status
 from foliot.model.ids import ids_at
 from foliot.model.lease import Lease

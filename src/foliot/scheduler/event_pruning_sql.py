@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, Uuid, delete, func, literal, select, tuple_, 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
-from foliot.db.schema import (
+from foliot.db.tables.events import (
     consumed_event_t,
     consumer_offsets,
     dead_letter_queue,

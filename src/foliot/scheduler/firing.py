@@ -21,9 +21,9 @@ from foliot.model.event import (
     Observer,
     ScheduleParked,
     TickCompleted,
-    WriteFenced,
     settled_at_once,
 )
+from foliot.model.instance_events import WriteFenced
 from foliot.model.schedule import problems_of
 from foliot.planning.definition import MissingCalendarError, compile_definition
 from foliot.planning.events import UnreadableTargetError

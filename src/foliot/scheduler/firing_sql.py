@@ -45,7 +45,8 @@ from foliot.db.rows.cancellation import request_cancel
 from foliot.db.rows.due_rows import DUE_COLUMNS, LoadPosition, LoadRange, due_of
 from foliot.db.rows.ledger import NewExecution, count_open, insert_executions, skipped_by
 from foliot.db.rows.shard_rows import is_of
-from foliot.db.schema import host_t, schedule_t
+from foliot.db.tables.access import host_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.db.types import Instant
 from foliot.model.event import CancelledExecution, FiredExecution
 from foliot.model.execution import SkipReason

@@ -29,7 +29,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.db.dialect import Dialect
 from foliot.db.rows.ledger import count_open
 from foliot.db.rows.shard_rows import is_of
-from foliot.db.schema import IS_OPEN, execution_t, schedule_t
+from foliot.db.tables.executions import IS_OPEN, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.lease import Shard
 from foliot.model.policy import Overlap, OverlapPolicy, priority_from

@@ -28,8 +28,9 @@ from foliot.db.rows.delay_rows import is_waiting_for_end, set_next_after_end
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.shard_rows import is_of
 from foliot.db.rows.version_rows import existing_versions, read_specs
-from foliot.db.schema import attempt_t, execution_log_t, execution_t, schedule_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.executions import attempt_t, execution_log_t, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.db.types import Instant
 from foliot.model.event import LostAttempt
 from foliot.model.execution import FINAL, Status

@@ -29,9 +29,9 @@ from foliot.model.event import (
     LostAttempt,
     Observer,
     SettledExecution,
-    WriteFenced,
 )
 from foliot.model.execution import FINAL, Status
+from foliot.model.instance_events import WriteFenced
 from foliot.model.lease import Lease
 from foliot.scheduler.housekeeping_sql import Upkeep
 from foliot.scheduler.leases.leadership import Leadership

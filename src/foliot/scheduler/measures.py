@@ -1,7 +1,9 @@
 """Measures the whole database in every scheduler: waiting executions, active schedules, and events that no
 relay has shipped."""
 
-from foliot.model.event import Observer, OutboxMeasured, QueuesMeasured, SchedulesCounted, ServiceFailed
+from foliot.model.delivery_events import OutboxMeasured
+from foliot.model.event import Observer, QueuesMeasured, SchedulesCounted
+from foliot.model.instance_events import ServiceFailed
 from foliot.scheduler.leases.leases_sql import Leases
 from foliot.scheduler.measures_sql import Measures
 from foliot.service import Wake

@@ -15,14 +15,9 @@ from sqlalchemy import func, literal, select, text, union_all
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.event_rows import OFFSETS
-from foliot.db.schema import (
-    IS_CLAIMABLE,
-    execution_t,
-    log_counter,
-    queue_t,
-    relay_t,
-    schedule_t,
-)
+from foliot.db.tables.events import log_counter, relay_t
+from foliot.db.tables.executions import IS_CLAIMABLE, execution_t, queue_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.policy import Priority, priority_from
 from foliot.model.schedule import ScheduleState
 

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from foliot.db.hints import Hint, Hints
 from foliot.model.errors import FencedError
-from foliot.model.event import Observer, PendingEventsFailed, WriteFenced
+from foliot.model.event import Observer, PendingEventsFailed
+from foliot.model.instance_events import WriteFenced
 from foliot.scheduler.leases.leadership import Leadership
 from foliot.scheduler.pending_events_sql import PendingEvents
 from foliot.service import Wake

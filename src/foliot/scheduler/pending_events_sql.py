@@ -31,8 +31,9 @@ from foliot.db.rows.event_rows import next_event_seq, write_events
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.schedule_rows import schedule_of
 from foliot.db.rows.shard_rows import is_of
-from foliot.db.schema import pending_event_t, schedule_t
 from foliot.db.statements import Statements
+from foliot.db.tables.events import pending_event_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import Status
 from foliot.model.lease import Lease

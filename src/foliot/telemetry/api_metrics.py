@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from foliot.model.event import CredentialRefused, RequestAnswered
+from foliot.model.instance_events import CredentialRefused, RequestAnswered
 from foliot.telemetry.dispatch import Dispatch
 from foliot.telemetry.instruments import Instruments
 

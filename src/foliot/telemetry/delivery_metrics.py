@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from foliot.model.event import (
+from foliot.model.delivery_events import (
     ConsumerLagChanged,
     EventsConsumed,
     NotificationDecided,

@@ -17,32 +17,34 @@ from foliot.model.event import (
     AgentFailed,
     BackfillAdvanced,
     BatchFired,
-    ClockObserved,
     ExecutionRetried,
     ExecutionsCancelled,
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
     ExecutionTriggered,
+    OverdueCounted,
+    QueuesMeasured,
+    ScheduleChanged,
+    SchedulesCounted,
+    SkippedExecution,
+    TickCompleted,
+    WorkerLoadChanged,
+)
+from foliot.model.execution import TRANSITIONS, SkipReason, Status, TriggeredBy
+from foliot.model.instance_events import (
+    ClockObserved,
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
     LeaseProviderLost,
     LeaseProviderReached,
     LeaseReleased,
-    OverdueCounted,
-    QueuesMeasured,
     RedisFailed,
     ReplicaMeasured,
-    ScheduleChanged,
-    SchedulesCounted,
     ServiceFailed,
-    SkippedExecution,
-    TickCompleted,
-    WorkerLoadChanged,
     WriteFenced,
 )
-from foliot.model.execution import TRANSITIONS, SkipReason, Status, TriggeredBy
 from foliot.model.policy import Priority
 from foliot.telemetry.api_metrics import ApiMetrics
 from foliot.telemetry.delivery_metrics import DeliveryMetrics

@@ -6,8 +6,10 @@ from datetime import datetime
 
 from foliot.brokers.celery_app import CeleryApp
 from foliot.model.broker import BrokerKind, kind_of, shown, transports_of
+from foliot.model.delivery_events import TransportLost, TransportRecovered
 from foliot.model.errors import BrokerUnreachableError
-from foliot.model.event import Observer, RedisFailed, TransportLost, TransportRecovered
+from foliot.model.event import Observer
+from foliot.model.instance_events import RedisFailed
 from foliot.model.policy import Priority
 from foliot.timing.clock import Clock
 from foliot.transport.intervals import TransportIntervals

@@ -10,7 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import audit_t, execution_t, schedule_t, scheduler_lock_t
+from foliot.db.tables.access import audit_t
+from foliot.db.tables.cluster import scheduler_lock_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 
 

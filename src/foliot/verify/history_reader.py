@@ -17,7 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
-from foliot.db.schema import calendar_t, execution_t, schedule_t, schedule_version_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import calendar_t, schedule_t, schedule_version_t
 from foliot.verify.finding import VerifiedSpan
 from foliot.verify.history import CurrentState, Row, StoredHistory, VersionPeriod
 from foliot.verify.policy_checks import CalendarDays, Calendars

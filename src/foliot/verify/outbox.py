@@ -6,14 +6,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import (
-    event_store_t,
-    execution_t,
-    log_counter,
-    outbox_message_t,
-    pending_event_t,
-    schedule_version_t,
-)
+from foliot.db.tables.events import event_store_t, log_counter, outbox_message_t, pending_event_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_version_t
 from foliot.model.ids import first_id_at
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 from foliot.verify.states import MAX_ROWS

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, and_, case, func, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import attempt_t, execution_t, schedule_t
+from foliot.db.tables.executions import attempt_t, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.execution import FINAL, OPEN, SkipReason, Status, TriggeredBy
 from foliot.verify.finding import Finding, FindingKind, VerifiedSpan
 

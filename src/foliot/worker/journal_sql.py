@@ -14,8 +14,8 @@ from sqlalchemy import Integer, String, Text, Uuid, literal, select, true, updat
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Columns, Pool
-from foliot.db.schema import execution_log_t, execution_t
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import execution_log_t, execution_t
 from foliot.db.types import Instant
 from foliot.model.execution import Status
 

@@ -42,8 +42,9 @@ from foliot.db.rows.delay_rows import set_next_after_end
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.row_locks import lock_schedules, schedule_name
 from foliot.db.rows.version_rows import read_specs
-from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t, task_function_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.cluster import task_function_t
+from foliot.db.tables.executions import IS_CLAIMABLE, execution_t, queue_t
 from foliot.model.attempt import Claim, HandoverResult, Renewal, Settled, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import FINAL, Status, TriggeredBy, can_become

@@ -12,13 +12,9 @@ from tests.conformance.suites.consumer_scene import POLL_S, Outbox, two_hosts
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint
 from foliot.db.rows.event_rows import write_events
-from foliot.db.schema import (
-    consumed_event_t,
-    event_store_t,
-    relay_t,
-)
+from foliot.db.tables.events import consumed_event_t, event_store_t, relay_t
+from foliot.model.delivery_events import EventsConsumed, EventsDeadLettered
 from foliot.model.errors import FencedError, FoliotError, NotFoundError
-from foliot.model.event import EventsConsumed, EventsDeadLettered
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.claims_sql import ConsumerClaim
 from foliot.outbox.handler_calls import BatchBrokenError, HandlerDeadlineError

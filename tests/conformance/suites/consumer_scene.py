@@ -13,11 +13,7 @@ from tests.conformance.suites.scene import Scene
 from foliot.db.dialect import Pool
 from foliot.db.hints import LocalHints
 from foliot.db.rows.event_rows import write_events
-from foliot.db.schema import (
-    consumer_claim_t,
-    consumer_offsets,
-    outbox_message_t,
-)
+from foliot.db.tables.events import consumer_claim_t, consumer_offsets, outbox_message_t
 from foliot.instance.store import SqlStore
 from foliot.model.event import DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID, new_id

@@ -16,16 +16,9 @@ from foliot.db.hints import LocalHints
 from foliot.db.migrate import upgrade
 from foliot.db.rows.event_rows import write_events
 from foliot.instance.store import SqlStore, open_store
+from foliot.model.delivery_events import EventsDeadLettered, RelayConfirmed, RelayTookOver, TopicRefused
 from foliot.model.errors import BrokerUnreachableError
-from foliot.model.event import (
-    DomainEvent,
-    EventsDeadLettered,
-    Observer,
-    Observers,
-    RelayConfirmed,
-    RelayTookOver,
-    TopicRefused,
-)
+from foliot.model.event import DomainEvent, Observer, Observers
 from foliot.model.ids import DEFAULT_HOST_ID, new_id
 from foliot.outbox.message_format import pack, topic_at_broker
 from foliot.outbox.publisher import Publisher, RelayTerm, TermOverError

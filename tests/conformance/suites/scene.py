@@ -18,7 +18,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
 from foliot.db.migrate import upgrade
-from foliot.db.schema import execution_t, host_t, metadata, schedule_t
+from foliot.db.tables.access import host_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.metadata import metadata
+from foliot.db.tables.schedules import schedule_t
 from foliot.instance.store import SqlStore
 from foliot.model.attempt import Claim, Settlement
 from foliot.model.execution import Execution, Status, TriggeredBy

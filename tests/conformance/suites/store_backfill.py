@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import select
 from tests.conformance.suites.scene import LONG, WHOLE, Scene
 
-from foliot.db.schema import backfill_t, execution_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import backfill_t
 from foliot.instance.store import SqlStore
 from foliot.model.backfill import Backfill, BackfillState
 from foliot.model.errors import FencedError, InvalidError, NotFoundError

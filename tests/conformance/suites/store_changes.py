@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from tests.conformance.suites.scene import FUNCTION, SOMEBODY, Scene, spec_of
 from tests.engine import all_schedules
 
-from foliot.db.schema import schedule_t, schedule_version_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID, new_id

@@ -13,7 +13,8 @@ from tests.conformance.suites.scene import SOMEBODY, Scene
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.rows.event_rows import write_events
-from foliot.db.schema import event_store_t, outbox_message_t, schedule_t
+from foliot.db.tables.events import event_store_t, outbox_message_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import FencedError
 from foliot.model.execution import Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID

@@ -10,7 +10,8 @@ from sqlalchemy import delete, insert, select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
 from foliot.commands.executions_sql import ChangedExecution
-from foliot.db.schema import attempt_t, execution_log_t, execution_t, queue_t, schedule_status_t
+from foliot.db.tables.executions import attempt_t, execution_log_t, execution_t, queue_t
+from foliot.db.tables.schedules import schedule_status_t
 from foliot.model.attempt import Claim
 from foliot.model.errors import IllegalTransitionError, NotFoundError
 from foliot.model.event import CancelledExecution
@@ -19,7 +20,7 @@ from foliot.model.ids import new_id
 from foliot.model.schedule import Schedule
 from foliot.model.trace import trace_id_text
 from foliot.planning.change import Author
-from foliot.queries.execution_list import ExecutionFilter
+from foliot.queries.execution_search import ExecutionFilter
 
 ONE_AT_A_TIME = {"policy": "queue", "max_instances": 1}
 FREELY = {"policy": "allow"}

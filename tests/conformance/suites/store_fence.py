@@ -9,7 +9,7 @@ from tests.conformance.suites.scene import LONG, STALE, WHOLE, Scene
 
 from foliot.db.database import Database
 from foliot.db.dialect import Pool
-from foliot.db.schema import scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
 from foliot.model.errors import FencedError
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Lease, Shard

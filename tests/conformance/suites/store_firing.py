@@ -10,7 +10,8 @@ from sqlalchemy import delete, func, select, update
 from tests.conformance.suites.scene import WHOLE, Scene
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import FencedError, InvalidError
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID

@@ -7,7 +7,7 @@ from sqlalchemy import update
 from tests.conformance.suites.scene import WHOLE, Scene
 
 from foliot.db.rows.due_rows import LoadPosition, LoadRange
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Shard
 from foliot.model.policy import Priority

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import select
 from tests.conformance.suites.scene import Scene
 
-from foliot.db.schema import execution_t, schedule_t, schedule_version_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.errors import QueueFullError
 from foliot.model.execution import Status
 from foliot.model.schedule import ScheduleState

@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
 from foliot.db.rows.registry_rows import InstanceRecord, TaskRecord
-from foliot.db.schema import instance_t, task_function_t
+from foliot.db.tables.cluster import instance_t, task_function_t
 
 INSTANCE = InstanceRecord("one", "machine", 42, ("api", "worker"), "1.0", capacity=50, queues=("a", "b"))
 TASK = TaskRecord("work", "Work", "does it", "module:work", "async", "reports", 60.0, {"type": "object"})

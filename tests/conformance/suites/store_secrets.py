@@ -12,7 +12,7 @@ from foliot.access import secrets_sql as secrets_module
 from foliot.access.cipher import Cipher
 from foliot.access.secrets import MAX_LENGTH, UnreadableSecretError
 from foliot.access.secrets_sql import Secrets, callback_key
-from foliot.db.schema import secret_t
+from foliot.db.tables.access import secret_t
 from foliot.model.errors import InvalidError, NoSecretKeyError, NotFoundError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.planning.change import Author

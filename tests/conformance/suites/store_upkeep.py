@@ -10,7 +10,8 @@ from sqlalchemy import select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import attempt_t, execution_t, schedule_t, schedule_version_t
+from foliot.db.tables.executions import attempt_t, execution_t
+from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.attempt import Claim
 from foliot.model.errors import FencedError
 from foliot.model.execution import Status

@@ -12,14 +12,9 @@ from sqlalchemy import select, update
 from tests.conformance.suites.scene import LONG, STALE, Scene
 
 from foliot.db.rows.registry_rows import TaskRecord
-from foliot.db.schema import (
-    attempt_t,
-    execution_log_t,
-    execution_t,
-    queue_t,
-    schedule_status_t,
-    task_function_t,
-)
+from foliot.db.tables.cluster import task_function_t
+from foliot.db.tables.executions import attempt_t, execution_log_t, execution_t, queue_t
+from foliot.db.tables.schedules import schedule_status_t
 from foliot.model.attempt import Claim, Settled, Settlement
 from foliot.model.errors import IllegalTransitionError
 from foliot.model.execution import Status, TriggeredBy

@@ -15,7 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from foliot.api.http import error_responses
 from foliot.api.http.http_server import listen, serving, url_of
 from foliot.api.http.middleware import API_POLICY, BodyLimit, Overload, UnhandledErrors, add_front
-from foliot.model.event import RequestAnswered
+from foliot.model.instance_events import RequestAnswered
 
 LIMIT = 1000
 MAX_UNDER_WAY = 2

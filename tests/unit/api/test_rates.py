@@ -24,7 +24,8 @@ from foliot.api.access.rate_limits import (
     wait_s,
 )
 from foliot.model.errors import RateLimitedError, SettingError
-from foliot.model.event import DomainEvent, Observer, RedisFailed, ServiceFailed, ServiceRecovered
+from foliot.model.event import DomainEvent, Observer
+from foliot.model.instance_events import RedisFailed, ServiceFailed, ServiceRecovered
 from foliot.service import Loop
 from foliot.timing.clock import VirtualClock
 

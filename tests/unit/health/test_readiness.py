@@ -11,14 +11,8 @@ import pytest
 from foliot.db.migrate import upgrade
 from foliot.db.replica import ReplicaState, ReplicaWatch
 from foliot.instance.store import SqlStore, open_store
-from foliot.model.event import (
-    BatchFired,
-    LeaderElected,
-    LeaseLost,
-    LeaseReleased,
-    Observers,
-    TickCompleted,
-)
+from foliot.model.event import BatchFired, Observers, TickCompleted
+from foliot.model.instance_events import LeaderElected, LeaseLost, LeaseReleased
 from foliot.telemetry.health.readiness import KEPT_S, Pulse, Readiness, silence_limit_s
 from foliot.timing.clock import VirtualClock
 

@@ -13,7 +13,7 @@ from tests.engine import until
 from foliot.api.probe_server import MAX_CONNECTIONS, MAX_HEAD_BYTES, ProbeServer
 from foliot.instance.store import open_store
 from foliot.model.errors import SettingError
-from foliot.model.event import WriteFenced
+from foliot.model.instance_events import WriteFenced
 from foliot.telemetry.health.probes import Probes
 from foliot.timing.clock import VirtualClock
 

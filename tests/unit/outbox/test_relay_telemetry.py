@@ -7,15 +7,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from foliot.db.hints import LocalHints
-from foliot.model.errors import BrokerUnreachableError
-from foliot.model.event import (
+from foliot.model.delivery_events import (
     OutboxMeasured,
-    RedisFailed,
     RelayConfirmed,
     RelayLost,
     RelayReleased,
     RelayTookOver,
 )
+from foliot.model.errors import BrokerUnreachableError
+from foliot.model.instance_events import RedisFailed
 from foliot.outbox.publisher import Publisher, RelayTerm
 from foliot.outbox.relay import Relay, RelayOptions
 from foliot.outbox.relays_sql import RelayLeaseState, Relays

@@ -8,10 +8,12 @@ from tests.conformance.suites.scene import STALE
 from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import Leader
 
-from foliot.db.schema import execution_t, schedule_t
-from foliot.model.event import BatchFired, LeaseLost, WriteFenced
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
+from foliot.model.event import BatchFired
 from foliot.model.execution import SkipReason, Status, TriggeredBy
 from foliot.model.ids import new_id
+from foliot.model.instance_events import LeaseLost, WriteFenced
 from foliot.model.schedule import Schedule, ScheduleState
 
 MINUTELY = {"kind": "interval", "minutes": 1}

@@ -9,7 +9,8 @@ import pytest
 from tests.engine import add, seen, spec
 from tests.unit.scheduler.leader import HOUR, Leader
 
-from foliot.model.event import BatchFired, LeaseLost
+from foliot.model.event import BatchFired
+from foliot.model.instance_events import LeaseLost
 from foliot.model.lease import Lease
 from foliot.planning.fire import Due, Fired, Firing
 from foliot.timing.clock import VirtualClock

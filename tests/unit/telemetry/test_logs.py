@@ -15,13 +15,12 @@ import structlog
 from tests.logging_state import logging_as_it_was
 
 from foliot.kinds.task_logs import capturing
-from foliot.model import event as events
+from foliot.model import delivery_events, event, instance_events
 from foliot.model.event import (
     BackfillAdvanced,
     BatchFired,
     CancelledExecution,
     ClaimedExecution,
-    ClockObserved,
     DomainEvent,
     ExecutionRetried,
     ExecutionsCancelled,
@@ -30,23 +29,26 @@ from foliot.model.event import (
     ExecutionsSettled,
     ExecutionTriggered,
     FiredExecution,
+    LostAttempt,
+    ScheduleChanged,
+    ScheduleParked,
+    SettledExecution,
+    SkippedExecution,
+    TickCompleted,
+)
+from foliot.model.execution import TRANSITIONS, SkipReason, Status, TriggeredBy
+from foliot.model.incident import FAILING
+from foliot.model.instance_events import (
+    ClockObserved,
     InstanceStarted,
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
-    LostAttempt,
     RequestFailed,
-    ScheduleChanged,
-    ScheduleParked,
     ServiceFailed,
-    SettledExecution,
-    SkippedExecution,
-    TickCompleted,
     WriteFenced,
 )
-from foliot.model.execution import TRANSITIONS, SkipReason, Status, TriggeredBy
-from foliot.model.incident import FAILING
 from foliot.model.policy import Priority
 from foliot.model.schedule import ChangeKind
 from foliot.model.trace import trace_id_text
@@ -59,7 +61,8 @@ TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 EVENTS = [
     kind
-    for kind in vars(events).values()
+    for module in (event, instance_events, delivery_events)
+    for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, DomainEvent) and kind is not DomainEvent
 ]
 
@@ -96,8 +99,8 @@ class Log:
         self.observer = logs.LogObserver("node-1")
 
     def told(self, *told: DomainEvent) -> list[dict[str, Any]]:
-        for event in told:
-            self.observer.notify(event)
+        for each in told:
+            self.observer.notify(each)
         return self.lines()
 
     def lines(self) -> list[dict[str, Any]]:

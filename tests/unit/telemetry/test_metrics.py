@@ -6,39 +6,40 @@ from uuid import UUID
 import pytest
 from prometheus_client import CollectorRegistry, Histogram
 
+from foliot.model.delivery_events import ConsumerLagChanged, EventsConsumed
 from foliot.model.event import (
     AgentFailed,
     BackfillAdvanced,
     BatchFired,
     CancelledExecution,
     ClaimedExecution,
-    ConsumerLagChanged,
-    CredentialRefused,
     DomainEvent,
-    EventsConsumed,
     ExecutionsCancelled,
     ExecutionsClaimed,
     ExecutionsRescued,
     ExecutionsSettled,
     ExecutionTriggered,
     FiredExecution,
-    LeaderElected,
-    LeaseAttempted,
-    LeaseLost,
-    LeaseReleased,
     OverdueCounted,
     QueuesMeasured,
-    RedisFailed,
-    RequestAnswered,
     SchedulesCounted,
-    ServiceFailed,
     SettledExecution,
     SkippedExecution,
     TickCompleted,
     WorkerLoadChanged,
-    WriteFenced,
 )
 from foliot.model.execution import SkipReason, Status, TriggeredBy
+from foliot.model.instance_events import (
+    CredentialRefused,
+    LeaderElected,
+    LeaseAttempted,
+    LeaseLost,
+    LeaseReleased,
+    RedisFailed,
+    RequestAnswered,
+    ServiceFailed,
+    WriteFenced,
+)
 from foliot.model.policy import Priority
 from foliot.telemetry.histogram import BatchHistogram
 from foliot.telemetry.metrics import MetricsObserver

@@ -6,8 +6,10 @@ from uuid import uuid4
 
 import pytest
 
+from foliot.model.delivery_events import TransportLost, TransportRecovered
 from foliot.model.errors import BrokerUnreachableError, SettingError
-from foliot.model.event import Observers, RedisFailed, TransportLost, TransportRecovered
+from foliot.model.event import Observers
+from foliot.model.instance_events import RedisFailed
 from foliot.model.policy import Priority
 from foliot.testing.app import Recorder
 from foliot.timing.clock import VirtualClock

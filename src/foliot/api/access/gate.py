@@ -34,9 +34,10 @@ from foliot.model.errors import (
     UnauthenticatedError,
     UnknownParameterError,
 )
-from foliot.model.event import CredentialRefused, Observer
+from foliot.model.event import Observer
 from foliot.model.execution import TriggeredBy
 from foliot.model.ids import DEFAULT_HOST_ID
+from foliot.model.instance_events import CredentialRefused
 from foliot.model.schedule import ManagedBy
 from foliot.model.trace import parse_traceparent
 from foliot.planning.change import Author

@@ -29,7 +29,8 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from limits.errors import ConfigurationError, StorageError
 
 from foliot.model.errors import FoliotError, RateLimitedError, SettingError
-from foliot.model.event import Observer, Observers, RedisFailed
+from foliot.model.event import Observer, Observers
+from foliot.model.instance_events import RedisFailed
 from foliot.model.instant import micros_of
 from foliot.service import Wake
 from foliot.timing.clock import Clock

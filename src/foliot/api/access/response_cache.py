@@ -13,7 +13,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from foliot.model.event import Observer, RedisFailed
+from foliot.model.event import Observer
+from foliot.model.instance_events import RedisFailed
 from foliot.timing.clock import Clock
 
 KEPT_S = 1.0

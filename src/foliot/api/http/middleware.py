@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from foliot.api.http.compression import Compression
 from foliot.api.http.error_responses import problem
 from foliot.api.http.paths import PublicPath, path_of
-from foliot.model.event import RequestAnswered
+from foliot.model.instance_events import RequestAnswered
 
 BODY_LIMIT = 1024 * 1024
 BODY_SECONDS = 30.0

@@ -22,7 +22,8 @@ from foliot.model.ids import derived_id
 from foliot.model.moment import Moment
 from foliot.model.schedule import QueueName
 from foliot.planning.change import Author
-from foliot.queries.execution_list import ExecutionFilter, ExecutionList
+from foliot.queries.execution_list import ExecutionList
+from foliot.queries.execution_search import ExecutionFilter
 from foliot.queries.schedule_list import ScheduleList
 
 MAX_ITEMS = 1000

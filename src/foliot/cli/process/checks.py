@@ -25,7 +25,7 @@ from foliot.db.migrate import schema_status
 from foliot.db.opening import READ_SETTING, parse_url
 from foliot.db.postgres import open_postgres
 from foliot.db.primary import REPLICA, refusal_of
-from foliot.db.schema import scheduler_lock_t
+from foliot.db.tables.cluster import scheduler_lock_t
 from foliot.instance.settings import Settings, load_settings
 from foliot.instance.store import SqlStore
 from foliot.model.errors import FoliotError

@@ -2,7 +2,8 @@
 
 from alembic import context
 
-from foliot.db.schema import metadata
+from foliot.db.tables import access, cluster, events, executions, notifications, schedules  # noqa: F401
+from foliot.db.tables.metadata import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(

@@ -9,7 +9,7 @@ from sqlalchemy import Float, Integer, String, Text, Uuid, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Columns, Dialect
-from foliot.db.schema import attempt_t
+from foliot.db.tables.executions import attempt_t
 from foliot.db.types import Instant
 from foliot.model.execution import Status
 

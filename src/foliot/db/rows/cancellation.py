@@ -15,7 +15,7 @@ from foliot.db.dialect import Dialect
 from foliot.db.rows.attempt_rows import EndedAttempt, record_attempts
 from foliot.db.rows.last_runs import LastRun, record_status
 from foliot.db.rows.row_locks import lock_executions
-from foliot.db.schema import IS_OPEN, execution_t
+from foliot.db.tables.executions import IS_OPEN, execution_t
 from foliot.model.event import CancelledExecution
 from foliot.model.execution import CLAIMABLE, Status, TriggeredBy
 

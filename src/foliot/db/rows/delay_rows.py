@@ -14,7 +14,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
 from foliot.db.rows.schedule_rows import schedule_of
-from foliot.db.schema import IS_OPEN, execution_t, schedule_t
+from foliot.db.tables.executions import IS_OPEN, execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import InvalidError, UnreadableError
 from foliot.model.schedule import ScheduleState
 from foliot.planning.definition import compile_spec

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Text, cast
 
-from foliot.db.schema import schedule_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.policy import Priority, priority_from
 from foliot.planning.definition import FiringDefinition
 from foliot.planning.fire import Due

@@ -32,7 +32,8 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from foliot.db.columns import BatchColumns, Shape
 from foliot.db.dialect import Columns, Dialect
-from foliot.db.schema import event_store_t, log_counter, outbox_message_t, schedule_t
+from foliot.db.tables.events import event_store_t, log_counter, outbox_message_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.db.types import Instant
 from foliot.model.ids import new_id
 from foliot.planning.events import NewEvent

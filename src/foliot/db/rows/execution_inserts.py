@@ -13,7 +13,8 @@ from foliot.db.dialect import Dialect
 from foliot.db.rows.cancellation import request_cancel
 from foliot.db.rows.ledger import count_open_now
 from foliot.db.rows.schedule_rows import schedule_of
-from foliot.db.schema import queue_t, schedule_t
+from foliot.db.tables.executions import queue_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError, QueueFullError
 from foliot.model.event import CancelledExecution
 from foliot.model.schedule import Schedule

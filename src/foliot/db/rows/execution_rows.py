@@ -9,7 +9,8 @@ from uuid import UUID
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.policy import priority_from

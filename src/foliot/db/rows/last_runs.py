@@ -10,7 +10,7 @@ from sqlalchemy import Insert, String, Uuid, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Columns, Dialect
-from foliot.db.schema import schedule_status_t
+from foliot.db.tables.schedules import schedule_status_t
 from foliot.db.types import Instant
 from foliot.model.execution import Status
 

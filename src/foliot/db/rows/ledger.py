@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.columns import BatchColumns, Shape
 from foliot.db.dialect import Columns, Dialect
-from foliot.db.schema import IS_OPEN, execution_t
+from foliot.db.tables.executions import IS_OPEN, execution_t
 from foliot.db.types import Instant
 from foliot.model.event import SkippedExecution
 from foliot.model.execution import SkipReason, Status, TriggeredBy

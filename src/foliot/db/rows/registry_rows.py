@@ -8,8 +8,8 @@ from sqlalchemy import delete, func, null, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import instance_t, task_function_t
 from foliot.db.statements import Statements, transaction
+from foliot.db.tables.cluster import instance_t, task_function_t
 from foliot.model.policy import RetryPolicy
 from foliot.planning.task_defaults import TaskDefaults
 

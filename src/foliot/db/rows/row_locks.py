@@ -16,7 +16,8 @@ from sqlalchemy import Label, Uuid, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
-from foliot.db.schema import execution_t, schedule_t
+from foliot.db.tables.executions import execution_t
+from foliot.db.tables.schedules import schedule_t
 
 
 async def lock_schedules(connection: AsyncConnection, dialect: Dialect, schedule_ids: Sequence[UUID]) -> None:

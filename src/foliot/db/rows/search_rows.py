@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.combined_inserts import Write, row_of_values
 from foliot.db.dialect import Dialect
-from foliot.db.schema import schedule_text_t
+from foliot.db.tables.schedules import schedule_text_t
 from foliot.db.types import storable
 from foliot.model.schedule import Schedule
 

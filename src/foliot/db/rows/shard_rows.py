@@ -5,7 +5,8 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from foliot.db.schema import cluster_t, schedule_t, scheduler_lock_t
+from foliot.db.tables.cluster import cluster_t, scheduler_lock_t
+from foliot.db.tables.schedules import schedule_t
 from foliot.model.instant import EPOCH
 from foliot.model.lease import Shard
 

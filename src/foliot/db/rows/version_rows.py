@@ -9,7 +9,7 @@ from sqlalchemy import Integer, Uuid, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Dialect
-from foliot.db.schema import schedule_version_t
+from foliot.db.tables.schedules import schedule_version_t
 from foliot.model.schedule import ScheduleSpec
 
 

@@ -14,7 +14,8 @@ ones.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from foliot.model.event import Observer, TicketsRepublished
+from foliot.model.delivery_events import TicketsRepublished
+from foliot.model.event import Observer
 from foliot.model.policy import Priority
 from foliot.planning.fire import Fired, Firing
 from foliot.scheduler.dispatch.dispatching_sql import ClaimableExecution, Dispatching

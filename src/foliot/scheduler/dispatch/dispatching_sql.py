@@ -13,8 +13,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, String, and_, or_, select, text
 
 from foliot.db.dialect import Pool
-from foliot.db.schema import IS_CLAIMABLE, execution_t, queue_t
 from foliot.db.statements import Statements
+from foliot.db.tables.executions import IS_CLAIMABLE, execution_t, queue_t
 from foliot.db.types import Instant
 from foliot.model.execution import TriggeredBy
 from foliot.model.policy import Priority, priority_from

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from foliot.model.errors import FencedError
-from foliot.model.event import (
+from foliot.model.event import Observer
+from foliot.model.instance_events import (
     ClockObserved,
     LeaderElected,
     LeaseAttempted,
     LeaseLost,
     LeaseReleased,
-    Observer,
 )
 from foliot.model.lease import Lease, Shard
 from foliot.scheduler.leases.lease_provider import LeaseProvider

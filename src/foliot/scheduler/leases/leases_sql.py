@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
 from foliot.db.rows.shard_rows import SHARDS, shard_count
-from foliot.db.schema import cluster_t, scheduler_lock_t
 from foliot.db.statements import Statements
+from foliot.db.tables.cluster import cluster_t, scheduler_lock_t
 from foliot.model.errors import FencedError
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instant import EPOCH

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from foliot.model.broker import BrokerKind
-from foliot.model.event import LeaseProviderLost, LeaseProviderReached, Observer, RedisFailed
+from foliot.model.event import Observer
+from foliot.model.instance_events import LeaseProviderLost, LeaseProviderReached, RedisFailed
 from foliot.model.lease import Shard
 from foliot.scheduler.leases.lease_provider import ExternalLeases, ProviderUnreachableError
 from foliot.service import Wake

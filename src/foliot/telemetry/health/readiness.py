@@ -13,7 +13,8 @@ from foliot.db.database import Database
 from foliot.db.dialect import Pool
 from foliot.db.migrate import schema_status
 from foliot.db.replica import ReplicaWatch
-from foliot.model.event import BatchFired, DomainEvent, LeaderElected, LeaseLost, LeaseReleased, TickCompleted
+from foliot.model.event import BatchFired, DomainEvent, TickCompleted
+from foliot.model.instance_events import LeaderElected, LeaseLost, LeaseReleased
 from foliot.telemetry.health.cached_result import Recent
 from foliot.timing.clock import Clock
 

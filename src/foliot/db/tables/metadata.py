@@ -1,0 +1,5 @@
+"""The collection that every table belongs to."""
+
+from sqlalchemy import MetaData
+
+metadata = MetaData()
