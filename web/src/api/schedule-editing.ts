@@ -1,15 +1,15 @@
 // Creating and changing schedules, and the data that the form needs.
 
 import { keepPreviousData, queryOptions, useMutation, useQueryClient } from "@tanstack/react-query";
-import { api, ask, given, newKey } from "./client";
+import { api, ask, newKey } from "./client";
 import type { components, paths } from "./schema";
-import type { Schedule } from "./types";
+import type { OfAnyKind, Schedule, Trigger } from "./types";
 
 type Schemas = components["schemas"];
 
 /** A schedule's definition as its author writes it, complete or without the defaults. */
-export type Definition = Schemas["ScheduleSpec"];
-export type PreviewAsked = Schemas["PreviewAsked"];
+export type Definition = OfAnyKind<Schemas["ScheduleSpec"]>;
+export type PreviewAsked = Omit<Schemas["PreviewAsked"], "trigger"> & { trigger: Trigger };
 export type Preview = Schemas["PreviewDocument"];
 export type Kind = Schemas["KindDocument"];
 export type TaskFunction = Schemas["TaskDocument"];
@@ -23,7 +23,7 @@ export function previewOf(asked: PreviewAsked | null) {
   return queryOptions({
     queryKey: ["preview", asked],
     queryFn: ({ signal }) =>
-      ask(api.POST("/api/v1/schedules/preview", { body: asked as PreviewAsked, signal })),
+      ask(api.POST("/api/v1/schedules/preview", { body: asked as Schemas["PreviewAsked"], signal })),
     enabled: asked !== null,
     placeholderData: keepPreviousData,
     staleTime: 30_000,
@@ -74,7 +74,7 @@ export function useCreate() {
     mutationFn: ({ definition, reason }: { definition: Definition; reason: string }) =>
       ask(
         api.POST("/api/v1/schedules", {
-          body: definition,
+          body: definition as Schemas["ScheduleSpec"],
           headers: { "Idempotency-Key": newKey(), ...becauseOf(reason) },
         }),
       ),
@@ -90,7 +90,7 @@ export function useReplace() {
       ask(
         api.PUT("/api/v1/schedules/{schedule_id}", {
           params: { path: { schedule_id: asked.id } },
-          body: given<Replacement>(asked.definition),
+          body: asked.definition as Replacement,
           headers: { "If-Match": `"${asked.version}"`, ...becauseOf(asked.reason) },
         }),
       ),

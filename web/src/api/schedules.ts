@@ -137,7 +137,7 @@ function bulkBody({ action, chosen, reason, until, expected }: BulkAsked, isDryR
     expected_count: expected ?? null,
     ...("ids" in chosen
       ? { schedule_ids: [...chosen.ids] }
-      : { filter: given<NonNullable<ScheduleBulk["filter"]>>(chosen.filter) }),
+      : { filter: chosen.filter as NonNullable<ScheduleBulk["filter"]> }),
   });
 }
 

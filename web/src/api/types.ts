@@ -6,14 +6,24 @@ type Schemas = components["schemas"];
 
 export type Me = Schemas["MeDocument"];
 export type Role = Schemas["Role"];
-export type Schedule = Schemas["ScheduleDocument"];
-export type ListedSchedule = Schemas["ListedScheduleDocument"];
+/** A trigger or a target: its kind, and the fields of that kind. Plug-ins of the server add kinds. */
+export interface KindFields {
+  readonly kind: string;
+  readonly [field: string]: unknown;
+}
+export type Trigger = KindFields;
+export type Target = KindFields;
+/** A document with a trigger and a target of any kind. The generated types list only the built-in kinds. */
+export type OfAnyKind<T> = Omit<T, "trigger" | "target"> & { trigger: Trigger; target: Target };
+export type FunctionTarget = Schemas["FunctionTarget"];
+export type Schedule = OfAnyKind<Schemas["ScheduleDocument"]>;
+export type ListedSchedule = OfAnyKind<Schemas["ListedScheduleDocument"]>;
 export type RecentExecution = Schemas["RecentExecutionDocument"];
 export type ScheduleState = Schemas["ScheduleState"];
-export type ScheduleFilter = Partial<Schemas["ScheduleFilterForm"]>;
+export type ScheduleFilter = Partial<
+  Omit<Schemas["ScheduleFilterForm"], "target"> & { target: readonly string[] }
+>;
 export type ManagedBy = Schemas["ManagedBy"];
-export type Trigger = Schedule["trigger"];
-export type Target = Schedule["target"];
 export type Execution = Schemas["ExecutionDocument"];
 export type Status = Schemas["Status"];
 export type ClusterStatus = Schemas["StatusDocument"] & {
@@ -55,6 +65,10 @@ export const ROLES = ["viewer", "operator", "editor", "admin"] as const satisfie
 
 /** Final statuses that mean that something went wrong. */
 export const BAD_STATUSES = ["failed", "timeout", "unknown"] as const satisfies readonly Status[];
+
+export function isFunction(target: Target): target is FunctionTarget {
+  return target.kind === "function";
+}
 
 export function isOpen(status: Status): boolean {
   return status === "pending" || status === "running" || status === "retrying";

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { allInstances, functionSchedules, type Task, taskFunction } from "@/api/cluster";
 import { ProblemError } from "@/api/problem";
+import { isFunction } from "@/api/types";
 import { Link } from "@/routing/Link";
 import { duration } from "@/time/format";
 import { Instant } from "@/time/Instant";
@@ -135,7 +136,7 @@ function RunningSchedules({ task }: { task: string }) {
   const found = useQuery(functionSchedules);
   if (found.data === undefined) return <Skeleton className="h-6" />;
   const { schedules, isAll } = found.data;
-  const those = schedules.filter(({ target }) => target.kind === "function" && target.name === task);
+  const those = schedules.filter(({ target }) => isFunction(target) && target.name === task);
   return (
     <>
       <ul className="flex flex-col gap-1 text-sm">

@@ -1,7 +1,7 @@
 // Facts derived from what instances, queues and tasks report. Pure functions.
 
 import type { Leader, Priority, Queue, Task } from "@/api/cluster";
-import type { Instance, Schedule } from "@/api/types";
+import { type Instance, isFunction, type Schedule } from "@/api/types";
 import { duration } from "@/time/format";
 
 /** Clock difference from which to warn. Foliot takes times from the database's clock, but logs do not. */
@@ -66,8 +66,9 @@ export function strandedOf(
   const byName = new Map(tasks.map((task) => [task.name, task]));
   const found = new Map<string, { why: Stranded["why"]; schedules: Running[] }>();
   for (const schedule of schedules) {
-    if (schedule.target.kind !== "function" || schedule.state !== "active") continue;
-    const task = byName.get(schedule.target.name);
+    const { target } = schedule;
+    if (!isFunction(target) || schedule.state !== "active") continue;
+    const task = byName.get(target.name);
     const why =
       task === undefined
         ? isAll
@@ -79,9 +80,9 @@ export function strandedOf(
             ? "no worker"
             : null;
     if (why === null) continue;
-    const known = found.get(schedule.target.name);
+    const known = found.get(target.name);
     if (known) known.schedules.push(schedule);
-    else found.set(schedule.target.name, { why, schedules: [schedule] });
+    else found.set(target.name, { why, schedules: [schedule] });
   }
   return [...found].map(([task, rest]) => ({ task, ...rest })).sort((a, b) => a.task.localeCompare(b.task));
 }

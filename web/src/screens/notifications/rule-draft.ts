@@ -3,8 +3,8 @@
 // Values of a condition or destination are kept while it is switched off.
 
 import type { Address, Condition, Rule, RuleSpec } from "@/api/notifications";
-import type { Pair } from "@/screens/schedule-form/draft";
 import { type Length, lengthOf, numberOf, secondsOf } from "@/screens/schedule-form/duration";
+import type { Pair } from "@/screens/schedule-form/reader";
 import { type ConditionKind, isId, referenceTo, secretName } from "./rule-words";
 
 export interface RuleDraft {

@@ -1,4 +1,5 @@
 import { useId } from "react";
+import type { FieldProblem } from "@/api/problem";
 import { Button } from "@/ui/Button";
 import { TextField } from "@/ui/Field";
 import { Choices, Pick, Sentence, Small, Some, WEEKDAYS } from "./controls";
@@ -15,7 +16,6 @@ import {
   patternOf,
   textOf,
 } from "./cron";
-import { useForm } from "./form";
 
 const KIND_WORDS: Record<PatternKind, string> = {
   minutes: "Every few minutes",
@@ -26,12 +26,16 @@ const KIND_WORDS: Record<PatternKind, string> = {
   other: "As written below",
 };
 
+interface Props {
+  expression: string;
+  onChange: (expression: string) => void;
+  problem: FieldProblem | null;
+}
+
 /** Editor for a cron expression: as a sentence, as text, or field by field. */
-export function CronBuilder() {
-  const { draft, changeTrigger, problem } = useForm();
-  const { expression } = draft.trigger;
+export function CronBuilder({ expression, onChange, problem }: Props) {
   const pattern = patternOf(expression);
-  const write = (made: Pattern) => changeTrigger({ expression: expressionOf(made, expression) });
+  const write = (made: Pattern) => onChange(expressionOf(made, expression));
   return (
     <div className="flex flex-col gap-4">
       <Choices
@@ -47,17 +51,14 @@ export function CronBuilder() {
       <TextField
         label="Expression"
         value={expression}
-        onChange={(text) => changeTrigger({ expression: text })}
+        onChange={onChange}
         spellCheck={false}
         autoComplete="off"
         className="font-mono"
-        problem={problem("/trigger/expression")}
+        problem={problem}
         hint="Also @daily, L (last day), 15W (nearest weekday), FRI#2 (second Friday), H (a value of its own)."
       />
-      <FieldsRow
-        expression={expression}
-        onChange={(fields) => changeTrigger({ expression: textOf(fields) })}
-      />
+      <FieldsRow expression={expression} onChange={(fields) => onChange(textOf(fields))} />
     </div>
   );
 }

@@ -14,6 +14,8 @@ import {
 import { schedule as scheduleQuery } from "@/api/schedules";
 import { useWhyNot } from "@/api/session";
 import type { Schedule } from "@/api/types";
+import { useKinds } from "@/kinds";
+import { taskIn } from "@/kinds/targets";
 import { myZone } from "@/settings/zone";
 import { Button } from "@/ui/Button";
 import { Confirm } from "@/ui/Confirm";
@@ -21,16 +23,16 @@ import { Sheet } from "@/ui/Dialog";
 import { FormProblem, TextField } from "@/ui/Field";
 import { Icon } from "@/ui/Icon";
 import { ErrorState, Skeleton } from "@/ui/State";
-import { argumentFields } from "./arguments";
 import { Conflict } from "./Conflict";
 import { Differences } from "./Differences";
 import { definitionOf } from "./definition";
 import { differencesOf, isSame, rebased } from "./difference";
-import { blankDraft, type Draft, draftOf, readDraft } from "./draft";
+import { blankDraft, type Draft, draftOf, readDraft, shownPointers } from "./draft";
 import { followTask } from "./following";
 import { FormProvider } from "./form";
-import { problemsOf, shownPointers } from "./problems";
+import { problemsOf } from "./problems";
 import { ScheduleForm } from "./ScheduleForm";
+import { fieldsOf } from "./schema-fields";
 import { usePreviewAsked } from "./usePreviewAsked";
 
 interface Props {
@@ -100,25 +102,28 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
   const replace = useReplace();
   const isBusy = create.isPending || replace.isPending;
 
-  const task = useQuery(taskFunction(draft.target.kind === "function" ? draft.target.task : ""));
-  const known = task.data?.name === draft.target.task ? task.data : null;
+  const kinds = useKinds();
+  const taskName = taskIn(draft.target);
+  const task = useQuery(taskFunction(taskName));
+  const known = task.data?.name === taskName ? task.data : null;
   const followed = useRef<TaskFunction | null>(null);
   useEffect(() => {
     // A copied schedule keeps its settings until another task is chosen.
-    if (opened !== null || known === null || known.name === initial.target.task) return;
+    if (opened !== null || known === null || known.name === taskIn(initial.target)) return;
     const before = followed.current;
     followed.current = known;
     if (before?.name !== known.name) setDraft((present) => followTask(present, before, known));
   }, [opened, known, initial]);
-  const fields = useMemo(() => (known === null ? null : argumentFields(known.args_schema)), [known]);
+  const fields = useMemo(() => (known === null ? null : fieldsOf(known.args_schema)), [known]);
   const before = useMemo(() => (base === null ? null : definitionOf(base)), [base]);
-  const read = useMemo(() => readDraft(draft, { base: before, fields }), [draft, before, fields]);
+  const context = useMemo(() => ({ base: before, fields, kinds }), [before, fields, kinds]);
+  const read = useMemo(() => readDraft(draft, context), [draft, context]);
   const asked = usePreviewAsked(read.definition, read.problems, base?.schedule_id ?? null);
   const preview = useQuery(previewOf(asked));
 
   const isDirty = draft !== begun;
   useStay(isDirty);
-  const shown = useMemo(() => shownPointers(fields?.map((field) => field.name) ?? []), [fields]);
+  const shown = useMemo(() => shownPointers(draft, context), [draft, context]);
   const failure = isConflict(replace.error) ? null : (create.error ?? replace.error);
   const problems = useMemo(() => {
     const own = isTried ? read.problems : new Map<string, string>();
@@ -208,10 +213,17 @@ function Editor({ base: opened, initial, onClose, onSaved }: EditorProps) {
       {base?.managed_by === "file" && step.name === "form" && <ManagedNote schedule={base} />}
       {step.name === "form" && (
         <FormProvider
-          value={{ draft, change, problem: (pointer) => problems.byField.get(pointer) ?? null, fields }}
+          value={{
+            draft,
+            change,
+            problem: (pointer) => problems.byField.get(pointer) ?? null,
+            fields,
+            task: known,
+            kinds,
+          }}
         >
           <form ref={form} onSubmit={proceed} noValidate className="flex min-h-full flex-col">
-            <ScheduleForm asked={asked} task={known} wrong={[...problems.byField.keys()]} />
+            <ScheduleForm asked={asked} wrong={[...problems.byField.keys()]} />
             <div className="mt-3">
               <FormProblem text={problems.besides} />
             </div>

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { PreviewAsked, TaskFunction } from "@/api/schedule-editing";
+import type { PreviewAsked } from "@/api/schedule-editing";
 import { TextArea, TextField } from "@/ui/Field";
 import { Check, Choices, Fold, Pairs } from "./controls";
 import { secondsOf } from "./duration";
@@ -15,13 +15,12 @@ const OF_PLACE = ["/queue", "/labels", "/priority"];
 
 interface Props {
   asked: PreviewAsked | null;
-  task: TaskFunction | null;
   /** JSON pointers of fields with problems. */
   wrong: readonly string[];
 }
 
 /** All fields of a schedule's definition. Rarely used groups are collapsed. */
-export function ScheduleForm({ asked, task, wrong }: Props) {
+export function ScheduleForm({ asked, wrong }: Props) {
   const { draft, change, problem } = useForm();
   return (
     <>
@@ -44,7 +43,7 @@ export function ScheduleForm({ asked, task, wrong }: Props) {
         />
       </div>
       <WhenFields asked={asked} />
-      <TargetFields task={task} />
+      <TargetFields />
       <FoldOf title="Limits" summary={limitsSummary(draft)} pointers={OF_LIMITS} wrong={wrong}>
         <LimitFields />
       </FoldOf>

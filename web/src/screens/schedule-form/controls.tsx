@@ -4,8 +4,9 @@ import { type ReactNode, useId } from "react";
 import type { FieldProblem } from "@/api/problem";
 import { Button, IconButton } from "@/ui/Button";
 import { Icon, type IconName } from "@/ui/Icon";
-import type { Pair } from "./draft";
+
 import { type Length, UNIT_WORDS, UNITS, type Unit } from "./duration";
+import type { Pair } from "./reader";
 import { zoneNames } from "./wall";
 
 const INPUT =

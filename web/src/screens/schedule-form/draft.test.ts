@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import { ProblemError } from "@/api/problem";
 import type { Definition } from "@/api/schedule-editing";
 import { DEFAULTS } from "./definition";
-import { blankDraft, draftOf, readDraft } from "./draft";
-import { problemsOf, shownPointers } from "./problems";
+import { blankDraft, draftOf, readDraft, shownPointers } from "./draft";
+import { problemsOf } from "./problems";
+import { fieldsOf } from "./schema-fields";
 
 const nightly: Definition = {
   ...DEFAULTS,
@@ -11,7 +12,7 @@ const nightly: Definition = {
   trigger: { kind: "cron", expression: "30 2 * * mon-fri", timezone: "Europe/Berlin" },
   target: { kind: "function", name: "send_report", args: { region: "eu" } },
 };
-const unknown = { base: null, fields: null };
+const unknown = { base: null, fields: null, kinds: [] };
 
 const TRIGGERS: Definition["trigger"][] = [
   nightly.trigger,
@@ -49,7 +50,7 @@ test.each([
     jitter_seconds: 90,
   } satisfies Definition,
 ])("what was opened and not touched is saved as it was", (definition) => {
-  const read = readDraft(draftOf(definition, "America/New_York"), { base: definition, fields: null });
+  const read = readDraft(draftOf(definition, "America/New_York"), { ...unknown, base: definition });
   expect([...read.problems]).toEqual([]);
   expect(read.definition).toEqual(definition);
 });
@@ -70,13 +71,19 @@ test("what can't be read is told at its control", () => {
     ...draft,
     attempts: "many",
     target: {
-      ...draft.target,
-      body: "{",
-      expected: "ok",
-      headers: [
-        { key: 1, name: "A", value: "1" },
-        { key: 2, name: "A", value: "2" },
-      ],
+      kind: "http",
+      values: {
+        http: {
+          method: "PUT",
+          url: "https://agent.example",
+          body: "{",
+          expected: "ok",
+          headers: [
+            { key: 1, name: "A", value: "1" },
+            { key: 2, name: "A", value: "2" },
+          ],
+        },
+      },
     },
   };
   expect([...readDraft(broken, unknown).problems.keys()].sort()).toEqual([
@@ -93,15 +100,18 @@ test("a problem is shown at the nearest control above it", () => {
     { pointer: "/target/args", code: "required", detail: "'region' is missing", hint: "" },
     { pointer: "/nowhere", code: "x", detail: "is odd", hint: "" },
   ]);
-  const { byField, besides } = problemsOf(error, new Map(), shownPointers(["readers"]));
+  const fields = fieldsOf({ properties: { readers: { type: "array" } } });
+  const shown = shownPointers(draftOf(nightly, "UTC"), { ...unknown, fields });
+  const { byField, besides } = problemsOf(error, new Map(), shown);
   expect(byField.get("/target/args/readers")?.text).toBe("0: is not text.");
   expect(byField.get("/target/args")?.text).toBe("'region' is missing.");
   expect(besides).toBe("nowhere: is odd.");
 });
 
 test("an error that names no field is told beside the form, a taken name at the name", () => {
+  const shown = shownPointers(blankDraft("UTC"), unknown);
   const busy = new ProblemError(503, "overloaded", "Try again in a moment.");
-  expect(problemsOf(busy, new Map(), shownPointers([])).besides).toMatch(/moment/);
+  expect(problemsOf(busy, new Map(), shown).besides).toMatch(/moment/);
   const taken = new ProblemError(409, "name_taken", 'A schedule named "a" exists already.');
-  expect(problemsOf(taken, new Map(), shownPointers([])).byField.get("/name")?.text).toMatch(/exists/);
+  expect(problemsOf(taken, new Map(), shown).byField.get("/name")?.text).toMatch(/exists/);
 });

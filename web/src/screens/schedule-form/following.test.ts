@@ -11,7 +11,11 @@ const reports = {
 const plain = { queue: null, default_timeout_seconds: 300, default_retry: null };
 
 function taken(draft: ReturnType<typeof blankDraft>) {
-  const { queue, timeout_seconds, retry } = readDraft(draft, { base: null, fields: null }).definition;
+  const { queue, timeout_seconds, retry } = readDraft(draft, {
+    base: null,
+    fields: null,
+    kinds: [],
+  }).definition;
   return [queue, timeout_seconds, retry.max_attempts];
 }
 

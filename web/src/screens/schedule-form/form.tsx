@@ -2,15 +2,20 @@
 
 import { createContext, useContext } from "react";
 import type { FieldProblem } from "@/api/problem";
-import type { ArgumentField } from "./arguments";
-import type { Draft, TargetDraft, TriggerDraft } from "./draft";
+import type { Kind, TaskFunction } from "@/api/schedule-editing";
+import type { Draft } from "./draft";
+import type { SchemaField } from "./schema-fields";
 
 export interface FormState {
   readonly draft: Draft;
   readonly change: (changes: Partial<Draft>) => void;
   readonly problem: (pointer: string) => FieldProblem | null;
   /** Argument fields of the chosen task function. Null: unknown. */
-  readonly fields: readonly ArgumentField[] | null;
+  readonly fields: readonly SchemaField[] | null;
+  /** The chosen task function. Null: unknown, or another kind of target. */
+  readonly task: TaskFunction | null;
+  /** The kinds that the server lists. */
+  readonly kinds: readonly Kind[];
 }
 
 const Context = createContext<FormState | null>(null);
@@ -21,10 +26,5 @@ export function useForm() {
   if (state === null) {
     throw new Error("a part of the form is outside of it");
   }
-  const { draft, change } = state;
-  return {
-    ...state,
-    changeTrigger: (changes: Partial<TriggerDraft>) => change({ trigger: { ...draft.trigger, ...changes } }),
-    changeTarget: (changes: Partial<TargetDraft>) => change({ target: { ...draft.target, ...changes } }),
-  };
+  return state;
 }

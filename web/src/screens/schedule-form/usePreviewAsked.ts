@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "react";
 import { given } from "@/api/client";
 import type { Definition, PreviewAsked } from "@/api/schedule-editing";
+import { triggerKind } from "@/kinds";
 
 const TYPING_MS = 300;
 /** With problems in these fields, no preview is requested. */
@@ -28,8 +29,9 @@ export function usePreviewAsked(
 /** Build a preview request. `scheduleId` null: the schedule is not saved yet. */
 export function askedOf(definition: Definition, scheduleId: string | null): PreviewAsked {
   const { trigger } = definition;
-  // Only H in a cron expression depends on the schedule. Without it, a changed name causes no new request.
-  const isHashed = trigger.kind === "cron" && /h/i.test(trigger.expression);
+  // For times that do not depend on the schedule, a changed name causes no new request.
+  const own = triggerKind(trigger.kind);
+  const isHashed = own === null || (own.isHashed?.(trigger) ?? false);
   const name = definition.name.trim();
   return given<PreviewAsked>({
     trigger,

@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { Schedule, Target } from "@/api/types";
+import { labelOf, OTHER_ICON, targetKind, triggerKind, useKinds, withoutKind } from "@/kinds";
 import { Link } from "@/routing/Link";
 import {
   deliveryWords,
@@ -11,7 +12,7 @@ import {
   windowWords,
 } from "@/screens/schedule-form/sentences";
 import { When } from "@/screens/schedules/parts";
-import { TARGET_ICONS, zoneOf } from "@/screens/schedules/words";
+import { zoneOf } from "@/screens/schedules/words";
 import { Instant, RelativeTime } from "@/time/Instant";
 import { Card } from "@/ui/Card";
 import { JsonView } from "@/ui/Code";
@@ -21,7 +22,7 @@ import { Icon } from "@/ui/Icon";
 /** The schedule's definition, in groups of sentences. */
 export function Configuration({ schedule }: { schedule: Schedule }) {
   const zone = zoneOf(schedule.trigger);
-  const hasWall = schedule.trigger.kind === "cron" || schedule.trigger.kind === "rrule";
+  const hasWall = triggerKind(schedule.trigger.kind)?.hasWallTimes ?? false;
   return (
     <Card title="Configuration">
       <div className="divide-line flex flex-col divide-y px-4 pb-2 text-sm">
@@ -131,68 +132,33 @@ function Entry({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-const KIND_WORDS: Record<Target["kind"], string> = {
-  function: "Task function",
-  http: "HTTP",
-  event: "Event",
-  celery: "Celery task",
-};
-
 function TargetDetails({ target }: { target: Target }) {
+  const kinds = useKinds();
+  const own = targetKind(target.kind);
+  const details = own?.details(target) ?? [["Fields", withoutKind(target)] as const];
   return (
     <div className="flex flex-col gap-2">
       <p className="flex min-w-0 items-center gap-1.5">
-        <Icon name={TARGET_ICONS[target.kind]} size={14} className="text-ink-faint" />
-        <span className="text-ink-soft">{KIND_WORDS[target.kind]}</span>
-        <code className="min-w-0 font-mono text-xs break-all">{nameOf(target)}</code>
+        <Icon name={own?.icon ?? OTHER_ICON} size={14} className="text-ink-faint" />
+        <span className="text-ink-soft">{labelOf("target", target.kind, kinds)}</span>
+        <code className="min-w-0 font-mono text-xs break-all">
+          {own?.title?.(target) ?? own?.line(target)}
+        </code>
       </p>
-      {partsOf(target).map(([name, value]) => (
-        <div key={name}>
-          <p className="text-ink-faint mb-0.5 text-xs">{name}</p>
-          <JsonView value={value} what={`the ${name.toLowerCase()}`} />
-        </div>
-      ))}
+      {details
+        .filter(([, value]) => !isEmpty(value))
+        .map(([name, value]) => (
+          <div key={name}>
+            <p className="text-ink-faint mb-0.5 text-xs">{name}</p>
+            <JsonView value={value} what={`the ${name.toLowerCase()}`} />
+          </div>
+        ))}
     </div>
   );
 }
 
-function nameOf(target: Target): string {
-  switch (target.kind) {
-    case "function":
-      return target.name;
-    case "http":
-      return `${target.method} ${target.url}`;
-    case "event":
-      return `${target.event_topic} ${target.event_type}`;
-    case "celery":
-      return target.queue ? `${target.task} in queue ${target.queue}` : target.task;
-  }
-}
-
-/** Fields of the target, without empty ones. */
-function partsOf(target: Target): [string, unknown][] {
-  const parts: [string, unknown][] = [];
-  const add = (name: string, value: unknown) => {
-    const isEmpty =
-      value === null || value === undefined || (typeof value === "object" && Object.keys(value).length === 0);
-    if (!isEmpty) parts.push([name, value]);
-  };
-  switch (target.kind) {
-    case "function":
-      add("Arguments", target.args);
-      break;
-    case "http":
-      add("Headers", target.headers);
-      add("Body", target.body);
-      add("Counts as success", target.expected_status);
-      break;
-    case "event":
-      add("Data", target.event_data);
-      break;
-    case "celery":
-      add("Arguments", target.args);
-      add("Keyword arguments", target.kwargs);
-      break;
-  }
-  return parts;
+function isEmpty(value: unknown): boolean {
+  return (
+    value === null || value === undefined || (typeof value === "object" && Object.keys(value).length === 0)
+  );
 }

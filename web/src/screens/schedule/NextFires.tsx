@@ -2,11 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { previewOf } from "@/api/schedule-editing";
 import { nextFires } from "@/api/schedules";
 import type { Schedule } from "@/api/types";
+import { shownZoneOf, triggerKind } from "@/kinds";
 import { definitionOf } from "@/screens/schedule-form/definition";
 import { ClockMark, Warnings } from "@/screens/schedule-form/PreviewBox";
 import { askedOf } from "@/screens/schedule-form/usePreviewAsked";
 import { wallWords } from "@/screens/schedule-form/wall";
-import { shownZoneOf } from "@/screens/schedules/words";
 import { myZone } from "@/settings/zone";
 import { Countdown } from "@/time/Countdown";
 import { Badge } from "@/ui/Badge";
@@ -103,6 +103,6 @@ function whyNone(schedule: Schedule): string | null {
     case "error":
       return schedule.state_reason ?? "It could not be planned.";
     case "active":
-      return schedule.trigger.kind === "delay" ? "The next is set when the present run ends." : null;
+      return triggerKind(schedule.trigger.kind)?.whyNoNext ?? null;
   }
 }

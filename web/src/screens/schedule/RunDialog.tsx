@@ -3,16 +3,17 @@ import { type FormEvent, useMemo, useState } from "react";
 import { taskFunction } from "@/api/schedule-editing";
 import { useRunWith } from "@/api/schedule-history";
 import { useWhyNot } from "@/api/session";
-import type { Schedule, TriggerNow } from "@/api/types";
+import { isFunction, type Schedule, type TriggerNow } from "@/api/types";
 import { navigate } from "@/routing/location";
-import { ArgumentsForm } from "@/screens/schedule-form/ArgumentsForm";
-import {
-  argumentFields,
-  argumentsDraft,
-  changedArguments,
-  readArguments,
-} from "@/screens/schedule-form/arguments";
 import { problemsOf } from "@/screens/schedule-form/problems";
+import { SchemaForm } from "@/screens/schedule-form/SchemaForm";
+import {
+  changedValues,
+  fieldsOf,
+  objectDraft,
+  readObject,
+  shownPaths,
+} from "@/screens/schedule-form/schema-fields";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { FormProblem, TextField } from "@/ui/Field";
@@ -21,16 +22,16 @@ import { toast } from "@/ui/Toasts";
 /** Dialog that runs a schedule now, optionally with other arguments. */
 export function RunDialog({ schedule, onClose }: { schedule: Schedule; onClose: () => void }) {
   const { target } = schedule;
-  const own = target.kind === "function" ? (target.args ?? {}) : {};
-  const task = useQuery(taskFunction(target.kind === "function" ? target.name : "")).data;
-  const fields = useMemo(() => (task ? argumentFields(task.args_schema) : null), [task]);
-  const [draft, setDraft] = useState(() => argumentsDraft(own));
+  const own = isFunction(target) ? (target.args ?? {}) : {};
+  const task = useQuery(taskFunction(isFunction(target) ? target.name : "")).data;
+  const fields = useMemo(() => (task ? fieldsOf(task.args_schema) : null), [task]);
+  const [draft, setDraft] = useState(() => objectDraft(own));
   const [reason, setReason] = useState("");
   const [isTried, setTried] = useState(false);
   const mayNotSteer = useWhyNot("operator");
   const run = useRunWith(schedule.schedule_id);
-  const read = readArguments(draft, fields);
-  const shown = ["/reason", "/args", ...(fields ?? []).map((field) => `/args/${field.name}`)];
+  const read = readObject(draft, fields);
+  const shown = ["/reason", "/args", ...shownPaths(draft, fields).map((path) => `/args/${path}`)];
   const mine = new Map(
     isTried
       ? Object.entries(read.problems).map(([name, text]) => [name === "" ? "/args" : `/args/${name}`, text])
@@ -43,7 +44,7 @@ export function RunDialog({ schedule, onClose }: { schedule: Schedule; onClose: 
     setTried(true);
     if (run.isPending || mayNotSteer !== null || Object.keys(read.problems).length > 0) return;
     run.mutate(
-      { args: changedArguments(own, read.args) as TriggerNow["args"], reason: reason.trim() },
+      { args: changedValues(own, read.value) as TriggerNow["args"], reason: reason.trim() },
       {
         onSuccess: (made) => {
           toast({
@@ -65,8 +66,11 @@ export function RunDialog({ schedule, onClose }: { schedule: Schedule; onClose: 
       onOpenChange={(isOpen) => !isOpen && onClose()}
     >
       <form onSubmit={submit} noValidate className="mt-4 flex flex-col gap-4">
-        {target.kind === "function" ? (
-          <ArgumentsForm
+        {isFunction(target) ? (
+          <SchemaForm
+            title="Arguments"
+            none="It takes no arguments."
+            isCode
             fields={fields}
             draft={draft}
             onChange={(made) => {

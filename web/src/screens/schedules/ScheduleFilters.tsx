@@ -1,7 +1,8 @@
 import { useCallback } from "react";
 import { SCHEDULE_STATES, STATUSES } from "@/api/types";
+import { kindChoices, useKinds } from "@/kinds";
 import { Facet, FilterBar, FilterChip, SearchBox, SortMenu, words } from "@/ui/Filters";
-import { isFiltered, OWNERS, PRIORITIES, type Search, TARGETS, UNFILTERED } from "./filters";
+import { isFiltered, OWNERS, PRIORITIES, type Search, UNFILTERED } from "./filters";
 
 /** Statuses that a last run can have, including "retrying". */
 const RESULTS = STATUSES.filter(
@@ -22,6 +23,7 @@ interface Props {
 }
 
 export function ScheduleFilters({ search, onChange }: Props) {
+  const kinds = useKinds();
   const find = useCallback((q: string) => onChange({ q }, { replace: true }), [onChange]);
   return (
     <FilterBar
@@ -44,7 +46,7 @@ export function ScheduleFilters({ search, onChange }: Props) {
       />
       <Facet
         label="Target"
-        choices={words(TARGETS)}
+        choices={kindChoices("target", kinds, search.target)}
         chosen={search.target}
         onChange={(target) => onChange({ target })}
       />

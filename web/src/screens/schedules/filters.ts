@@ -17,7 +17,6 @@ export const SORTS = [
   "-updated_ts",
 ] as const satisfies readonly ScheduleSort[];
 
-export const TARGETS = ["function", "http", "event", "celery"] as const;
 export const OWNERS = ["api", "ui", "code", "file"] as const;
 export const PRIORITIES = ["high", "medium", "low"] as const;
 
@@ -25,7 +24,7 @@ export const shape = {
   q: text(),
   state: anyOf(SCHEDULE_STATES),
   last_status: anyOf(STATUSES),
-  target: anyOf(TARGETS),
+  target: texts(),
   managed_by: anyOf(OWNERS),
   priority: anyOf(PRIORITIES),
   queue: texts(),

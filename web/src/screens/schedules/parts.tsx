@@ -1,6 +1,7 @@
 // Parts of a schedule shared by its row, card and panel.
 
-import type { Schedule, Target } from "@/api/types";
+import { isFunction, type Schedule, type Target } from "@/api/types";
+import { expressionOf, labelOf, OTHER_ICON, shownZoneOf, targetKind, targetOf, useKinds } from "@/kinds";
 import { navigate, useLocation } from "@/routing/location";
 import { panelAddress, useActAddress } from "@/screens/schedule/address";
 import { Countdown } from "@/time/Countdown";
@@ -13,7 +14,7 @@ import { Menu, MenuItem, MenuLine } from "@/ui/Menu";
 import { Switch } from "@/ui/Switch";
 import { toast } from "@/ui/Toasts";
 import { useScheduleActions } from "./actions";
-import { expressionOf, shownZoneOf, TARGET_ICONS, targetOf, whenOf, whyFixed, zoneOf } from "./words";
+import { whenOf, whyFixed, zoneOf } from "./words";
 
 /** The trigger: description, expression and time zone. */
 export function When({ schedule }: { schedule: Pick<Schedule, "trigger" | "trigger_description"> }) {
@@ -35,15 +36,21 @@ export function When({ schedule }: { schedule: Pick<Schedule, "trigger" | "trigg
 }
 
 export function TargetLine({ target }: { target: Target }) {
+  const own = targetKind(target.kind);
   return (
     <span className="text-ink-soft flex min-w-0 items-center gap-1 text-xs">
-      <Icon name={TARGET_ICONS[target.kind]} size={13} className="text-ink-faint" />
-      <span className="sr-only">{target.kind}</span>
+      <Icon name={own?.icon ?? OTHER_ICON} size={13} className="text-ink-faint" />
+      {own ? <span className="sr-only">{own.label}</span> : <OtherKind name={target.kind} />}
       <span className="truncate" title={targetOf(target)}>
         {targetOf(target)}
       </span>
     </span>
   );
+}
+
+/** Display name of a kind of target that a plug-in added. */
+function OtherKind({ name }: { name: string }) {
+  return <span className="shrink-0">{labelOf("target", name, useKinds())}</span>;
 }
 
 /** Switch that pauses and resumes a schedule. It does not change the definition. */
@@ -123,7 +130,7 @@ export function ScheduleMenu({ schedule }: { schedule: Schedule }) {
       <MenuItem icon="play" whyNot={mayNotSteer} onSelect={() => trigger(schedule)}>
         Run now
       </MenuItem>
-      {schedule.target.kind === "function" && (
+      {isFunction(schedule.target) && (
         <MenuItem icon="form" whyNot={mayNotSteer} onSelect={() => navigate(addressOf(id, "run"))}>
           Run with other arguments…
         </MenuItem>

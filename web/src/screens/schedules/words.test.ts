@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
+import { targetOf } from "@/kinds";
 import { readSearch } from "@/routing/search";
 import { filterOf, shape } from "./filters";
-import { targetOf, whenOf, whyFixed, zoneOf } from "./words";
+import { whenOf, whyFixed, zoneOf } from "./words";
 
 const cron = { kind: "cron", expression: "0 2 * * *", timezone: "Europe/Berlin" } as const;
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { Definition } from "@/api/schedule-editing";
 import { DEFAULTS } from "../../schedule-form/definition";
-import { pythonOf, pythonValue } from "./python";
+import { pythonOf } from "./python";
+import { pythonValue } from "./python-value";
 import { commandOf, curlOf, quoted } from "./shell";
 import { yamlOf } from "./yaml";
 

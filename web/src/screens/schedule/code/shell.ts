@@ -1,16 +1,17 @@
 // A schedule as a CLI command and as a curl request. Pure functions.
 
 import type { Definition } from "@/api/schedule-editing";
+import { targetKind, triggerKind } from "@/kinds";
+import type { Options } from "@/kinds/kind";
 import { shortDefinitionOf } from "../../schedule-form/definition";
 import { isObject, isSame } from "../../schedule-form/difference";
+import { zoneOf } from "../../schedules/words";
 import { yamlOf } from "./yaml";
 
 /** Quote text as one shell word. */
 export function quoted(text: string): string {
   return /^[A-Za-z0-9_./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
-
-type Options = [string, ...string[]][];
 
 /** CLI command that creates the schedule: with options if they suffice, else with the definition as YAML. */
 export function commandOf(known: Definition): string {
@@ -25,72 +26,10 @@ export function commandOf(known: Definition): string {
 
 /** CLI options of a schedule. Null: options can't express it. */
 function optionsOf(known: Definition): Options | null {
-  const when = whenOptions(known.trigger);
-  const what = whatOptions(known.target);
+  const when = triggerKind(known.trigger.kind)?.options(known.trigger) ?? null;
+  const what = targetKind(known.target.kind)?.options(known.target) ?? null;
   const others = otherOptions(shortDefinitionOf(known), known);
   return when === null || what === null || others === null ? null : [...when, ...what, ...others];
-}
-
-const UNITS = { SECONDS: "s", MINUTES: "m", HOURS: "h", DAYS: "d", WEEKS: "w", MONTHS: "mo" } as const;
-
-function whenOptions(trigger: Definition["trigger"]): Options | null {
-  const zone: Options =
-    "timezone" in trigger && trigger.timezone !== "UTC" ? [["--tz", trigger.timezone]] : [];
-  switch (trigger.kind) {
-    case "cron":
-      return [["--cron", trigger.expression], ...zone];
-    case "interval":
-      return [["--every", `${trigger.frequency_time}${UNITS[trigger.frequency_unit]}`], ...zone];
-    case "once":
-      return [["--once", trigger.at]];
-    case "rrule":
-      return [["--rrule", trigger.rule], ...zone];
-    case "delay":
-      return [["--delay", `${trigger.seconds}s`]];
-  }
-}
-
-function whatOptions(target: Definition["target"]): Options | null {
-  switch (target.kind) {
-    case "function":
-      return [["--function", target.name], ...argumentOptions(target.args ?? {})];
-    case "http": {
-      if (target.expected_status) return null;
-      const headers = Object.entries(target.headers ?? {}).map(([name, value]): [string, string] => [
-        "--header",
-        `${name}: ${value}`,
-      ]);
-      const body: Options =
-        target.body === null || target.body === undefined ? [] : [["--body", JSON.stringify(target.body)]];
-      return [["--http", target.method, target.url], ...headers, ...body];
-    }
-    case "event":
-      if (typeof target.event_data === "string") return null;
-      return [
-        ["--event", target.event_topic, target.event_type],
-        ...argumentOptions(target.event_data ?? {}),
-      ];
-    case "celery":
-      if ((target.args ?? []).length > 0 || target.queue) return null;
-      return [["--celery", target.task], ...argumentOptions(target.kwargs ?? {})];
-  }
-}
-
-function argumentOptions(args: Readonly<Record<string, unknown>>): Options {
-  return Object.entries(args).map(([name, value]) => ["--arg", `${name}=${argumentText(value)}`]);
-}
-
-/** An argument as text. Strings that would parse as JSON are encoded as JSON. */
-function argumentText(value: unknown): string {
-  if (typeof value !== "string") {
-    return JSON.stringify(value);
-  }
-  try {
-    JSON.parse(value);
-    return JSON.stringify(value);
-  } catch {
-    return value;
-  }
 }
 
 function otherOptions(told: Partial<Definition>, known: Definition): Options | null {
@@ -161,7 +100,7 @@ function optionsOfField(name: keyof Definition, known: Definition): Options | nu
     case "calendars":
       return known.calendars.map((calendar) => ["--calendar", calendar]);
     case "window": {
-      const zone = "timezone" in known.trigger ? known.trigger.timezone : null;
+      const zone = zoneOf(known.trigger);
       if (known.window === null || known.window.timezone !== zone) return null;
       return [
         ["--days", known.window.days_of_week.map((day) => DAY_NAMES[day - 1]).join(",")],
