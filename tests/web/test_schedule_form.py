@@ -1,16 +1,18 @@
 """Making and changing a schedule: fields, text and words in step, what would change, and two at once."""
 
+import json
 import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.api.hosts import unique
 from tests.api.served import OPERATOR_KEY, V1
 from tests.web.conftest import OpenPage
 from tests.web.pages import choose, note, sheet, title
 from tests.web.served import WebServed
+from tests.web.test_everywhere import AXE
 
 
 @pytest.fixture
@@ -162,6 +164,95 @@ def test_an_http_target_keeps_its_parts_and_kinds_that_can_not_be_say_why(
     [found] = server.get("schedules", name=name)["items"]
     assert found["target"]["kind"] == "http"
     assert found["target"]["url"] == "https://agent.example/run"
+
+
+PLUGGED_IN: list[dict[str, Any]] = [
+    {
+        "family": "trigger",
+        "name": "sun",
+        "display_name": "Sunrise",
+        "description": "Fires when the sun rises.",
+        "is_available": True,
+        "schema": {
+            "$defs": {
+                "Place": {
+                    "type": "object",
+                    "properties": {"latitude": {"type": "number", "maximum": 90, "title": "Latitude"}},
+                    "required": ["latitude"],
+                }
+            },
+            "properties": {
+                "kind": {"const": "sun", "default": "sun"},
+                "place": {"$ref": "#/$defs/Place", "title": "Place", "description": "Where it rises."},
+            },
+            "required": ["place"],
+        },
+    },
+    {
+        "family": "target",
+        "name": "mqtt",
+        "display_name": "MQTT message",
+        "description": "Publishes a message.",
+        "is_available": True,
+        "schema": {
+            "properties": {
+                "kind": {"const": "mqtt", "default": "mqtt"},
+                "topic": {"type": "string", "title": "Topic", "description": "Where to publish."},
+                "tags": {"type": "array", "items": {"type": "string"}, "title": "Tags"},
+                "retain": {"type": "boolean", "default": False, "title": "Retain"},
+            },
+            "required": ["topic"],
+        },
+    },
+]
+
+
+def test_kinds_that_plug_ins_add_have_forms_from_their_schemas(page: Page, name: str, axe: str) -> None:
+    asked: list[Any] = []
+
+    def list_kinds(route: Route) -> None:
+        known = route.fetch().json()
+        route.fulfill(json={**known, "items": known["items"] + PLUGGED_IN})
+
+    def show_daily(route: Route) -> None:
+        daily = {"kind": "cron", "expression": "0 6 * * *", "timezone": "UTC"}
+        route.continue_(post_data={**(route.request.post_data_json or {}), "trigger": daily})
+
+    def refuse(route: Route) -> None:
+        if route.request.method != "POST":
+            route.fallback()
+            return
+        asked.append(route.request.post_data_json)
+        wrong = {"pointer": "/target/topic", "code": "value", "detail": "has no broker", "hint": ""}
+        problem = {"code": "invalid", "detail": "has 1 problem", "errors": [wrong]}
+        route.fulfill(status=422, content_type="application/problem+json", body=json.dumps(problem))
+
+    page.route("**/api/v1/kinds", list_kinds)
+    page.route("**/api/v1/schedules/preview", show_daily)
+    page.route("**/api/v1/schedules", refuse)
+    form = new_form(page)
+    form.get_by_role("textbox", name="Name", exact=True).fill(name)
+    pick(form, "Sunrise")
+    pick(form, "MQTT message")
+    form.get_by_label("Topic (required)").fill("sun/up")
+    form.get_by_label("Tags").fill("a\nb")
+    form.get_by_label("Retain").select_option("true")
+    form.get_by_role("button", name="Create").click()
+    latitude = form.get_by_role("group", name="Place").get_by_label("Latitude (required)")
+    expect(latitude).to_be_focused()
+    expect(latitude).to_have_accessible_description("Needs a value.")
+    latitude.fill("52.5")
+    form.get_by_role("button", name="Create").click()
+    topic = form.get_by_label("Topic (required)")
+    expect(topic).to_have_attribute("aria-invalid", "true")
+    expect(topic).to_have_accessible_description(re.compile("Where to publish.*Has no broker"))
+    preview = form.get_by_role("region", name="Preview")
+    expect(preview).to_contain_text("At 06:00")
+    expect(preview.locator("> div")).to_have_css("opacity", "1")
+    [sent] = asked
+    assert sent["trigger"] == {"kind": "sun", "place": {"latitude": 52.5}}
+    assert sent["target"] == {"kind": "mqtt", "topic": "sun/up", "tags": ["a", "b"], "retain": True}
+    assert page.evaluate(AXE, axe) == []
 
 
 def test_an_edit_shows_what_would_change_before_it_is_saved(server: WebServed, page: Page, name: str) -> None:
