@@ -33,7 +33,7 @@ from bench.api_sender import Answered, Wanted, send_all
 from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.store import open_store
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.schedule import ScheduleSpec

@@ -37,7 +37,7 @@ from foliot.db.migrate import upgrade
 from foliot.db.tables.events import event_store_t, outbox_message_t
 from foliot.db.tables.executions import execution_t
 from foliot.db.tables.schedules import schedule_t
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.delivery_events import RelayConfirmed
 from foliot.model.event import DomainEvent

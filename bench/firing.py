@@ -30,7 +30,7 @@ from foliot.db.migrate import upgrade
 from foliot.db.rows.due_rows import LoadPosition
 from foliot.db.tables.executions import execution_t, queue_t
 from foliot.db.tables.schedules import schedule_t
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.store import SqlStore, open_store
 from foliot.model.event import BatchFired, DomainEvent
 from foliot.model.ids import DEFAULT_HOST_ID, new_id, slot_of

@@ -15,7 +15,8 @@ import asyncpg
 
 from bench.servers import bench_postgres
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import Instance, spare_collector
+from foliot.instance.preparation import spare_collector
+from foliot.instance.runtime import Instance
 from foliot.instance.settings import Settings
 from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.instance.store import open_store

@@ -29,7 +29,7 @@ from bench.firing import Counter, fill, fill_wheel, make_rows
 from bench.servers import bench_postgres
 from foliot.db.hints import LocalHints
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.store import open_store
 from foliot.model.ids import slot_of
 from foliot.model.lease import Shard

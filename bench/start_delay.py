@@ -17,7 +17,7 @@ import uvloop
 from bench.lateness import percentile
 from bench.servers import bench_postgres
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.settings import Settings
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import open_store

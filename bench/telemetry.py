@@ -25,7 +25,7 @@ from bench.firing import Counter, fill, fill_wheel, leader, make_due_again, make
 from bench.peers import foliot as executing
 from bench.servers import bench_postgres
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.settings import Settings
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import open_store

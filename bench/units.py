@@ -14,7 +14,7 @@ import uvloop
 from bench.firing import Counter, fill, fill_wheel, leader, make_rows
 from bench.servers import bench_postgres
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.store import open_store
 from foliot.scheduler.leader_term import LeaderState
 from foliot.timing.clock import SystemClock

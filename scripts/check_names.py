@@ -5,7 +5,7 @@
 - A docstring makes sense without the one before it: none begins with "The same".
 - Only `db/` knows which database it is: no other module compares the dialect's name.
 - A file that a docstring or comment names in backticks exists.
-- A folder of the package has at most 25 modules: more are several subjects.
+- A folder of the package has at most 25 modules, and a module at most 500 lines: more are several subjects.
 
 A comment exempts its line: `# names: REASON`.
 """
@@ -14,11 +14,12 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MAX_MODULES = 25
+MAX_LINES = 500
 DATABASES = {"postgres", "postgresql", "sqlite"}
 FOLDERS = ("src", "tests", "bench", "examples", "scripts")
 LET_THROUGH = re.compile(r"# names: \S")
@@ -47,7 +48,11 @@ def _missing_in(path: Path, lines: Sequence[str], names: Container[str]) -> Iter
                 yield f"{path}:{number}: {name} is named here, and there is no such file"
 
 
-def _crowded_in(files: Iterable[Path]) -> Iterator[str]:
+def _crowded_in(files: Mapping[Path, str]) -> Iterator[str]:
+    for path, source in files.items():
+        count = source.count("\n")
+        if count > MAX_LINES and path.parts[0] == "src":
+            yield f"{path}: {count} lines, at most {MAX_LINES}"
     modules = Counter(path.parent for path in files if path.parts[0] == "src" and path.stem != "__init__")
     for folder, count in sorted(modules.items()):
         if count > MAX_MODULES and folder.name != "versions":

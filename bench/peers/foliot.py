@@ -11,7 +11,7 @@ import uvloop
 
 from bench.peers.countdown import Countdown
 from foliot.db.migrate import upgrade
-from foliot.instance.runtime import spare_collector
+from foliot.instance.preparation import spare_collector
 from foliot.instance.settings import Settings
 from foliot.instance.spec import InstanceRole
 from foliot.instance.store import open_store

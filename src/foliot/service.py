@@ -8,6 +8,7 @@ pause. So an unreachable database stops no service for good.
 import asyncio
 import sysconfig
 import traceback
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -101,6 +102,47 @@ class Loop:
             self._failures = 0
             self._observer.notify(ServiceRecovered(self.service.name))
         return pause_s
+
+
+class ServiceRunner:
+    """Runs the services of an instance, each in a task of its own."""
+
+    def __init__(self, observer: Observer, clock: Clock, stop_within_s: float) -> None:
+        self._observer = observer
+        self._clock = clock
+        self._stop_within_s = stop_within_s
+        self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
+
+    def exchange(self, old: Iterable[Service], new: Iterable[Service]) -> None:
+        """Stop the old services after their current step, and run the new ones."""
+        for service in old:
+            if service in self._loops:
+                self._loops.pop(service)[0].stop()
+        for service in new:
+            loop = Loop(service, self._observer, self._clock)
+            self._loops[service] = (loop, asyncio.create_task(loop.run(), name=service.name))
+
+    def stop(self, *, but: Collection[Service | None] = ()) -> None:
+        """Let all services end after their current step, but for these."""
+        for service, (loop, _task) in self._loops.items():
+            if service not in but:
+                loop.stop()
+
+    async def finish(self, services: Iterable[Service] | None = None) -> None:
+        """Wait until stopped services have ended, or end them by force. None: all of them."""
+        chosen = self._loops if services is None else services
+        tasks = [self._loops[service][1] for service in chosen if service in self._loops]
+        if tasks:
+            _done, late = await asyncio.wait(tasks, timeout=self._stop_within_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stuck(self, services: Iterable[Service], limit_s: float) -> dict[str, float]:
+        """Return those of the services that are stuck longer than the limit, with their seconds."""
+        ages = [(each.name, self._loops[each][0].stuck_s) for each in services if each in self._loops]
+        # Services of several shards share a name: the longest time counts.
+        return {name: age_s for name, age_s in sorted(ages) if age_s > limit_s}
 
 
 def _reason_of(error: Exception) -> str:

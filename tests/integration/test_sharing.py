@@ -75,10 +75,10 @@ async def group_on(url: str, store: SqlStore) -> AsyncIterator[Group]:
 
 async def kill(instance: Instance) -> None:
     """As kill -9 would: it does nothing more, and says goodbye to nobody."""
-    for _loop, task in instance._loops.values():
+    for _loop, task in instance._running._loops.values():
         task.cancel()
-    await asyncio.gather(*(task for _loop, task in instance._loops.values()), return_exceptions=True)
-    instance._loops.clear()
+    await asyncio.gather(*(task for _loop, task in instance._running._loops.values()), return_exceptions=True)
+    instance._running._loops.clear()
     instance.scheduler = None
 
 

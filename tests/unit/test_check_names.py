@@ -57,6 +57,12 @@ def test_a_file_that_is_named_and_does_not_exist_is_found() -> None:
     ]
 
 
+def test_a_long_module_is_found() -> None:
+    long = Path("src/foliot/long.py")
+    assert list(findings_in({long: "\n" * 500})) == []
+    assert list(findings_in({long: "\n" * 501})) == ["src/foliot/long.py: 501 lines, at most 500"]
+
+
 def test_a_crowded_folder_is_found() -> None:
     def sources(count: int) -> dict[Path, str]:
         return {Path(f"src/foliot/store/module_{number}.py"): "" for number in range(count)}

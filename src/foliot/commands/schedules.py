@@ -26,7 +26,7 @@ from foliot.model.event import (
 from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import schedule_id_of
 from foliot.model.policy import OverlapPolicy
-from foliot.model.schedule import ManagedBy, Schedule, ScheduleSpec
+from foliot.model.schedule import ChangeKind, ManagedBy, Schedule, ScheduleSpec
 from foliot.planning.change import Author, Owner, PlannedChange, adopt, create, delete, edit, pause, resume
 from foliot.scheduler.backfills_sql import Backfills
 from foliot.scheduler.calendars_sql import Calendars
@@ -80,10 +80,9 @@ class ScheduleCommands:
         spec = await self._admission.complete(spec)
         check_target = await self._admission.checker(spec)
         calendars = await self._calendars_for(host_id, spec)
-        planned: list[PlannedChange] = []
 
         def plan(now: datetime) -> PlannedChange:
-            change = create(
+            return create(
                 spec,
                 host_id=host_id,
                 now=now,
@@ -94,11 +93,9 @@ class ScheduleCommands:
                 check_target=check_target,
                 calendars=calendars,
             )
-            planned.append(change)
-            return change
 
         schedule = await self._schedules.create(plan, author)
-        self._tell(planned[-1], author)
+        self._tell(schedule, ChangeKind.CREATED, author)
         return schedule
 
     async def edit(
@@ -203,17 +200,11 @@ class ScheduleCommands:
         host_id: UUID | None,
         expected_version: int | None,
     ) -> Schedule:
-        planned: list[PlannedChange | None] = []
-
-        def remembered(schedule: Schedule, now: datetime) -> PlannedChange | None:
-            planned.append(plan(schedule, now))
-            return planned[-1]
-
         changed = await self._schedules.change_known(
-            schedule_id, remembered, author, host_id=host_id, expected_version=expected_version
+            schedule_id, plan, author, host_id=host_id, expected_version=expected_version
         )
-        if planned[-1] is not None:
-            self._tell(planned[-1], author, changed.skipped)
+        if changed.kind is not None:
+            self._tell(changed.schedule, changed.kind, author, changed.skipped)
             tell_cancelled(self._observer, changed.cancelled)
         return changed.schedule
 
@@ -223,14 +214,15 @@ class ScheduleCommands:
             return None
         return await self._calendars.names(host_id)
 
-    def _tell(self, change: PlannedChange, author: Author, skipped: SkippedExecution | None = None) -> None:
-        schedule = change.schedule
+    def _tell(
+        self, schedule: Schedule, kind: ChangeKind, author: Author, skipped: SkippedExecution | None = None
+    ) -> None:
         self._hints.send(Hint.SCHEDULES, (schedule.schedule_id,))
         self._observer.notify(
             ScheduleChanged(
                 schedule.schedule_id,
                 schedule.spec.name,
-                change.kind,
+                kind,
                 schedule.aggregate_version,
                 author.name,
                 schedule.updated_ts,

@@ -7,7 +7,7 @@ leader that still has the old version in memory is refused by the condition on `
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,12 +20,13 @@ from foliot.access.audit import Action, audit_write
 from foliot.db.combined_inserts import row_of_values, write_together
 from foliot.db.dialect import Pool
 from foliot.db.rows.cancellation import request_cancel
-from foliot.db.rows.event_runs import ended_at_once, say_events
+from foliot.db.rows.event_runs import say_events
 from foliot.db.rows.execution_inserts import Room, lock_schedule, make_room, queue_write
 from foliot.db.rows.execution_rows import (
     execution_as_written,
     execution_of,
     read_execution,
+    requested_execution,
     select_executions,
 )
 from foliot.db.rows.ledger import NewExecution, insert_executions, skipped_by
@@ -36,7 +37,7 @@ from foliot.db.tables.executions import execution_t
 from foliot.db.tables.schedules import schedule_t, schedule_version_t
 from foliot.model.errors import NameTakenError, NotFoundError, StaleVersionError
 from foliot.model.event import CancelledExecution, SkippedExecution
-from foliot.model.execution import Execution, Status, TriggeredBy
+from foliot.model.execution import Execution, TriggeredBy
 from foliot.model.ids import new_id
 from foliot.model.schedule import ChangeKind, Schedule, stored_document
 from foliot.planning.change import Author, PlannedChange, due_of, without_next
@@ -48,6 +49,8 @@ class Changed(NamedTuple):
     """A schedule after a change, and the executions that the change skipped or cancelled."""
 
     schedule: Schedule
+    kind: ChangeKind | None = None
+    """What was done. None: nothing, it was so already."""
     skipped: SkippedExecution | None = None
     """The fire time that was due already and does not fire any more. None: there was none."""
     cancelled: Sequence[CancelledExecution] = ()
@@ -117,7 +120,7 @@ class Schedules(Statements):
         skipped = await self._decide(connection, schedule, change)
         cancelled = await self._cancel_deleted(connection, change)
         await self._record(connection, schedule, change, author)
-        return Changed(change.schedule, skipped, cancelled)
+        return Changed(change.schedule, change.kind, skipped, cancelled)
 
     async def _replace(self, connection: AsyncConnection, change: PlannedChange) -> None:
         schedule = change.schedule
@@ -276,24 +279,12 @@ class Schedules(Statements):
             else await make_room(connection, self._dialect, schedule)
         )
         identity = execution_id or new_id(now)
-        values = {
-            "execution_id": identity,
-            "schedule_id": schedule_id,
-            "host_id": schedule.host_id,
-            "aggregate_version": schedule.aggregate_version,
-            "fire_ts": now,
-            "status": (Status.SUCCESS if is_event else Status.PENDING).value,
-            "triggered_by": by.value,
-            "triggered_by_user": author.name,
+        values = requested_execution(
+            schedule, identity, now, by=by, user=author.name, now=now, is_ready=is_ready
+        ) | {
             "args": None if args is None else dict(args),
-            "queue": schedule.spec.queue,
-            "priority": schedule.spec.priority.value,
-            "ready_ts": now if is_ready else None,
-            "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
-            "created_ts": now,
             # The trace of an event is derived from its id, because the relay knows nothing else of it.
             "trace_context": None if is_event else author.trace_context,
-            **(ended_at_once(now) if is_event else {}),
         }
         execution = row_of_values(self._dialect, execution_t, values)
         audit = audit_write(

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from foliot.db.rows.registry_rows import InstanceRecord, Registry
+from foliot.db.rows.registry_rows import InstanceRecord, Registry, TaskRecord
+from foliot.kinds.function_target import Task
 from foliot.model.delivery_events import TransportLost, TransportRecovered
 from foliot.model.event import DomainEvent
 from foliot.model.instance_events import (
@@ -56,3 +57,19 @@ class InstanceRegistration:
         self._drain(await self._registry.heartbeat(self._record()))
         await self._refresh()
         return self._every_s
+
+
+def task_record(task: Task) -> TaskRecord:
+    """Return a task function's row for the registry."""
+    return TaskRecord(
+        name=task.name,
+        display_name=task.display_name,
+        description=task.description,
+        handler_path=task.handler_path,
+        handler_type=task.handler_type,
+        queue=task.queue,
+        default_timeout_seconds=task.timeout_s,
+        args_schema=task.args_schema,
+        is_system=task.is_system,
+        default_retry=None if task.retry is None else task.retry.model_dump(mode="json"),
+    )

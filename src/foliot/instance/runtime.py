@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import gc
 import os
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -22,9 +21,9 @@ from foliot.commands import Commands
 from foliot.commands.admission import DefinitionChecker
 from foliot.db.dialect import Pool
 from foliot.db.hints import Hint, Hints, LocalHints
-from foliot.db.migrate import require_schema, schema_status, upgrade
+from foliot.db.migrate import require_schema
 from foliot.db.primary import require_primary
-from foliot.db.rows.registry_rows import InstanceRecord, TaskRecord
+from foliot.db.rows.registry_rows import InstanceRecord
 from foliot.instance.declarations import Declarer
 from foliot.instance.factories import (
     InstanceContext,
@@ -48,15 +47,15 @@ from foliot.instance.factories import (
     watch_replica,
     worker_services,
 )
-from foliot.instance.registration import InstanceRegistration
+from foliot.instance.preparation import OutgrownError, prepare_schema, require_key
+from foliot.instance.registration import InstanceRegistration, task_record
 from foliot.instance.spec import InstanceRole, InstanceSpec, possible_roles
 from foliot.instance.store import SqlStore, open_store
-from foliot.kinds.function_target import FunctionRunner, Task
+from foliot.kinds.function_target import FunctionRunner
 from foliot.kinds.http_connections import guarded_pool
 from foliot.kinds.http_request import Callback
 from foliot.kinds.http_runner import HttpRunner
 from foliot.kinds.target_protocol import AttemptFailedError, RunnerContext, open_runners
-from foliot.model.errors import FoliotError, SettingError
 from foliot.model.event import Observers
 from foliot.model.ids import DEFAULT_HOST_ID
 from foliot.model.instance_events import ClockObserved, InstanceStarted, InstanceStopped, MemoryLimitPassed
@@ -71,7 +70,7 @@ from foliot.scheduler.leases.leadership import Leadership
 from foliot.scheduler.leases.second_witness import Witness, cluster_name
 from foliot.scheduler.scheduler import Scheduler
 from foliot.scheduler.system_tasks import SYSTEM_TASKS
-from foliot.service import Loop, Service
+from foliot.service import Service, ServiceRunner
 from foliot.telemetry.health.readiness import silence_limit_s
 from foliot.timing.clock import ClusterClock
 from foliot.transport.monitored_transport import describe_carriers
@@ -89,15 +88,6 @@ WARMING_S = 30.0
 """Timeout for importing the task functions at the start."""
 OUTGROWN_GRACE_S = 7 * 86400.0
 """How long a worker that passed its memory limit may go on to finish its running executions."""
-
-
-class OutgrownError(FoliotError):
-    """The worker passed its memory limit. It finished its executions and ended, and must be restarted."""
-
-    def __init__(self, limit: str) -> None:
-        super().__init__(
-            f"the worker had grown past its memory limit ({limit}): it has finished what ran, start it anew"
-        )
 
 
 class Instance:
@@ -193,7 +183,7 @@ class Instance:
         self.replica_watch = watch_replica(context)
         self.api = self._make_api(context) if InstanceRole.API in plan.roles else None
         self._tokens: CallbackTokens | None = None
-        self._loops: dict[Service, tuple[Loop, asyncio.Task[None]]] = {}
+        self._running = ServiceRunner(self.observer, plan.clock, settings.lease_ttl_seconds + 1)
         self._is_shown = False
         self.is_running = False
         """True from the start until a stop is requested."""
@@ -229,10 +219,7 @@ class Instance:
         return make_api(context, services, self.runners, lambda: self.is_running)
 
     def _first_leadership(self) -> Leadership | None:
-        """Return the leadership of the first shard, whose leader also evaluates notification rules.
-
-        None: this instance has no shards.
-        """
+        """Return the leadership of the first shard, whose leader also evaluates rules. None: no shards."""
         shards = [] if self.scheduler is None else self.scheduler.shards
         return shards[0].leadership if shards else None
 
@@ -246,11 +233,11 @@ class Instance:
         database = self.store.database
         await self._read_clock()
         await require_primary(database)
-        await self._prepare_schema()
+        await prepare_schema(database, self.plan)
         if self.api is not None and self.plan.settings.admin_key is None:
-            await self._require_key()
+            await require_key(self.store.keys)
         if self.plan.tasks:
-            await self.store.registry.register_tasks([_record_of(task) for task in self.plan.tasks])
+            await self.store.registry.register_tasks([task_record(task) for task in self.plan.tasks])
         if self.scheduler is not None:
             await self.store.registry.register_tasks(SYSTEM_TASKS)
         if self.witness is not None:
@@ -263,22 +250,6 @@ class Instance:
         for spec in self.plan.schedules:
             await self.declarer.declare(DEFAULT_HOST_ID, spec, Author("code"), ManagedBy.CODE)
         self.observer.notify(InstanceStarted(self.instance_id, self._roles(), __version__, database.url))
-
-    async def _prepare_schema(self) -> None:
-        database, plan = self.store.database, self.plan
-        is_wanted = plan.upgrades_schema
-        if plan.creates_schema and not is_wanted:
-            is_wanted = (await schema_status(database)).current is None
-        if is_wanted:
-            await upgrade(database, shards=plan.settings.shards)
-        await require_schema(database, advice=", or start with upgrade=True" if plan.creates_schema else "")
-
-    async def _require_key(self) -> None:
-        if not await self.store.keys.any_exist():
-            raise SettingError(
-                "FOLIOT_ADMIN_KEY is not set and there is no key yet, so nobody could use the API: "
-                "set it to 32 random characters or more"
-            )
 
     async def refresh(self) -> None:
         """Read again which tasks are inactive, and the offset of this machine's clock."""
@@ -351,12 +322,12 @@ class Instance:
             await self.close()
             raise
         if self._notify is not None:
-            self._exchange((), (self._notify,))
+            self._running.exchange((), (self._notify,))
 
     async def disconnect(self) -> None:
         if self._notify is not None:
-            self._loops[self._notify][0].stop()
-            await self._finished([self._notify])
+            self._running.stop()
+            await self._running.finish()
             with contextlib.suppress(Exception):
                 await self._notify.step()  # the last hints
         await self.close()
@@ -364,8 +335,8 @@ class Instance:
     def begin(self) -> None:
         """Run every service from now on. Call `prepare` first."""
         if self.scheduler is not None:
-            self.scheduler.on_changed = self._exchange
-        self._exchange((), self.services)
+            self.scheduler.on_changed = self._running.exchange
+        self._running.exchange((), self.services)
         self.is_running = True
 
     async def stop(self) -> None:
@@ -373,32 +344,29 @@ class Instance:
         self.is_running = False
         if self.api is not None:
             self.api.end_streams()
-        for loop, _task in self._loops.values():
-            # Running executions still need lease renewals and the journal; the last hints must go out.
-            if loop.service not in self._worker_services and loop.service is not self._notify:
-                loop.stop()
+        # Running executions still need lease renewals and the journal; the last hints must go out.
+        self._running.stop(but=(*self._worker_services, self._notify))
         if self.scheduler is not None:
             # Stop firing first, so that no transaction is in flight when the lease is released.
-            await self._finished([s for s in self.scheduler.services if s in self._loops])
+            await self._running.finish(self.scheduler.services)
             with contextlib.suppress(Exception):
                 await self.scheduler.release()
         if self.relay is not None:
             # Stop publishing first, so that nothing is in flight when another relay takes over.
             self.relay.wind_up()
-            await self._finished([s for s in self.relay.services if s in self._loops])
+            await self._running.finish(self.relay.services)
             with contextlib.suppress(Exception):
                 await self.relay.release()
         if self.worker is not None:
             # A claim in flight brings more work, so wait for its step first.
-            await self._finished([s for s in (self.worker, *self._receivers) if s in self._loops])
+            await self._running.finish((self.worker, *self._receivers))
             with contextlib.suppress(Exception):
                 # Running executions may take minutes; other instances must not plan with this one.
                 await self.store.surveys.withdraw(self.instance_id)
             with contextlib.suppress(Exception):
                 await self._drain(self.worker)
-        for loop, _task in self._loops.values():
-            loop.stop()
-        await self._finished(list(self._loops))
+        self._running.stop()
+        await self._running.finish()
         if self._notify is not None:
             with contextlib.suppress(Exception):
                 await self._notify.step()  # the last hints: the lease is free, work was handed back
@@ -483,14 +451,6 @@ class Instance:
         if self.worker is not None:
             self.worker.rest(is_draining)
 
-    def _exchange(self, old: Iterable[Service], new: Iterable[Service]) -> None:
-        for service in old:
-            if service in self._loops:
-                self._loops.pop(service)[0].stop()
-        for service in new:
-            loop = Loop(service, self.observer, self.plan.clock)
-            self._loops[service] = (loop, asyncio.create_task(loop.run(), name=service.name))
-
     def stuck(self, limit_s: float) -> Mapping[str, float]:
         """Return the required services that are stuck longer than the limit, with their seconds."""
         needed: list[Service] = []
@@ -501,9 +461,7 @@ class Instance:
         if self.relay is not None and self.api is None:
             # A broker that is away is no reason to take the API out of a load balancer.
             needed += self.relay.services
-        ages = [(each.name, self._loops[each][0].stuck_s) for each in needed if each in self._loops]
-        # Services of several shards share a name: the longest time counts.
-        return {name: age_s for name, age_s in sorted(ages) if age_s > limit_s}
+        return self._running.stuck(needed, limit_s)
 
     def show(self, probes: "Probes") -> None:
         """Tell the probes what to watch, and start measuring the figures that only they need."""
@@ -516,14 +474,6 @@ class Instance:
             stuck=self.stuck,
             replica=self.replica_watch,
         )
-
-    async def _finished(self, services: Sequence[Service]) -> None:
-        tasks = [self._loops[service][1] for service in services]
-        if tasks:
-            _done, late = await asyncio.wait(tasks, timeout=self.plan.settings.lease_ttl_seconds + 1)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     # --- registry ---------------------------------------------------------------------------------
 
@@ -547,29 +497,3 @@ class Instance:
             transports=describe_carriers(self.carriers),
             lease_provider=None if self.witness is None else self.witness.describe(),
         )
-
-
-def spare_collector() -> None:
-    """Make the cyclic garbage collector run less often. Only for a process that is Foliot's own.
-
-    A leader holds hundreds of thousands of small tuples and creates thousands a second, none of them in
-    cycles. With default thresholds the collector scans them again and again: 15 % of the time of firing, and
-    pauses of half a second with half a million schedules in memory.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-
-
-def _record_of(task: Task) -> TaskRecord:
-    return TaskRecord(
-        name=task.name,
-        display_name=task.display_name,
-        description=task.description,
-        handler_path=task.handler_path,
-        handler_type=task.handler_type,
-        queue=task.queue,
-        default_timeout_seconds=task.timeout_s,
-        args_schema=task.args_schema,
-        is_system=task.is_system,
-        default_retry=None if task.retry is None else task.retry.model_dump(mode="json"),
-    )

@@ -8,7 +8,7 @@ beside the scheduled execution of that time.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,8 +19,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
 from foliot.db.rows.cancellation import cancel_locked
-from foliot.db.rows.event_runs import ended_at_once, say_events
+from foliot.db.rows.event_runs import say_events
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule
+from foliot.db.rows.execution_rows import requested_execution
 from foliot.db.rows.ledger import count_open
 from foliot.db.rows.row_locks import lock_executions
 from foliot.db.rows.schedule_rows import schedule_of
@@ -340,24 +341,16 @@ class Backfills(Statements):
             _inserted, free = count_admissible(schedule.spec.overlap, opened, len(missing))
         now: datetime = (await connection.execute(select(self._dialect.now()))).scalar_one()
         next_id = ids_at(now)
-        due_by_ts = now + timedelta(seconds=schedule.spec.priority.sla_s)
         rows = [
-            {
-                "execution_id": known[at].execution_id if at in known else next_id(),
-                "schedule_id": schedule.schedule_id,
-                "host_id": schedule.host_id,
-                "aggregate_version": schedule.aggregate_version,
-                "fire_ts": at,
-                "status": (Status.SUCCESS if is_event else Status.PENDING).value,
-                "triggered_by": TriggeredBy.BACKFILL.value,
-                "triggered_by_user": requested_by,
-                "queue": schedule.spec.queue,
-                "priority": schedule.spec.priority.value,
-                "ready_ts": now if number < free else None,
-                "due_by_ts": due_by_ts if number < free else None,
-                "created_ts": now,
-                **(ended_at_once(now) if is_event else {}),
-            }
+            requested_execution(
+                schedule,
+                known[at].execution_id if at in known else next_id(),
+                at,
+                by=TriggeredBy.BACKFILL,
+                user=requested_by,
+                now=now,
+                is_ready=number < free,
+            )
             for number, at in enumerate(missing)
         ]
         again = [row["execution_id"] for row in rows if row["fire_ts"] in known]

@@ -9,7 +9,8 @@ from typing import Any
 import structlog
 
 from foliot.cli.support.exits import ending_by
-from foliot.instance.runtime import Instance, spare_collector
+from foliot.instance.preparation import spare_collector
+from foliot.instance.runtime import Instance
 from foliot.instance.settings import Settings
 from foliot.instance.spec import InstanceRole, InstanceSpec
 from foliot.model.error_codes import Exit

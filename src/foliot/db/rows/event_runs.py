@@ -15,11 +15,6 @@ from foliot.model.schedule import Schedule
 from foliot.planning.events import plan_event
 
 
-def ended_at_once(now: datetime) -> dict[str, Any]:
-    """Return the columns of an execution that ends in the transaction that creates it."""
-    return {"started_ts": now, "ended_ts": now, "duration_seconds": 0.0, "attempt": 1}
-
-
 async def say_events(
     connection: AsyncConnection,
     dialect: Dialect,

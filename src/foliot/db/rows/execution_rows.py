@@ -1,6 +1,7 @@
 """Convert rows of `execution_t` and its related tables to values."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError
 from foliot.model.execution import AttemptRecord, Execution, LoggedLine, Status, TriggeredBy
 from foliot.model.policy import priority_from
+from foliot.model.schedule import Schedule
 from foliot.model.trace import trace_id_text
 
 
@@ -87,6 +89,36 @@ _UNWRITTEN = {
     "cancel_requested": False,
     "is_remote": False,
 }
+
+
+def requested_execution(
+    schedule: Schedule,
+    execution_id: UUID,
+    fire_ts: datetime,
+    *,
+    by: TriggeredBy,
+    user: str | None,
+    now: datetime,
+    is_ready: bool,
+) -> dict[str, Any]:
+    """Return the row of an execution that somebody asked for. An event ends when it is written."""
+    is_event = schedule.spec.target.is_event
+    return {
+        "execution_id": execution_id,
+        "schedule_id": schedule.schedule_id,
+        "host_id": schedule.host_id,
+        "aggregate_version": schedule.aggregate_version,
+        "fire_ts": fire_ts,
+        "status": (Status.SUCCESS if is_event else Status.PENDING).value,
+        "triggered_by": by.value,
+        "triggered_by_user": user,
+        "queue": schedule.spec.queue,
+        "priority": schedule.spec.priority.value,
+        "ready_ts": now if is_ready else None,
+        "due_by_ts": now + timedelta(seconds=schedule.spec.priority.sla_s) if is_ready else None,
+        "created_ts": now,
+        **({"started_ts": now, "ended_ts": now, "duration_seconds": 0.0, "attempt": 1} if is_event else {}),
+    }
 
 
 def execution_as_written(values: Mapping[str, Any], schedule_name: str) -> Execution:
