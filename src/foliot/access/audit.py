@@ -192,5 +192,4 @@ class Audit(Statements):
         if after is not None:
             statement = statement.where(table.c.audit_id < after)
         statement = statement.order_by(table.c.audit_id.desc()).limit(limit)
-        async with self._database.read(Pool.API) as connection:
-            return [AuditRecord(**row._mapping) for row in await connection.execute(statement)]
+        return [AuditRecord(**row._mapping) for row in await self._database.fetch(Pool.API, statement)]

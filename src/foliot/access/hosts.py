@@ -77,16 +77,14 @@ class Hosts(Statements):
         return _record_of(row)
 
     async def exists(self, host_id: UUID) -> bool:
-        async with self._database.read(Pool.API) as connection:
-            return bool((await connection.execute(select(_exists(host_id)))).scalar_one())
+        return bool((await self._database.fetch(Pool.API, select(_exists(host_id)))).scalar_one())
 
     async def page(self, *, after_name: str = "", limit: int = 50) -> list[HostRecord]:
         """Return a page in order of name. `after_name` is the last name of the previous page."""
         statement = (
             select(host_t).where(host_t.c.host_name > after_name).order_by(host_t.c.host_name).limit(limit)
         )
-        async with self._database.read(Pool.API) as connection:
-            return [_record_of(row) for row in await connection.execute(statement)]
+        return [_record_of(row) for row in await self._database.fetch(Pool.API, statement)]
 
 
 async def require_host(connection: AsyncConnection, host_id: UUID) -> None:

@@ -99,8 +99,7 @@ class IdempotencyKeys(Statements):
         """Return how many rows a credential has, counted up to `limit`."""
         rows = select(idempotency_t.c.key).where(idempotency_t.c.credential == credential).limit(limit)
         statement = select(func.count()).select_from(rows.subquery())
-        async with self._database.read(Pool.API) as connection:
-            return int((await connection.execute(statement)).scalar_one())
+        return int((await self._database.fetch(Pool.API, statement)).scalar_one())
 
     async def finish(self, claim: KeyClaim, answer: StoredResponse) -> bool:
         """Store the answer for repeated requests. False: the claim was taken over."""
@@ -179,8 +178,7 @@ class IdempotencyKeys(Statements):
             (idempotency_t.c.claimed_ts <= self._ago(stale_s)).label("is_stale"),
             (idempotency_t.c.created_ts < self._ago(KEPT_S)).label("is_expired"),
         ).where(_is_of(request))
-        async with self._database.read(Pool.API) as connection:
-            return (await connection.execute(statement)).one_or_none()
+        return (await self._database.fetch(Pool.API, statement)).one_or_none()
 
     async def _take_over(self, seen: KeyClaim) -> KeyClaim | None:
         statement = (

@@ -169,8 +169,7 @@ class ApiKeys:
 
     async def find(self, key_id: str) -> FoundKey | None:
         """Return a key of any host, valid or not. None: there is none."""
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(self._by_id, {"key_id": key_id})).one_or_none()
+        row = (await self._database.fetch(Pool.API, self._by_id, {"key_id": key_id})).one_or_none()
         if row is None:
             return None
         return FoundKey(_record_of(row), row.secret_hash, row.is_live, row.is_touch_due)
@@ -183,8 +182,7 @@ class ApiKeys:
             .order_by(api_key_t.c.key_id)
             .limit(limit)
         )
-        async with self._database.read(Pool.API) as connection:
-            return [_record_of(row) for row in await connection.execute(statement)]
+        return [_record_of(row) for row in await self._database.fetch(Pool.API, statement)]
 
     async def any_exist(self) -> bool:
         """Whether there is any valid key."""

@@ -90,16 +90,14 @@ class Secrets:
             .order_by(secret_t.c.name)
             .limit(limit)
         )
-        async with self._database.read(Pool.API) as connection:
-            return [SecretName(*row) for row in await connection.execute(wanted)]
+        return [SecretName(*row) for row in await self._database.fetch(Pool.API, wanted)]
 
     async def values(self, host_id: UUID, names: Iterable[str]) -> dict[str, str]:
         """Return the values of those names that the host has set. Raises UnreadableSecretError."""
         wanted = select(secret_t.c.name, secret_t.c.value).where(
             secret_t.c.host_id == host_id, secret_t.c.name.in_(sorted(set(names)))
         )
-        async with self._database.read(Pool.WORK) as connection:
-            rows = (await connection.execute(wanted)).all()
+        rows = (await self._database.fetch(Pool.WORK, wanted)).all()
         return {name: self._decrypt(name, token) for name, token in rows}
 
     async def rotate(self, author: Author) -> int:
@@ -126,8 +124,7 @@ class Secrets:
     async def standing(self, *, limit: int = 1000) -> ReadableSecrets:
         """Check whether the secrets can be read, without returning any value."""
         wanted = select(secret_t.c.name, secret_t.c.value).limit(limit)
-        async with self._database.read(Pool.API) as connection:
-            rows = (await connection.execute(wanted)).all()
+        rows = (await self._database.fetch(Pool.API, wanted)).all()
         unreadable = tuple(sorted(row.name for row in rows if not self._is_readable(row.value)))
         cipher = self._cipher
         outdated = 0 if cipher is None else sum(not cipher.is_current(row.value) for row in rows)
@@ -151,8 +148,7 @@ class Secrets:
         if last is not None:
             same_host = and_(secret_t.c.host_id == last.host_id, secret_t.c.name > last.name)
             wanted = wanted.where(or_(secret_t.c.host_id > last.host_id, same_host))
-        async with self._database.read(Pool.API) as connection:
-            return list((await connection.execute(wanted)).all())
+        return list((await self._database.fetch(Pool.API, wanted)).all())
 
     async def _rewrite(self, cipher: Cipher, rows: list[Row[UUID, str, str]]) -> int:
         # A secret that was set meanwhile uses the first key already, and its row no longer matches.

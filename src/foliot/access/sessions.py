@@ -128,8 +128,9 @@ class Sessions:
         """
         if not Purpose.SESSION.has_token(token):
             return None
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(self._by_hash, {"secret_hash": hash_of(token)})).one_or_none()
+        row = (
+            await self._database.fetch(Pool.API, self._by_hash, {"secret_hash": hash_of(token)})
+        ).one_or_none()
         return None if row is None else _found_of(row)
 
     async def end(self, token: str, author: Author) -> bool:

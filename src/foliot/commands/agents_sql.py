@@ -41,8 +41,7 @@ class Agents(Statements):
             )
             .where(execution_t.c.execution_id == execution_id, execution_t.c.started_ts.is_not(None))
         )
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(statement)).one_or_none()
+        row = (await self._database.fetch(Pool.API, statement)).one_or_none()
         if row is None:
             raise NotFoundError("execution", execution_id)
         return RunningAttempt(claim_of(row), row.worker_id, Status(row.status), row.sealed)

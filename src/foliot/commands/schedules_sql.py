@@ -313,8 +313,7 @@ class Schedules(Statements):
 
         With a `host_id`, schedules of other hosts and deleted schedules are not found either.
         """
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(_GET, {"wanted": schedule_id})).one_or_none()
+        row = (await self._database.fetch(Pool.API, _GET, {"wanted": schedule_id})).one_or_none()
         if row is None or (host_id is not None and (row.host_id != host_id or row.deleted_ts is not None)):
             raise NotFoundError("schedule", schedule_id)
         return schedule_of(row)

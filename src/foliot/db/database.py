@@ -10,9 +10,9 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import select
+from sqlalchemy import CursorResult, Executable, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from foliot.db.dialect import Dialect, Limit, Pool
@@ -77,6 +77,13 @@ class Database:
         except Exception as error:
             self._explain(error)
             raise
+
+    async def fetch(
+        self, pool: Pool, statement: Executable, values: Mapping[str, Any] | None = None
+    ) -> CursorResult[*tuple[Any, ...]]:
+        """Read with one statement. The result has all rows, so the connection is free again."""
+        async with self.read(pool) as connection:
+            return await connection.execute(statement, values)
 
     async def write(
         self, pool: Pool, work: Callable[[AsyncConnection], Awaitable[T]], *, is_single: bool = False

@@ -53,8 +53,7 @@ class Incidents(Statements):
     async def position(self) -> datetime | None:
         """Return the time up to which failures were read. None: never."""
         statement = select(cluster_t.c.value).where(cluster_t.c.name == POSITION)
-        async with self._database.read(Pool.FIRING) as connection:
-            micros: int | None = (await connection.execute(statement)).scalar_one_or_none()
+        micros: int | None = (await self._database.fetch(Pool.FIRING, statement)).scalar_one_or_none()
         return None if micros is None else instant_of(micros)
 
     async def of_schedules(
@@ -69,8 +68,7 @@ class Incidents(Statements):
             # Needed even for all kinds: a newer version may have written kinds that this one does not know.
             table.c.kind.in_([each.value for each in kinds]),
         )
-        async with self._database.read(Pool.FIRING) as connection:
-            return [_incident_of(row) for row in await connection.execute(statement)]
+        return [_incident_of(row) for row in await self._database.fetch(Pool.FIRING, statement)]
 
     async def over(
         self, now: datetime, *, since: datetime, limit: int
@@ -146,8 +144,7 @@ class Incidents(Statements):
             )
             .limit(limit)
         )
-        async with self._database.read(Pool.FIRING) as connection:
-            return [_incident_of(row) for row in await connection.execute(statement)]
+        return [_incident_of(row) for row in await self._database.fetch(Pool.FIRING, statement)]
 
     # --- deciding --------------------------------------------------------------------------------------
 

@@ -60,8 +60,7 @@ class Lateness(Statements):
         given = self._dialect.rows("hosts", {"host_id": Uuid()}, [(each,) for each in hosts])
         places = queue_t.join(given, and_(given.c.host_id == queue_t.c.host_id, ~queue_t.c.paused))
         statement = self._dialect.of_each(places, first, table.c.execution_id)
-        async with self._database.read(Pool.FIRING) as connection:
-            return [(row.host_id, row.queue) for row in await connection.execute(statement)]
+        return [(row.host_id, row.queue) for row in await self._database.fetch(Pool.FIRING, statement)]
 
     async def waiting(
         self, places: Mapping[Queue, Behind], now: datetime, *, share: int
@@ -95,8 +94,7 @@ class Lateness(Statements):
             and_(queue_t.c.host_id == wanted.c.host_id, queue_t.c.queue == wanted.c.queue, ~queue_t.c.paused),
         )
         statement = self._dialect.of_each(open_queues, first, table.c.execution_id)
-        async with self._database.read(Pool.FIRING) as connection:
-            rows = (await connection.execute(statement)).all()
+        rows = (await self._database.fetch(Pool.FIRING, statement)).all()
         of_queue: dict[Queue, list[Behind]] = {queue: [] for queue in places}
         for row in rows:
             of_queue[row.host_id, row.queue].append(Behind(row.due_by_ts, row.execution_id))
@@ -140,8 +138,7 @@ class Lateness(Statements):
             .order_by(late.c.execution_id)
             .limit(limit)
         )
-        async with self._database.read(Pool.FIRING) as connection:
-            ids = list((await connection.execute(statement)).scalars())
+        ids = list((await self._database.fetch(Pool.FIRING, statement)).scalars())
         seen = await self._seen(ids, now)
         return [seen[each] for each in ids if each in seen]
 
@@ -149,6 +146,5 @@ class Lateness(Statements):
         if not execution_ids:
             return {}
         statement = wanted_executions(self._dialect, execution_ids)
-        async with self._database.read(Pool.FIRING) as connection:
-            rows = (await connection.execute(statement)).all()
+        rows = (await self._database.fetch(Pool.FIRING, statement)).all()
         return {row.execution_id: seen_of(row, now) for row in rows}

@@ -106,8 +106,7 @@ class MissedRunQueries(Statements):
                     schedule_t.c.schedule_id.in_(select(ids.c.schedule_id)),
                 )
             )
-        async with self._database.read(Pool.FIRING) as connection:
-            rows = (await connection.execute(statement)).all()
+        rows = (await self._database.fetch(Pool.FIRING, statement)).all()
         return [
             WatchedSchedule(
                 subject_of(row, now),
@@ -215,8 +214,7 @@ class MissedRunQueries(Statements):
         return {ScheduleWindow(row.schedule_id, row.from_ts, row.until_ts): row.fire_ts for row in rows}
 
     async def _read(self, statement: Select[Any]) -> Sequence[Any]:
-        async with self._database.read(Pool.FIRING) as connection:
-            rows: Sequence[Any] = (await connection.execute(statement)).all()
+        rows: Sequence[Any] = (await self._database.fetch(Pool.FIRING, statement)).all()
         return rows
 
 

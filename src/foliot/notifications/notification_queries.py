@@ -61,8 +61,7 @@ class NotificationQueries:
             .order_by(table.c.ended_ts, table.c.execution_id)
             .limit(limit)
         )
-        async with self._database.read(Pool.FIRING) as connection:
-            return [seen_of(row, now) for row in await connection.execute(statement)]
+        return [seen_of(row, now) for row in await self._database.fetch(Pool.FIRING, statement)]
 
     async def streaks(self, schedule_ids: Collection[UUID], *, most: int) -> dict[UUID, int]:
         """Count the consecutive failures of each schedule's latest runs, up to `most`."""

@@ -103,8 +103,7 @@ class Notifications(Deliveries):
         """Return a message. Raises NotFoundError."""
         table = notification_t
         statement = _listed().where(table.c.notification_id == notification_id, table.c.host_id == host_id)
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(statement)).one_or_none()
+        row = (await self._database.fetch(Pool.API, statement)).one_or_none()
         if row is None:
             raise NotFoundError("notification", notification_id)
         return _notification_of(row)
@@ -128,8 +127,7 @@ class Notifications(Deliveries):
         if after is not None:
             statement = statement.where(table.c.notification_id < after)
         statement = statement.order_by(table.c.notification_id.desc()).limit(limit)
-        async with self._database.read(Pool.API) as connection:
-            return [_notification_of(row) for row in await connection.execute(statement)]
+        return [_notification_of(row) for row in await self._database.fetch(Pool.API, statement)]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
         """Delete up to `limit` finished messages older than this. Return how many."""

@@ -227,8 +227,7 @@ class NotificationRules(Statements):
 
     async def get(self, rule_id: UUID, host_id: UUID) -> NotificationRule:
         """Return a rule. Raises NotFoundError, and ConflictError if this version can't read it."""
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(_one(rule_id, host_id))).one_or_none()
+        row = (await self._database.fetch(Pool.API, _one(rule_id, host_id))).one_or_none()
         if row is None:
             raise NotFoundError(WHAT, rule_id)
         return _rule_of(row)
@@ -244,8 +243,7 @@ class NotificationRules(Statements):
             .order_by(table.c.rule_name)
             .limit(limit)
         )
-        async with self._database.read(Pool.API) as connection:
-            rows = (await connection.execute(statement)).all()
+        rows = (await self._database.fetch(Pool.API, statement)).all()
         found = []
         for row in rows:
             with suppress(ConflictError):
@@ -255,8 +253,7 @@ class NotificationRules(Statements):
     async def glance(self) -> tuple[datetime, int]:
         """Return the store's time, and a number that grows with every change of any rule."""
         revision = select(cluster_t.c.value).where(cluster_t.c.name == REVISION).scalar_subquery()
-        async with self._database.read(Pool.FIRING) as connection:
-            now, found = (await connection.execute(select(self._dialect.now(), revision))).one()
+        now, found = (await self._database.fetch(Pool.FIRING, select(self._dialect.now(), revision))).one()
         return now, found or 0
 
     async def snapshot(self, known: Mapping[UUID, NotificationRule]) -> list[NotificationRule]:

@@ -64,8 +64,7 @@ class DeadLetterRows(Statements):
             place = tuple_(table.c.c_offset, table.c.dead_letter_id)
             last = tuple_(literal(after.c_offset, BigInteger), literal(after.dead_letter_id, Uuid))
             statement = statement.where(place > last)
-        async with self._database.read(Pool.CONSUMER) as connection:
-            return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
+        return [DeadLetter(**row._mapping) for row in await self._database.fetch(Pool.CONSUMER, statement)]
 
     async def request_replay(self, connection: AsyncConnection, dead_letter_id: UUID) -> None:
         """Request that a process of its group replays a dead letter."""
@@ -78,8 +77,7 @@ class DeadLetterRows(Statements):
 
     async def get(self, group: str, dead_letter_id: UUID) -> DeadLetter | None:
         statement = select(dead_letter_queue).where(*_is(group, dead_letter_id))
-        async with self._database.read(Pool.CONSUMER) as connection:
-            row = (await connection.execute(statement)).one_or_none()
+        row = (await self._database.fetch(Pool.CONSUMER, statement)).one_or_none()
         return None if row is None else DeadLetter(**row._mapping)
 
     @transaction(Pool.CONSUMER)

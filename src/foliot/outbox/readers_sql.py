@@ -198,8 +198,7 @@ class EventAdmin:
             statement = statement.where(table.c.group_id == group)
         if after is not None:
             statement = statement.where(table.c.dead_letter_id > after)
-        async with self._database.read(Pool.API) as connection:
-            return [DeadLetter(**row._mapping) for row in await connection.execute(statement)]
+        return [DeadLetter(**row._mapping) for row in await self._database.fetch(Pool.API, statement)]
 
     # --- removing ---------------------------------------------------------------------------------
 
@@ -286,8 +285,7 @@ class EventAdmin:
         statement = select(table).where(
             table.c.dead_letter_id == dead_letter_id, table.c.replayed_ts.is_(None)
         )
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(statement)).one_or_none()
+        row = (await self._database.fetch(Pool.API, statement)).one_or_none()
         if row is None:
             raise NotFoundError("dead letter", dead_letter_id)
         return DeadLetter(**row._mapping)

@@ -121,8 +121,7 @@ class Relays:
     async def position(self, instance_id: str, epoch: int) -> int:
         """Return the offset to continue with. Raises RelayReplacedError."""
         statement = select(relay_t.c.next_offset).where(*_held_by(instance_id, epoch))
-        async with self._database.read(Pool.WORK) as connection:
-            offset: int | None = (await connection.execute(statement)).scalar_one_or_none()
+        offset: int | None = (await self._database.fetch(Pool.WORK, statement)).scalar_one_or_none()
         if offset is None:
             raise RelayReplacedError(epoch)
         return offset
@@ -155,8 +154,7 @@ class Relays:
             statement = statement.where(table.c.event_topic == topic)
         if before is not None:
             statement = statement.where(table.c.c_offset < before)
-        async with self._database.read(Pool.WORK) as connection:
-            return [OutboxMessage(**row._mapping) for row in await connection.execute(statement)]
+        return [OutboxMessage(**row._mapping) for row in await self._database.fetch(Pool.WORK, statement)]
 
     # --- what the broker refuses ------------------------------------------------------------------
 
@@ -243,8 +241,7 @@ class Relays:
             .where(relay_parked_t.c.relay_name == DEFAULT_RELAY)
             .order_by(relay_parked_t.c.tried_ts)
         )
-        async with self._database.read(Pool.WORK) as connection:
-            return {row[0]: row[1] for row in await connection.execute(statement)}
+        return {row[0]: row[1] for row in await self._database.fetch(Pool.WORK, statement)}
 
     async def _require(self, connection: AsyncConnection, instance_id: str, epoch: int) -> None:
         held = select(relay_t.c.epoch).where(*_held_by(instance_id, epoch)).with_for_update()
@@ -257,8 +254,7 @@ class Relays:
         It is created once and never changes.
         """
         statement = select(cast(cluster_t.c.value, Text)).where(cluster_t.c.name == OUTBOX)
-        async with self._database.read(Pool.WORK) as connection:
-            found: str | None = (await connection.execute(statement)).scalar_one_or_none()
+        found: str | None = (await self._database.fetch(Pool.WORK, statement)).scalar_one_or_none()
         if found is not None:
             return found
 
@@ -288,8 +284,7 @@ class Relays:
         )
 
     async def _look(self) -> Any | None:
-        async with self._database.read(Pool.LEASE) as connection:
-            return (await connection.execute(self._select())).one_or_none()
+        return (await self._database.fetch(Pool.LEASE, self._select())).one_or_none()
 
     async def _make(self) -> None:
         async def work(connection: AsyncConnection) -> None:

@@ -109,8 +109,7 @@ class ChangeFeed(Statements):
         """Return the ids of the leading instances, each once, in the order of their shards."""
         table = scheduler_lock_t
         statement = select(table.c.instance_id).where(table.c.instance_id != "").order_by(table.c.lock_id)
-        async with self._database.read(Pool.API) as connection:
-            return tuple(dict.fromkeys((await connection.execute(statement)).scalars()))
+        return tuple(dict.fromkeys((await self._database.fetch(Pool.API, statement)).scalars()))
 
     async def _since(self, connection: AsyncConnection) -> datetime:
         # Read first: a change that commits during this poll is then younger than the mark.

@@ -93,8 +93,7 @@ class ExecutionList:
 
     async def _position_of(self, execution_id: UUID) -> ExecutionPosition:
         statement = select(execution_t.c.fire_ts).where(execution_t.c.execution_id == execution_id)
-        async with self._database.read(Pool.API) as connection:
-            fire_ts = (await connection.execute(statement)).scalar_one_or_none()
+        fire_ts = (await self._database.fetch(Pool.API, statement)).scalar_one_or_none()
         # A pruned execution was older than all that are left.
         return ExecutionPosition(fire_ts or EPOCH, execution_id)
 

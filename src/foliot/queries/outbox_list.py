@@ -49,8 +49,7 @@ class OutboxList(Statements):
             .order_by(table.c.c_offset)
             .limit(limit)
         )
-        async with self._database.read(Pool.API) as connection:
-            return [OutboxMessage(**row._mapping) for row in await connection.execute(statement)]
+        return [OutboxMessage(**row._mapping) for row in await self._database.fetch(Pool.API, statement)]
 
     async def latest_offset(self, host_id: UUID) -> int:
         """Return the offset of the host's latest message. 0: there is none."""
@@ -61,5 +60,4 @@ class OutboxList(Statements):
             .order_by(table.c.c_offset.desc())
             .limit(1)
         )
-        async with self._database.read(Pool.API) as connection:
-            return (await connection.execute(statement)).scalar_one_or_none() or 0
+        return (await self._database.fetch(Pool.API, statement)).scalar_one_or_none() or 0

@@ -191,8 +191,7 @@ class RegistryList(Statements):
         statement = select(instance_t.c.transports).where(
             instance_t.c.transports.is_not(None), instance_t.c.last_heartbeat >= oldest
         )
-        async with self._database.read(Pool.API) as connection:
-            told = [each for each in (await connection.execute(statement)).scalars() if each]
+        told = [each for each in (await self._database.fetch(Pool.API, statement)).scalars() if each]
         seen: Counter[tuple[str, str, str | None]] = Counter()
         away: Counter[tuple[str, str, str | None]] = Counter()
         for each in told:
@@ -211,8 +210,7 @@ class RegistryList(Statements):
         statement = select(instance_t.c.lease_provider).where(
             instance_t.c.lease_provider.is_not(None), instance_t.c.last_heartbeat >= oldest
         )
-        async with self._database.read(Pool.API) as connection:
-            told = [each for each in (await connection.execute(statement)).scalars() if each]
+        told = [each for each in (await self._database.fetch(Pool.API, statement)).scalars() if each]
         seen = Counter((each["kind"], each["address"]) for each in told)
         away = Counter((each["kind"], each["address"]) for each in told if each["state"] == "away")
         return [
@@ -228,8 +226,7 @@ class RegistryList(Statements):
             .where(instance_t.c.known_tasks.is_not(None), instance_t.c.last_heartbeat >= oldest)
             .group_by(instance_t.c.draining)
         )
-        async with self._database.read(Pool.API) as connection:
-            counts = {row.draining: row.amount for row in await connection.execute(statement)}
+        counts = {row.draining: row.amount for row in await self._database.fetch(Pool.API, statement)}
         return WorkerCounts(taking_work=counts.get(False, 0), draining=counts.get(True, 0))
 
     # --- task functions ---------------------------------------------------------------------------

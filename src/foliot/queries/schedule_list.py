@@ -184,8 +184,7 @@ class ScheduleList(Statements):
             .order_by(table.c.schedule_name)
             .limit(literally(limit))
         )
-        async with self._database.read(Pool.API) as connection:
-            return [ScheduleReference(*row) for row in await connection.execute(statement)]
+        return [ScheduleReference(*row) for row in await self._database.fetch(Pool.API, statement)]
 
     async def by_names(self, host_id: UUID, names: Sequence[str]) -> list[ListedSchedule]:
         """Return the existing schedules with these names, in order of name. Any number of names."""
@@ -195,14 +194,12 @@ class ScheduleList(Statements):
             .where(schedule_t.c.host_id == host_id, schedule_t.c.deleted_ts.is_(None))
             .order_by(schedule_t.c.schedule_name)
         )
-        async with self._database.read(Pool.API) as connection:
-            return [_listed_of(row) for row in await connection.execute(statement)]
+        return [_listed_of(row) for row in await self._database.fetch(Pool.API, statement)]
 
     async def get_with_status(self, schedule_id: UUID, host_id: UUID) -> ListedSchedule:
         """Return a schedule with its last run. Raises NotFoundError, also if deleted or of another host."""
         wanted = {"wanted_schedule": schedule_id, "wanted_host": host_id}
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(_get(), wanted)).one_or_none()
+        row = (await self._database.fetch(Pool.API, _get(), wanted)).one_or_none()
         if row is None:
             raise NotFoundError("schedule", schedule_id)
         return _listed_of(row)

@@ -112,8 +112,7 @@ class Statistics(Statements):
         """Return the latest `n` executions of many schedules, latest first. Omits schedules without any."""
         if not schedule_ids:
             return {}
-        async with self._database.read(Pool.API) as connection:
-            rows = (await connection.execute(_latest_of_each(self._dialect, schedule_ids, n))).all()
+        rows = (await self._database.fetch(Pool.API, _latest_of_each(self._dialect, schedule_ids, n))).all()
         found: dict[UUID, list[Any]] = {}
         for row in rows:
             found.setdefault(row.schedule_id, []).append(row)

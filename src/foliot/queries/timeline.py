@@ -154,8 +154,7 @@ class Timeline(Statements):
     async def upcoming(self, host_id: UUID, until: datetime, *, limit: int = MAX_UPCOMING) -> list[Due]:
         """Return the host's schedules that run before `until`, soonest first, for planning.forecast."""
         statement = soonest(host_id, DUE_COLUMNS, schedule_t.c.next_run_ts < until, limit=limit)
-        async with self._database.read(Pool.API) as connection:
-            rows = (await connection.execute(statement)).all()
+        rows = (await self._database.fetch(Pool.API, statement)).all()
         shared: dict[Any, Any] = {}
         return [due_of(row, shared) for row in rows]
 

@@ -170,8 +170,7 @@ class Backfills(Statements):
             statement = statement.where(backfill_t.c.backfill_id < after)
         if host_id is not None:
             statement = statement.where(backfill_t.c.host_id == host_id)
-        async with self._database.read(Pool.API) as connection:
-            return [_backfill_of(row) for row in await connection.execute(statement)]
+        return [_backfill_of(row) for row in await self._database.fetch(Pool.API, statement)]
 
     @transaction(Pool.API)
     async def cancel(
@@ -220,8 +219,7 @@ class Backfills(Statements):
         )
         if after is not None:
             statement = statement.where(backfill_t.c.backfill_id > after)
-        async with self._database.read(Pool.FIRING) as connection:
-            return list((await connection.execute(statement)).scalars())
+        return list((await self._database.fetch(Pool.FIRING, statement)).scalars())
 
     @transaction(Pool.FIRING)
     async def step(

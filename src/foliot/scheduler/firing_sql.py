@@ -127,8 +127,7 @@ class FiringStatements:
         statement = select(host_t.c.host_id).order_by(host_t.c.host_id).limit(limit)
         if after is not None:
             statement = statement.where(host_t.c.host_id > after)
-        async with self._database.read(Pool.FIRING) as connection:
-            return list((await connection.execute(statement)).scalars())
+        return list((await self._database.fetch(Pool.FIRING, statement)).scalars())
 
     async def load_lanes(
         self,
@@ -181,8 +180,7 @@ class FiringStatements:
         return [schedule_t.c.schedule_id.not_in(select(known.c.schedule_id))]
 
     async def _due(self, statement: Select[Any]) -> list[Due]:
-        async with self._database.read(Pool.FIRING) as connection:
-            rows = (await connection.execute(statement)).all()
+        rows = (await self._database.fetch(Pool.FIRING, statement)).all()
         shared: dict[Any, Any] = {}
         found: list[Due] = []
         for start in range(0, len(rows), CONVERTED_PER_SLICE):

@@ -265,8 +265,7 @@ class Upkeep(Statements):
         )
         if after is not None:
             waiting = waiting.where(schedule_t.c.schedule_id > after)
-        async with self._database.read(Pool.UPKEEP) as connection:
-            found = (await connection.execute(waiting)).scalars().all()
+        found = (await self._database.fetch(Pool.UPKEEP, waiting)).scalars().all()
 
         async def work(connection: AsyncConnection) -> list[UUID]:
             await require_lease(connection, lease)

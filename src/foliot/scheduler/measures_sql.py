@@ -77,8 +77,7 @@ class Measures:
         # Exactly the condition of idx_schedule_waiting: SQLite uses the index for no other text.
         waiting = self._some(is_active, text("next_run_ts IS NULL AND deleted_ts IS NULL"))
         statement = select(func.count()).select_from(union_all(timed, waiting).subquery())
-        async with self._database.read(Pool.LEASE) as connection:
-            count: int = (await connection.execute(statement)).scalar_one()
+        count: int = (await self._database.fetch(Pool.LEASE, statement)).scalar_one()
         return count
 
     async def outbox_lag(self) -> int | None:
@@ -86,8 +85,7 @@ class Measures:
         statement = select(log_counter.c.next_offset - relay_t.c.next_offset).join_from(
             relay_t, log_counter, log_counter.c.id == OFFSETS
         )
-        async with self._database.read(Pool.LEASE) as connection:
-            lags = (await connection.execute(statement)).scalars().all()
+        lags = (await self._database.fetch(Pool.LEASE, statement)).scalars().all()
         return max(0, *lags) if lags else None
 
     def _some(self, *conditions: Any) -> Any:

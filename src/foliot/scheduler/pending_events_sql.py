@@ -122,8 +122,9 @@ class PendingEvents(Statements):
 
     async def _has_any(self) -> bool:
         """Check for pending events without a transaction, because there are nearly always none."""
-        async with self._database.read(Pool.FIRING) as connection:
-            return (await connection.execute(select(pending_event_t.c.id).limit(1))).first() is not None
+        return (
+            await self._database.fetch(Pool.FIRING, select(pending_event_t.c.id).limit(1))
+        ).first() is not None
 
     async def _lock_schedules(
         self, connection: AsyncConnection, lease: Lease, after: UUID | None, excluding: Collection[UUID]

@@ -60,8 +60,7 @@ class Work(Statements):
         statement = select(queue_t.c.host_id, queue_t.c.queue).where(~queue_t.c.paused)
         if names is not None:
             statement = statement.where(queue_t.c.queue.in_(names))
-        async with self._database.read(Pool.WORK) as connection:
-            return [(row.host_id, row.queue) for row in await connection.execute(statement)]
+        return [(row.host_id, row.queue) for row in await self._database.fetch(Pool.WORK, statement)]
 
     @transaction(Pool.API)
     async def pause_queue(
@@ -253,8 +252,7 @@ class Work(Statements):
     async def inactive_tasks(self) -> frozenset[str]:
         """Return the names of the task functions that an operator has disabled."""
         statement = select(task_function_t.c.name).where(~task_function_t.c.is_active)
-        async with self._database.read(Pool.WORK) as connection:
-            return frozenset((await connection.execute(statement)).scalars())
+        return frozenset((await self._database.fetch(Pool.WORK, statement)).scalars())
 
     async def specs(self, versions: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], ScheduleSpec]:
         """Return the schedule definitions of these (schedule_id, aggregate_version) pairs."""

@@ -106,8 +106,7 @@ class Registry(Statements):
         """Return the record that a worker wrote about a task function. None: there is none."""
         table = task_function_t
         wanted = select(table.c.name, table.c.args_schema, table.c.is_active).where(table.c.name == name)
-        async with self._database.read(Pool.API) as connection:
-            row = (await connection.execute(wanted)).one_or_none()
+        row = (await self._database.fetch(Pool.API, wanted)).one_or_none()
         return None if row is None else RegisteredTask(*row)
 
     async def task_defaults(self, names: Iterable[str]) -> dict[str, TaskDefaults]:
@@ -129,8 +128,7 @@ class Registry(Statements):
         """Return the names of the task functions that schedules may use."""
         table = task_function_t
         wanted = select(table.c.name).where(table.c.is_system.is_(False)).order_by(table.c.name).limit(limit)
-        async with self._database.read(Pool.API) as connection:
-            return list((await connection.execute(wanted)).scalars())
+        return list((await self._database.fetch(Pool.API, wanted)).scalars())
 
     @transaction(Pool.WORK)
     async def register_tasks(self, connection: AsyncConnection, tasks: Sequence[TaskRecord]) -> None:

@@ -85,8 +85,7 @@ class Dispatching(Statements):
         found = self._dialect.of_each(queue_t.join(spans, ~queue_t.c.paused), first, table.c.execution_id)
         columns = found.selected_columns
         statement = found.order_by(columns["ready_ts"], columns["execution_id"]).limit(limit)
-        async with self._database.read(Pool.FIRING) as connection:
-            rows: Sequence[Any] = (await connection.execute(statement)).all()
+        rows: Sequence[Any] = (await self._database.fetch(Pool.FIRING, statement)).all()
         return [
             ClaimableExecution(row[0], row[1], row[2], priority_from(row[3]), row[4], row[5]) for row in rows
         ]

@@ -51,8 +51,7 @@ class Leases(Statements):
         A caller with another proof that the leader is gone may pass a shorter TTL.
         """
         # Read without a lock first: followers ask every second, and a lock would make firings wait.
-        async with self._database.read(Pool.LEASE) as connection:
-            seen = (await connection.execute(self._select(shard))).one_or_none()
+        seen = (await self._database.fetch(Pool.LEASE, self._select(shard))).one_or_none()
         if seen is None:
             raise FencedError(shard.number, 0)
         if not _is_stale(seen, ttl_s):
