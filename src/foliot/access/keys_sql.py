@@ -18,6 +18,7 @@ from foliot.access.keys import ApiKey, hash_of
 from foliot.access.principal import Role
 from foliot.db.database import Database
 from foliot.db.dialect import Dialect, Pool
+from foliot.db.rows.from_row import from_row
 from foliot.db.tables.access import api_key_t
 from foliot.model.errors import AlreadyShownError, InvalidError, NotFoundError
 from foliot.planning.change import Author
@@ -207,14 +208,4 @@ async def _exists(connection: AsyncConnection, key_id: str) -> bool:
 
 
 def _record_of(row: Any) -> KeyRecord:
-    return KeyRecord(
-        key_id=row.key_id,
-        host_id=row.host_id,
-        name=row.name,
-        role=Role(row.role),
-        created_by=row.created_by,
-        created_ts=row.created_ts,
-        expires_ts=row.expires_ts,
-        revoked_ts=row.revoked_ts,
-        last_used_ts=row.last_used_ts,
-    )
+    return from_row(KeyRecord, row, role=Role(row.role))

@@ -111,28 +111,12 @@ def schedule_document(
     schedule = as_of(schedule, now)
     return {
         **_written(schedule),
-        "schedule_id": schedule.schedule_id,
-        "host_id": schedule.host_id,
-        "state": schedule.state,
-        "state_reason": schedule.state_reason,
+        **{name: getattr(schedule, name, None) for name in READ_ONLY},
         "trigger_description": in_words(schedule.spec.trigger),
         "target_description": schedule.spec.target.describe(),
-        "next_run_ts": schedule.next_run_ts,
-        "next_fire_ts": schedule.next_fire_ts,
         "last_run_ts": last_run_ts,
         "last_status": last_status,
         "last_execution_id": last_execution_id,
-        "paused": schedule.paused,
-        "pause_reason": schedule.pause_reason,
-        "paused_until_ts": schedule.paused_until_ts,
-        "run_count": schedule.run_count,
-        "aggregate_version": schedule.aggregate_version,
-        "managed_by": schedule.managed_by,
-        "managed_source": schedule.managed_source,
-        "created_by": schedule.created_by,
-        "created_ts": schedule.created_ts,
-        "updated_by": schedule.updated_by,
-        "updated_ts": schedule.updated_ts,
     }
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
+from foliot.db.rows.from_row import from_row
 from foliot.db.tables.notifications import notification_rule_t, notification_t
 from foliot.model.errors import ConflictError, NotFoundError, Problem
 from foliot.model.ids import first_id_at, new_id
@@ -187,18 +188,4 @@ def _listed() -> Any:
 
 
 def _notification_of(row: Any) -> Notification:
-    return Notification(
-        notification_id=row.notification_id,
-        host_id=row.host_id,
-        rule_id=row.rule_id,
-        rule_name=row.rule_name,
-        schedule_id=row.schedule_id,
-        type=NotificationType(row.type),
-        status=DeliveryState(row.status),
-        attempts=row.attempts,
-        error=row.error,
-        due_ts=row.due_ts,
-        created_ts=row.created_ts,
-        ended_ts=row.ended_ts,
-        message=row.message,
-    )
+    return from_row(Notification, row, type=NotificationType(row.type), status=DeliveryState(row.status))

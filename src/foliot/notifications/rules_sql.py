@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
+from foliot.db.rows.from_row import from_row
 from foliot.db.statements import Statements, transaction
 from foliot.db.tables.cluster import cluster_t
 from foliot.db.tables.notifications import notification_incident_t, notification_rule_t, notification_t
@@ -310,15 +311,4 @@ def _rule_of(row: Any) -> NotificationRule:
     except ValidationError:
         detail = "was written by another version, and can't be understood by this one"
         raise ConflictError([Problem("", "unreadable_rule", detail, "delete it, or upgrade")]) from None
-    return NotificationRule(
-        rule_id=row.rule_id,
-        host_id=row.host_id,
-        spec=spec,
-        version=row.version,
-        effective_ts=row.effective_ts,
-        watching_ts=row.watching_ts,
-        created_by=row.created_by,
-        created_ts=row.created_ts,
-        updated_by=row.updated_by,
-        updated_ts=row.updated_ts,
-    )
+    return from_row(NotificationRule, row, spec=spec)

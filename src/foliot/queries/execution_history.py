@@ -13,6 +13,7 @@ from sqlalchemy import Select, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.db.dialect import Pool
+from foliot.db.rows.from_row import from_row
 from foliot.db.statements import Statements
 from foliot.db.tables.executions import execution_t
 from foliot.db.tables.schedules import schedule_t, schedule_version_t
@@ -159,27 +160,8 @@ def _select_versions(schedule_id: UUID) -> Select[Any]:
 
 
 def _past_fire_of(row: Any) -> PastFire:
-    return PastFire(
-        execution_id=row.execution_id,
-        fire_ts=row.fire_ts,
-        status=Status(row.status),
-        reason=row.reason,
-        missed_count=row.missed_count,
-        missed_from_ts=row.missed_from_ts,
-        aggregate_version=row.aggregate_version,
-        started_ts=row.started_ts,
-        duration_seconds=row.duration_seconds,
-    )
+    return from_row(PastFire, row, status=Status(row.status))
 
 
 def _version_of(row: Any) -> VersionRecord:
-    return VersionRecord(
-        aggregate_version=row.aggregate_version,
-        change=ChangeKind(row.change),
-        author=row.author,
-        reason=row.reason,
-        created_ts=row.created_ts,
-        document=row.document,
-        paused=row.paused,
-        paused_until_ts=row.paused_until_ts,
-    )
+    return from_row(VersionRecord, row, change=ChangeKind(row.change))

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
+from foliot.db.rows.from_row import from_row
 from foliot.db.statements import Statements, transaction
 from foliot.db.tables.cluster import instance_t, scheduler_lock_t, task_function_t
 from foliot.model.errors import ConflictError, NotFoundError
@@ -314,24 +315,15 @@ def _is_fresh(row: Any, within_s: float) -> bool:
 
 
 def _instance_of(row: Any, leads: Sequence[int]) -> ListedInstance:
-    return ListedInstance(
-        instance_id=row.instance_id,
-        hostname=row.hostname,
-        pid=row.pid,
+    return from_row(
+        ListedInstance,
+        row,
         roles=tuple(row.roles),
-        version=row.version,
-        started_ts=row.started_ts,
-        last_heartbeat=row.last_heartbeat,
         heartbeat_age_s=(row.now - row.last_heartbeat).total_seconds(),
         is_live=_is_fresh(row, LIVE_S),
         is_draining=row.draining,
-        leader_since=row.leader_since,
         leads=tuple(leads),
-        capacity=row.capacity,
-        load=row.load,
         queues=None if row.queues is None else tuple(row.queues),
         known_tasks=None if row.known_tasks is None else tuple(row.known_tasks),
         clock_offset_s=row.clock_offset_seconds,
-        transports=row.transports,
-        lease_provider=row.lease_provider,
     )

@@ -22,6 +22,7 @@ from foliot.db.rows.cancellation import cancel_locked
 from foliot.db.rows.event_runs import say_events
 from foliot.db.rows.execution_inserts import know_queue, lock_schedule
 from foliot.db.rows.execution_rows import requested_execution
+from foliot.db.rows.from_row import from_row
 from foliot.db.rows.ledger import count_open
 from foliot.db.rows.row_locks import lock_executions
 from foliot.db.rows.schedule_rows import schedule_of
@@ -412,19 +413,4 @@ async def _read(connection: AsyncConnection, backfill_id: UUID, host_id: UUID | 
 
 
 def _backfill_of(row: Any) -> Backfill:
-    return Backfill(
-        backfill_id=row.backfill_id,
-        schedule_id=row.schedule_id,
-        host_id=row.host_id,
-        from_ts=row.from_ts,
-        to_ts=row.to_ts,
-        position_ts=row.position_ts,
-        state=BackfillState(row.state),
-        total_count=row.total_count,
-        created_count=row.created_count,
-        existing_count=row.existing_count,
-        ended_count=row.ended_count,
-        requested_by=row.requested_by,
-        created_ts=row.created_ts,
-        updated_ts=row.updated_ts,
-    )
+    return from_row(Backfill, row, state=BackfillState(row.state))

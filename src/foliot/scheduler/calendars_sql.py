@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from foliot.access.audit import Action, record_audit
 from foliot.db.dialect import Pool
+from foliot.db.rows.from_row import from_row
 from foliot.db.statements import Statements
 from foliot.db.tables.cluster import cluster_t
 from foliot.db.tables.schedules import calendar_t, schedule_t
@@ -209,14 +210,7 @@ class Calendars(Statements):
 
 
 def _record_of(row: Any) -> CalendarRecord:
-    return CalendarRecord(
-        calendar_id=row.calendar_id,
-        host_id=row.host_id,
-        spec=_spec_of(row),
-        updated_by=row.updated_by,
-        created_ts=row.created_ts,
-        updated_ts=row.updated_ts,
-    )
+    return from_row(CalendarRecord, row, spec=_spec_of(row))
 
 
 def _summary(spec: CalendarSpec) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Select, bindparam, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from foliot.db.rows.from_row import from_row
 from foliot.db.tables.executions import execution_t
 from foliot.db.tables.schedules import schedule_t
 from foliot.model.errors import NotFoundError
@@ -44,41 +45,13 @@ async def read_execution(
 
 
 def execution_of(row: Any) -> Execution:
-    return Execution(
-        execution_id=row.execution_id,
-        schedule_id=row.schedule_id,
-        schedule_name=row.schedule_name,
-        host_id=row.host_id,
-        aggregate_version=row.aggregate_version,
-        fire_ts=row.fire_ts,
-        missed_count=row.missed_count,
-        missed_from_ts=row.missed_from_ts,
+    return from_row(
+        Execution,
+        row,
         status=Status(row.status),
-        reason=row.reason,
         triggered_by=TriggeredBy(row.triggered_by),
-        triggered_by_user=row.triggered_by_user,
-        args=row.args,
-        queue=row.queue,
         priority=priority_from(row.priority),
-        ready_ts=row.ready_ts,
-        due_by_ts=row.due_by_ts,
-        lease_until=row.lease_until,
-        worker_id=row.worker_id,
-        attempt=row.attempt,
-        started_ts=row.started_ts,
-        ended_ts=row.ended_ts,
-        duration_seconds=row.duration_seconds,
-        cancel_requested=row.cancel_requested,
-        is_remote=row.is_remote,
-        progress=row.progress,
-        result=row.result,
-        error=row.error,
-        traceback=row.traceback,
-        external_id=row.external_id,
-        trace_context=row.trace_context,
         trace_id=trace_id_text(row.execution_id, row.trace_context),
-        scheduler_instance_id=row.scheduler_instance_id,
-        created_ts=row.created_ts,
     )
 
 
@@ -127,16 +100,7 @@ def execution_as_written(values: Mapping[str, Any], schedule_name: str) -> Execu
 
 
 def attempt_of(row: Any) -> AttemptRecord:
-    return AttemptRecord(
-        attempt=row.attempt,
-        status=Status(row.status),
-        worker_id=row.worker_id,
-        started_ts=row.started_ts,
-        ended_ts=row.ended_ts,
-        duration_seconds=row.duration_seconds,
-        error=row.error,
-        traceback=row.traceback,
-    )
+    return from_row(AttemptRecord, row, status=Status(row.status))
 
 
 def line_of(row: Any) -> LoggedLine:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from foliot.db.rows.from_row import from_row
 from foliot.model.errors import UnreadableError
 from foliot.model.schedule import (
     ManagedBy,
@@ -116,26 +117,6 @@ def schedule_of(row: Any, *, to_change: bool = False) -> Schedule:
 
 
 def _schedule_of(row: Any, spec: ScheduleSpec) -> Schedule:
-    return Schedule(
-        schedule_id=row.schedule_id,
-        host_id=row.host_id,
-        spec=spec,
-        slot=row.slot,
-        state=ScheduleState(row.state),
-        state_reason=row.state_reason,
-        effective_ts=row.effective_ts,
-        next_fire_ts=row.next_fire_ts,
-        next_run_ts=row.next_run_ts,
-        run_count=row.run_count,
-        paused=row.paused,
-        paused_until_ts=row.paused_until_ts,
-        pause_reason=row.pause_reason,
-        managed_by=ManagedBy(row.managed_by),
-        managed_source=row.managed_source,
-        aggregate_version=row.aggregate_version,
-        created_by=row.created_by,
-        created_ts=row.created_ts,
-        updated_by=row.updated_by,
-        updated_ts=row.updated_ts,
-        deleted_ts=row.deleted_ts,
+    return from_row(
+        Schedule, row, spec=spec, state=ScheduleState(row.state), managed_by=ManagedBy(row.managed_by)
     )
