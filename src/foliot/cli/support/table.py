@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from rich.cells import cell_len, set_cell_size
-
 GAP = 2
 MIN_WIDTH = 4
 """Minimum width of a column that is cut."""
@@ -17,6 +15,8 @@ def columns_of(lines: Sequence[Sequence[str]], room: int | None = None) -> list[
     The widest columns are cut first. The first column has the name of the item. It is cut only if it is wider
     than half of the room.
     """
+    from rich.cells import cell_len
+
     widths = [max(map(cell_len, column)) for column in zip_longest(*lines, fillvalue="")]
     if room is None or not widths:
         return widths
@@ -37,6 +37,8 @@ def _sum(widths: Sequence[int], most: int) -> int:
 
 def fitted(text: str, width: int) -> str:
     """Pad or cut a text to a column's width."""
+    from rich.cells import cell_len, set_cell_size
+
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     return set_cell_size(text, width - 1) + CUT
