@@ -303,6 +303,10 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> None:
         os.setsid()
     sys.path[1:1] = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     sys.argv = [FOLIOT, *request["arguments"]]
+    with contextlib.suppress(ModuleNotFoundError):
+        # Python imports it at its start, and this process may have a path that leads to another one.
+        sys.modules.pop("sitecustomize", None)
+        importlib.import_module("sitecustomize")
 
 
 class Ending:

@@ -7,8 +7,9 @@ from typing import Any
 
 from tests.chaos.plan import Role
 from tests.chaos.proxy import Proxy
-from tests.cluster.processes import ROOT, Node
+from tests.cluster.processes import Node
 from tests.engine import until
+from tests.forked_cli import ROOT
 
 WITHIN_S = 60.0
 LOOK_EVERY_S = 0.1

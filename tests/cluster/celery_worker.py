@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.api.waiting import until
-from tests.cluster.processes import ROOT
+from tests.forked_cli import ROOT
 
 
 class CeleryWorker:

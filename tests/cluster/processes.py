@@ -2,11 +2,9 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests import forked_cli
 
 
 class Node:
@@ -19,15 +17,15 @@ class Node:
             **{key: value for key, value in os.environ.items() if not key.startswith("FOLIOT_")},
             "FOLIOT_DATABASE_URL": url,
             "FOLIOT_LOG_FORMAT": "json",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(forked_cli.ROOT),
             "RUN_LOG": str(folder / "runs.log"),
             **settings,
         }
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [str(Path(sys.executable).with_name("foliot")), *arguments],
-                cwd=folder,
+            self._process = forked_cli.Command(
+                *arguments,
                 env=environment,
+                cwd=folder,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,

@@ -30,6 +30,7 @@ LOOKING = dedent(
         "threads": threading.active_count(),
         "zone": time.tzname,
         "flags": str(sys.flags),
+        "customized": [*getattr(sys, "customized", [])],
     }
     differing = [os.getpid(), random.random(), secrets.token_hex()]
     with open("seen.json", "w") as file:
@@ -69,7 +70,9 @@ def test_it_ends_alike(arguments: list[str], settings: dict[str, str], code: int
 
 def test_it_finds_itself_in_the_same_surroundings(tmp_path: Path) -> None:
     (tmp_path / "looking.py").write_text(LOOKING)
-    environment = plain_environment(TZ="Asia/Tokyo", PYTHONPATH="/first:/second")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import sys; sys.customized = ['by PYTHONPATH']")
+    environment = plain_environment(TZ="Asia/Tokyo", PYTHONPATH=f"/first:{tmp_path / 'site'}:/second")
     found = []
     for run in (forked_cli.run, _started, forked_cli.run):
         ended = run("worker", "--tasks", "looking.py", env=environment, cwd=tmp_path, given="a text")
@@ -78,6 +81,7 @@ def test_it_finds_itself_in_the_same_surroundings(tmp_path: Path) -> None:
         assert ended.returncode == 2
         assert "looking.py" in ended.stderr
     assert found[0][0] == found[1][0] == found[2][0]
+    assert found[0][0]["customized"] == ["by PYTHONPATH"]
     for values in zip(*(each[1] for each in found), strict=True):
         assert len(set(values)) == 3
 
