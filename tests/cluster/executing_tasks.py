@@ -1,12 +1,12 @@
 """Tasks for the tests of executing: well-behaved ones, and ones that stop or kill their worker.
 
-Every run first writes a line with the execution, the attempt and its process id.
+Every run first writes a line with the execution, the attempt and its process id. All are async: a worker with
+other functions also starts a template process for them, which takes two seconds of CPU time.
 """
 
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 from foliot import Fire, Foliot
@@ -71,18 +71,6 @@ async def eat(fire: Fire, megabytes: int) -> str:
     eaten.append(os.urandom(2**20) * megabytes)
     await _go()
     return "full"
-
-
-@app.task
-def look(fire: Fire) -> None:
-    """Run in a separate process, because the function is not async."""
-    leave_line(fire)
-
-
-@app.task
-def sleep_long(fire: Fire) -> None:
-    leave_line(fire)
-    time.sleep(60)
 
 
 async def _go() -> None:

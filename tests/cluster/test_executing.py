@@ -37,6 +37,8 @@ from tests.ledger import assert_exact
 
 pytestmark = pytest.mark.cluster
 
+ISOLATED = ("--tasks", "tests.cluster.isolated_tasks")
+
 
 # --- workers that are stopped and killed ----------------------------------------------------------
 
@@ -305,7 +307,7 @@ async def test_a_hundred_functions_that_take_too_long_leave_no_process_and_no_sl
     schedule = await scene.schedule_of("sleep_long", timeout_seconds=5, retry={"max_attempts": 1})
     # Longer leases: a hundred processes that start at once are heavy weather.
     lease = {"FOLIOT_WORKER_LEASE_SECONDS": "10"}
-    worker = scene.worker("--concurrency", "100", **lease)
+    worker = scene.worker(*ISOLATED, "--concurrency", "100", **lease)
     # The first isolated function waits for the template to import the tasks, and that counts as its time.
     assert is_of(await scene.ran("look"), worker)
     executions = [await scene.trigger(schedule) for _ in range(100)]
@@ -359,7 +361,7 @@ async def test_a_worker_that_outgrows_its_memory_finishes_what_runs_and_leaves_t
 async def test_a_cancel_from_another_process_ends_an_isolated_function(scene: Scene) -> None:
     execution_id = await scene.trigger(await scene.schedule_of("sleep_long"))
     # A renewal alone would come after twenty seconds: it is the hint that makes it quick.
-    worker = scene.worker(FOLIOT_WORKER_LEASE_SECONDS="60")
+    worker = scene.worker(*ISOLATED, FOLIOT_WORKER_LEASE_SECONDS="60")
     await scene.begun(execution_id)
     [(_, pid)] = scene.lines(execution_id)
     assert pid in {each.pid for each in children_of(worker)}
