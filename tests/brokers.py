@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from redis import Redis
 from redis.exceptions import RedisError
 
-from tests.servers import free_port
+from tests.servers import fast_folder, free_port
 
 READY_WITHIN_S = 60.0
 KAFKA_FOLDER = Path(__file__).parent.parent / ".kafka"
@@ -44,7 +44,7 @@ class _Program:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.folder = Path(tempfile.mkdtemp(prefix=f"foliot-{name}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"foliot-{name}-", dir=fast_folder()))
         self._process: subprocess.Popen[bytes] | None = None
         self._port = 0
 
@@ -160,7 +160,8 @@ class RabbitBroker:
             "RABBITMQ_LOG_BASE": f"{folder}/logs",
             "RABBITMQ_CONFIG_FILE": f"{folder}/rabbitmq",
             "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1",
+            # One scheduler, which sleeps when idle instead of spinning.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none",
             # epmd accepts the command to end it only if it was started with this setting.
             "ERL_EPMD_RELAXED_COMMAND_CHECK": "true",
         }
@@ -231,7 +232,14 @@ class KafkaBroker:
         return shutil.which("java") is not None and any(KAFKA_FOLDER.glob("kafka_*.jar"))
 
     def _java(self) -> list[str]:
-        return [_found("java"), "-Xmx384m", "-XX:TieredStopAtLevel=1", "-cp", f"{KAFKA_FOLDER}/*"]
+        return [
+            _found("java"),
+            "-Xmx384m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            f"{KAFKA_FOLDER}/*",
+        ]
 
     def start(self) -> None:
         self._program.run([*self._java(), "kafka.Kafka", str(self._settings)], self._port)

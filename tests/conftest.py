@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import signal
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
@@ -18,7 +19,7 @@ from foliot.timing.clock import Clock, SystemClock
 from tests.brokers import Broker, NatsBroker, RabbitBroker, RedisBroker, describe_kafka, open_kafka
 from tests.etcd import EtcdCluster
 from tests.made_once import share_authorities, share_compiled_statements, share_slow_hashes
-from tests.servers import TEMPLATE, PostgresServer
+from tests.servers import TEMPLATE, PostgresServer, fast_folder
 
 hypothesis.settings.load_profile("ci")
 """Equal examples on every run, and no deadline, because a busy machine is slow."""
@@ -83,10 +84,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Restore default signal handlers, so that processes started by tests end on a signal.
+    """Put the folders of tests into memory, and restore default signal handlers.
 
-    A shell may have set signals to be ignored for its background processes.
+    A shell may have set signals to be ignored for its background processes. Processes started by tests must
+    end on a signal.
     """
+    memory = fast_folder()
+    if memory is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from tests.servers import free_port
+from tests.servers import fast_folder, free_port
 
 READY_WITHIN_S = 60.0
 NODES = 3
@@ -26,7 +26,7 @@ class EtcdCluster:
         self._program = shutil.which("etcd")
         if self._program is None:
             raise RuntimeError("etcd is not installed: `make test` installs it, or says how")
-        self._folder = Path(tempfile.mkdtemp(prefix="foliot-etcd-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="foliot-etcd-", dir=fast_folder()))
         self._clients = [f"http://127.0.0.1:{free_port()}" for _ in range(NODES)]
         self._peers = [f"http://127.0.0.1:{free_port()}" for _ in range(NODES)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}

@@ -28,7 +28,7 @@ def fast_folder() -> Path | None:
     """Return a folder in memory for files that need not outlive the machine. None: it is too small.
 
     Every cloned database is hundreds of files. On a disk, creating and removing them takes several times the
-    CPU.
+    CPU. SQLite and the brokers wait for the disk at each commit. What a killed process wrote stays here too.
     """
     try:
         is_large = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MIN_FREE_BYTES
