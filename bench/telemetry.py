@@ -78,10 +78,10 @@ async def fire(url: str, count: int, observers: Sequence[Observer]) -> float:
     """Return fires per second of a leader in its second round, from a full wheel to the last commit."""
     store = open_store(url, clock=SystemClock(), ttl_s=60)
     await upgrade(store.database)
-    store.firing.names_all = any(isinstance(each, TraceObserver) for each in observers)
     await fill(store, make_rows(count, seed=1))
     counter, elapsed = Counter(), 0.0
     shard = await leader(store, Observers([counter, *observers]))
+    shard.statements.names_all = any(isinstance(each, TraceObserver) for each in observers)
     for _ in range(2):
         term = shard.firing.term
         assert isinstance(term, LeaderState)

@@ -62,7 +62,10 @@ async def issued_meanwhile(observers: Sequence[Observer]) -> list[tuple[Pool, st
     async with TestApp(application(), now=NOW) as test:
         instance = test._instance
         assert instance is not None
-        instance.store.firing.names_all = any(isinstance(each, TraceObserver) for each in observers)
+        assert instance.scheduler is not None
+        instance.scheduler.shards[0].statements.names_all = any(
+            isinstance(each, TraceObserver) for each in observers
+        )
         for observer in observers:
             instance.observer.add(observer)
         issued = statements_of(instance.store.database)

@@ -80,7 +80,7 @@ async def test_scheduler_worker_and_relay_serve_their_metrics_and_say_that_they_
     ]
     scheduler, worker, relay = [await probed(node) for node in started]
     for each in (scheduler, worker, relay):
-        assert await each.get("/healthz") == (200, '{"status": "ok"}')
+        assert await each.get("/healthz") == (200, '{"status":"ok"}')
         await until(each.is_ready, within_s=WITHIN_S)
 
     async def does_its_work() -> bool:
@@ -162,9 +162,9 @@ async def test_a_claim_loop_that_hangs_and_a_scheduler_that_fails_to_look_are_se
 @pytest.mark.parametrize(
     ("part", "method", "service"),
     [
-        ("firing", "load", "loader"),
-        ("firing", "fire", "firing"),
-        ("upkeep", "rescue", "janitor.rescue"),
+        ("statements", "load", "loader"),
+        ("statements", "fire", "firing"),
+        ("housekeeping", "rescue", "janitor.rescue"),
     ],
 )
 async def test_a_leader_whose_loading_firing_or_housekeeping_hangs_is_seen(
@@ -173,7 +173,8 @@ async def test_a_leader_whose_loading_firing_or_housekeeping_hangs_is_seen(
     store: SqlStore = await open_test_store(sqlite_url)
     await add(store, every_second("ticking"))
     async with running(sqlite_url) as (instance, _recorder):
-        gate = Gate(getattr(instance.store, part), method)
+        assert instance.scheduler is not None
+        gate = Gate(getattr(instance.scheduler.shards[0], part), method)
         await until(lambda: not instance.stuck(0.5))
         gate.close()
         await until(lambda: set(instance.stuck(0.5)) == {service})

@@ -85,9 +85,10 @@ class DefinitionChecker:
             return []  # no worker has to run it
         runner = self._runners.get(spec.target.kind)
         if runner is None:
-            detail = f"targets of kind {spec.target.kind} can't be run: {spec.target.unavailable}"
+            detail = f"targets of kind {spec.target.kind} can't be run by this process"
             kinds = ", ".join(sorted(available_targets(self._runners)))
-            return [Problem("/target/kind", "unavailable", detail, f"set it up, or one of: {kinds}")]
+            hint = f"{spec.target.remedy}; or one of: {kinds}"
+            return [Problem("/target/kind", "unavailable", detail, hint)]
         return runner.check(spec)
 
     async def _nearest(self, name: str) -> list[str]:

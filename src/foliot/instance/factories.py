@@ -80,7 +80,11 @@ class InstanceContext:
 
 
 def make_scheduler(
-    context: InstanceContext, outgoing: Mapping[Priority, Outgoing], on_led: Callable[[], None]
+    context: InstanceContext,
+    outgoing: Mapping[Priority, Outgoing],
+    on_led: Callable[[], None],
+    *,
+    names_all: bool,
 ) -> tuple[Scheduler, Witness | None]:
     """Make the scheduler, and the witness of its leases if one is configured.
 
@@ -102,6 +106,7 @@ def make_scheduler(
         poll_s=settings.poll_seconds,
         retention_days=settings.retention_days,
         worker_lease_s=settings.worker_lease_seconds,
+        names_all=names_all,
     )
 
     def make(shard: Shard) -> ShardScheduler:

@@ -112,7 +112,6 @@ class Instance:
             uses_hints=settings.uses_hints,
             read_url=settings.database_read_url,
         )
-        self.store.firing.names_all = self._traces is not None
         self._limits = settings.worker_limits
         is_only_worker = plan.is_own_process and plan.roles == {InstanceRole.WORKER}
         if is_only_worker and self._limits.cpu_count is not None:
@@ -152,7 +151,9 @@ class Instance:
         self._notifier = make_notifier(context, self._first_leadership)
         if InstanceRole.SCHEDULER in plan.roles:
             outgoing = {priority: self._outgoing[carrier] for priority, carrier in self.carriers.items()}
-            self.scheduler, self.witness = make_scheduler(context, outgoing, self._notifier.wake.set)
+            self.scheduler, self.witness = make_scheduler(
+                context, outgoing, self._notifier.wake.set, names_all=self._traces is not None
+            )
         self._watchdog = make_watchdog(context)
         self._measuring = make_measuring(context)
         self.relay = make_relay(context) if InstanceRole.RELAY in self.roles else None

@@ -66,7 +66,7 @@ class CeleryTarget(BaseTarget):
         CliOption("--celery", ("task",), "TASK", "Call a Celery task; --arg gives its kwargs."),
     )
     arguments_field: ClassVar = "kwargs"
-    unavailable: ClassVar = "FOLIOT_CELERY_APP, as proj.celery:app, is not set here"
+    remedy: ClassVar = "set FOLIOT_CELERY_APP, as proj.celery:app, here and for workers"
 
     kind: Literal["celery"] = "celery"
     task: TaskName

@@ -139,8 +139,8 @@ class BaseTarget(Document):
     """The field with the name of a registered task function. Empty: it runs none."""
     is_event: ClassVar[bool] = False
     """Whether firing writes an event, so that no worker has to run it."""
-    unavailable: ClassVar[str] = "this process knows no such kind"
-    """Why this process can't run it, if `open_runner` returned None."""
+    remedy: ClassVar[str] = "start a process that can run it"
+    """What to do where `open_runner` returns None."""
 
     @classmethod
     def open_runner(cls, context: Any) -> Any:  # noqa: ARG003

@@ -84,13 +84,12 @@ class _SomeRefusedError(Exception):
 
 
 class FiringStatements:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, names_all: bool = False) -> None:
         self._database = database
         self._dialect: Dialect = database.dialect
         self._locked: set[UUID] = set()
         """Schedules whose rows another transaction had locked when they were due."""
-        self.names_all = False
-        """Whether to report schedule names for large batches too, as tracing of each execution needs."""
+        self.names_all = names_all
 
     @property
     def commits_in_background(self) -> int:

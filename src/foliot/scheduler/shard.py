@@ -43,6 +43,8 @@ class SchedulerOptions:
     poll_s: float = 1.0
     retention_days: float = 90.0
     worker_lease_s: float = 15.0
+    names_all: bool = False
+    """Whether events name the schedules of large batches too, as tracing of each execution needs."""
 
 
 class ShardScheduler:
@@ -65,7 +67,7 @@ class ShardScheduler:
         self.leadership = Leadership(
             shard, provider, clock, observer, ttl_s=options.ttl_s, heartbeat_s=options.heartbeat_s
         )
-        self.statements = FiringStatements(database)
+        self.statements = FiringStatements(database, names_all=options.names_all)
         self.firing = FiringService(
             self.leadership, self.statements, clock, hints, observer, idle_s=options.poll_s
         )
@@ -81,9 +83,10 @@ class ShardScheduler:
         )
         self.firing.reload_wake = self.loader.wake
         self.firing.read_calendars = self.loader.read_calendars
+        self.housekeeping = Upkeep(database)
         self.janitor = Janitor(
             self.leadership,
-            Upkeep(database),
+            self.housekeeping,
             Registry(database),
             clock,
             hints,

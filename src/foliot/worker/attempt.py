@@ -61,7 +61,7 @@ class UnknownKindError(FoliotError):
     """This worker can't run targets of this kind. Another worker may be able to."""
 
     def __init__(self, kind: str) -> None:
-        super().__init__(f"this worker can't run targets of kind {kind}: {TARGETS[kind].unavailable}")
+        super().__init__(f"this worker can't run targets of kind {kind}: {TARGETS[kind].remedy}")
 
 
 class Handover(NamedTuple):
