@@ -53,7 +53,7 @@ class Probed:
         return read_exposition(text)
 
     async def is_ready(self) -> bool:
-        return await self.get("/readyz") == (200, '{"status": "ready", "problems": []}')
+        return await self.get("/readyz") == (200, '{"status":"ready","problems":[]}')
 
 
 async def probed(node: Node) -> Probed:
@@ -173,8 +173,10 @@ async def test_a_leader_whose_loading_firing_or_housekeeping_hangs_is_seen(
     store: SqlStore = await open_test_store(sqlite_url)
     await add(store, every_second("ticking"))
     async with running(sqlite_url) as (instance, _recorder):
-        assert instance.scheduler is not None
-        gate = Gate(getattr(instance.scheduler.shards[0], part), method)
+        scheduler = instance.scheduler
+        assert scheduler is not None
+        await until(lambda: bool(scheduler.shards))
+        gate = Gate(getattr(scheduler.shards[0], part), method)
         await until(lambda: not instance.stuck(0.5))
         gate.close()
         await until(lambda: set(instance.stuck(0.5)) == {service})
